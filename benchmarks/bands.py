@@ -9,7 +9,9 @@ ten minutes that came by telephone (300 to 3400 Hz, mu-law), beside an hour that
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,8 +48,7 @@ def measure(scratch: Path) -> list[Row]:
             say(f"bands: {name}")
             run = scratch / f"{fmax}-{queries.parent.name}"
             sets = [
-                f"features.0.options.fmax={fmax}",
-                f"features.1.options.fmax={fmax}",
+                f"features={json.dumps(_features(fmax))}",
                 f"index.store={scratch / f'store-{fmax}'}",
                 "queries.trim=none",
                 "report.exports=[]",
@@ -71,6 +72,12 @@ def measure(scratch: Path) -> list[Row]:
             ]
     rows.append(Row("marked places of a telephone recording: worst rank", _worst_rank(corpus, scratch), "", at_most(1)))
     return rows
+
+
+def _features(fmax: int) -> list[dict[str, Any]]:
+    """Those of the folder's config, up to another frequency."""
+    made = load_config(_FOLDER, corpus={"documents": "x"}, run="x").features
+    return [{**one.model_dump(mode="json", exclude_defaults=True), "options": {"fmax": fmax}} for one in made]
 
 
 def _through_8_khz(corpus: Path, folder: Path) -> Path:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from swsdist.pipeline.course import Choice, Outcome
     from swsdist.pipeline.operation.progress import Progress
     from swsdist.report.data import ReportData
+    from swsdist.report.opening import Rejection
     from swsdist.store.reading import Store
 
     #: What is asked for: text, or samples and their rate.
@@ -110,14 +111,12 @@ class RunResult:
             return frame
         return frame.sort_values(by, ascending=[name != "score" for name in by], kind="stable", ignore_index=True)
 
-    def rejected(self) -> list[tuple[str, str, int, str, str | None]]:
+    def rejected(self) -> list[Rejection]:
         """Inputs that could not be used: kind, reason, how many, the first with its message, and what helps with it."""
-        groups: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
-        for row in self.outcome.course.rejected().to_pylist():
-            if row["kind"] != "task":
-                said = f"{row['path'] or row['id']}: {row['message']}", row["remedy"]
-                groups.setdefault((row["kind"], row["reason"]), []).append(said)
-        return [(kind, reason, len(rows), *rows[0]) for (kind, reason), rows in sorted(groups.items())]
+        from swsdist.report.data import RejectedRow
+        from swsdist.report.opening import rejections
+
+        return rejections(RejectedRow(**row) for row in self.outcome.course.rejected().to_pylist())
 
     def measures(self) -> dict[str, object]:
         """All measures by name, thresholds and rates among them; empty where nothing was scored."""

@@ -21,8 +21,6 @@ from swsdist.audio.speech import AUDIBLE, FIRST_BAND, LEAST_RATE, Levels, levels
 _EMPTY, _LOUD = 55 * 4, 0.97
 #: Quarters of a dB of full scale that are told apart: from -160 to 20 dB.
 _LEAST, _MOST = -160 * 4, 20 * 4
-#: Two recordings differ from so many Hz on.
-APART = 1500.0
 
 
 class Bandwidth:
@@ -46,17 +44,18 @@ class Bandwidth:
 
     @property
     def hz(self) -> float | None:
-        """The upper edge of the highest band before an empty one; None where there is next to no sound."""
+        """The upper edge of the highest band that is not empty, 4 kHz at least; None where there is next to no sound."""
         if self._counts is None:
             return None
         ranks = np.cumsum(self._counts, axis=1)
         loud, *bands = (_LEAST + np.argmax(ranks >= _LOUD * ranks[:, -1:], axis=1)).tolist()
         if loud < AUDIBLE:
             return None
-        for k, level in enumerate(bands):
-            if FIRST_BAND + 1000 * k >= 4000 and level < loud - _EMPTY:
-                return float(FIRST_BAND + 1000 * k)
-        return self._rate / 2
+        there = [k for k, level in enumerate(bands) if level >= loud - _EMPTY]
+        highest = max(there, default=-1)
+        if highest == len(bands) - 1:
+            return self._rate / 2
+        return float(max(4000, FIRST_BAND + 1000 * (highest + 1)))
 
 
 def bandwidth_of(row: Mapping[str, Any], rate: int, storage: Mapping[str, object]) -> float | None:

@@ -34,7 +34,7 @@ RANGE = 12 * _DB
 #: Loud frames at least at this level (dB of full scale).
 AUDIBLE = -70 * _DB
 FLAT, HUM = -8 * _DB, -20 * _DB
-SHORTEST = 0.3  # s; so much else sounds like less
+SHORTEST = 0.25  # s; so much else sounds like less
 #: A sound whose strong frames differ by so little is steady: a tone. There must be so many.
 _STEADY, _STEADY_FRAMES = 1 * _DB, 20
 #: Strong frames of a stretch, and those with a voice's spectrum, at least: a click has fewer.

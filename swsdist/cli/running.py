@@ -32,6 +32,7 @@ _CORPUS = click.option(
 _RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the config's.")
 _STRICT = click.option("--strict", is_flag=True, help="Exit code 4 if an input was rejected; warnings are errors.")
 _FORCE = click.option("--force", is_flag=True, help="Go on although the inputs are so odd that results are nonsense.")
+_ALL = click.option("--all", "whole", is_flag=True, help="Print every figure, and all that is odd, at the end.")
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan, the work and an estimate of CPU hours; do nothing.")
 
 
@@ -45,6 +46,7 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
     @_SET
     @_STRICT
     @_FORCE
+    @_ALL
     @_DRY
     @allow_commands
     def command(
@@ -54,9 +56,17 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
         sets: tuple[str, ...],
         strict: bool,
         force: bool,
+        whole: bool,
         dry_run: bool,
     ) -> int:
-        return go(config, sets, strict, dry_run, force=force, corpus=corpus, run_folder=run_folder, until=until)
+        return go(
+            *(config, sets, strict, dry_run),
+            force=force,
+            corpus=corpus,
+            run_folder=run_folder,
+            until=until,
+            whole=whole,
+        )
 
     return command
 
@@ -72,6 +82,7 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
 @click.option("--events", metavar="FILE", help="Also write what happens to FILE, as JSON lines; -: standard output.")
 @_STRICT
 @_FORCE
+@_ALL
 @_DRY
 @allow_commands
 def run(
@@ -85,6 +96,7 @@ def run(
     events: str | None,
     strict: bool,
     force: bool,
+    whole: bool,
     dry_run: bool,
 ) -> int:
     """From audio to report: do what is left of CONFIG.
@@ -104,6 +116,7 @@ def run(
         only=only,
         keep_going=keep_going,
         events=events,
+        whole=whole,
     )
 
 
@@ -128,6 +141,7 @@ export = _stages_command("export", "export", "Write the detections for other pro
     "--table", type=written(*TABLES, several=True), help="Also write measures and resources: .csv, .tex, .md or .json."
 )
 @click.option("--per-query", type=written(*TABLES), help="Also write a row a query: .csv, .tex, .md or .json.")
+@_ALL
 @allow_commands
 @click.pass_context
 def report(
@@ -139,8 +153,9 @@ def report(
     timeline: str | None,
     table: str | None,
     per_query: str | None,
+    whole: bool,
 ) -> int:
-    """Write the report of RUN (a run folder, or its config) anew from what is done, and show its table; runs nothing."""
+    """Write the report of RUN (a run folder, or its config) anew from what is done, and show its figures; runs nothing."""
     from swsdist import api
     from swsdist.chains.search.report.finished import run_config
     from swsdist.cli.outputs import demand_apart
@@ -149,9 +164,9 @@ def report(
     from swsdist.errors import IncompleteError, UserError
     from swsdist.pipeline.course import look
     from swsdist.report.data import ReportData
-    from swsdist.report.det_file import write_points
     from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table, timeline_plot
     from swsdist.report.pictures import write_picture
+    from swsdist.report.plots.det_file import write_points
     from swsdist.report.tables import write_tables
 
     path = folder.rstrip("/")
@@ -182,7 +197,7 @@ def report(
         write_tables(paper_tables(data), table)
     if per_query is not None:
         write_tables([query_table(data)], per_query)
-    return _tell(api.RunResult(outcome, data, outcome.ledger.run.root))
+    return _tell(api.RunResult(outcome, data, outcome.ledger.run.root), whole)
 
 
 def _console() -> Console:
@@ -205,8 +220,9 @@ def go(
     only: str | None = None,
     keep_going: bool = False,
     events: str | None = None,
+    whole: bool = False,
 ) -> int:
-    """Run the chosen stages of a config, show how it went, and give the exit code."""
+    """Run the chosen stages of a config, show how it went (at most a dozen lines, or the whole), and give the exit code."""
     from swsdist import api
     from swsdist.config import load_config
     from swsdist.io.filesystem import is_remote
@@ -227,18 +243,18 @@ def go(
     from swsdist.cli.progress import progress
 
     if of_folder:
-        code = _tell(api.run(loaded, choice=choice, progress=progress()))
+        code = _tell(api.run(loaded, choice=choice, progress=progress()), whole)
         print(f"search it: swsdist search {run_folder} --query FILE[:START-END]")
         return code
     if events is None:
-        return _tell(api.run(loaded, choice=choice, progress=progress()))
+        return _tell(api.run(loaded, choice=choice, progress=progress()), whole)
     from swsdist.cli.eventing import events_to
     from swsdist.cli.outputs import demand_apart
     from swsdist.config.section import paths_in
 
     demand_apart(click.get_current_context(), [config, *paths_in(loaded)])
     with events_to(events, progress()) as watching:
-        return _tell(api.run(loaded, choice=choice, progress=watching))
+        return _tell(api.run(loaded, choice=choice, progress=watching), whole)
 
 
 def _demand_own_config(path: str, loaded: Config) -> None:
@@ -307,34 +323,56 @@ def _first(failure: Failure) -> str:
     return f"{failure.task.stage}, {failure.task.label}: {failure.message.splitlines()[0]}"
 
 
-def _tell(result: RunResult) -> int:
+#: Lines on what was done, where there is no report; with those on what is odd a dozen.
+_MOST_SAID = 7
+_SAME_WITH_ALL = "the same command with --all"
+
+
+def _said(result: RunResult) -> list[str]:
+    """What was done, where there is no report, and what the chain says of it."""
+    outcome = result.outcome
+    if outcome.did == 0 and not outcome.failures:
+        pages = (name for name in outcome.course.chain.report_files if name.endswith(".html"))
+        page = next((name for name in pages if outcome.ledger.run.exists(name)), None)
+        there = f"; its report is {result.folder}/{page}" if page is not None else ""
+        said = f"nothing left to do: {result.folder} is up to date{there}"
+    else:
+        said = f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}"
+    summary = outcome.course.chain.summary
+    return [said, *(summary(outcome.course) if summary is not None else ())]
+
+
+def _tell(result: RunResult, whole: bool) -> int:
     """Show how a run went; 4 if something failed, or was rejected under --strict."""
     import sys
 
     from swsdist.errors import IncompleteError
+    from swsdist.report.opening import MOST_ODD, cut, odd, odd_inputs, print_opening, print_place
     from swsdist.report.summary import print_summary
 
-    outcome = result.outcome
-    if result.report is not None:
-        print_summary(result.report, _console())
-    elif outcome.did == 0 and not outcome.failures:
-        pages = (name for name in outcome.course.chain.report_files if name.endswith(".html"))
-        page = next((name for name in pages if outcome.ledger.run.exists(name)), None)
-        report = f"; its report is {result.folder}/{page}" if page is not None else ""
-        print(f"nothing left to do: {result.folder} is up to date{report}")
-    else:
-        print(f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}")
-    if result.report is None and outcome.course.chain.summary is not None:
-        print("\n".join(outcome.course.chain.summary(outcome.course)))
-    warnings = outcome.course.notices() if result.report is None else result.report.warnings
-    for warning in warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+    outcome, report = result.outcome, result.report
+    warnings = outcome.course.notices() if report is None else report.warnings
     rejected = result.rejected()
-    for kind, reason, count, first, remedy in rejected:
-        helps = f"\n  remedy: {remedy}" if remedy else ""
-        print(f"rejected: {count} {kind}(s), {reason}; the first: {first}{helps}", file=sys.stderr)
-    if rejected:
-        print(f"all that was rejected: swsdist store rejected {result.folder}", file=sys.stderr)
+    found = odd_inputs(rejected, warnings) if report is None or whole else odd(report)
+    if report is None:
+        said = _said(result)
+        print("\n".join(said if whole else cut(said, _MOST_SAID, _SAME_WITH_ALL)))
+    elif whole:
+        print_summary(report, _console())
+    else:
+        print_opening(report, _console())
+    sys.stdout.flush()  # what is odd stands below, also where both go to one file
+    if whole:
+        for one in found:
+            print(f"{one.kind}: {one.text}" + (f"\n  remedy: {one.remedy}" if one.remedy else ""), file=sys.stderr)
+        if rejected:
+            print(f"all that was rejected: swsdist store rejected {result.folder}", file=sys.stderr)
+    else:
+        more = _SAME_WITH_ALL if report is None else f"swsdist report {result.folder} --all"
+        for line in cut([one.line for one in found], MOST_ODD, more):
+            print(line, file=sys.stderr)
+        if report is not None:
+            print_place(report, _console())
     if outcome.failures:
         kept = outcome.failures[0].file
         tracebacks = f"; tracebacks: {outcome.ledger.run.path(kept)}" if kept else ""
@@ -348,7 +386,7 @@ def _tell(result: RunResult) -> int:
         raise IncompleteError(
             f"{len(warnings)} warnings; the first: {warnings[0]}",
             where=result.folder,
-            remedy="see the warnings above; without --strict they are no errors",
+            remedy="--all shows them; without --strict they are no errors",
         )
     if rejected and outcome.course.config.strict:
         count = sum(row[2] for row in rejected)

@@ -57,6 +57,7 @@ class _Scored(TaskOptions):
 @click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="With CONFIG: set a key of it; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="With CONFIG: show the plan; do nothing.")
+@click.option("--all", "whole", is_flag=True, help="With CONFIG: print every figure, and all that is odd, at the end.")
 @allow_commands
 @task_options
 @click.pass_context
@@ -106,6 +107,7 @@ def score(
     config: str | None,
     sets: tuple[str, ...],
     dry_run: bool,
+    whole: bool,
     strict: bool,
     **options: Unpack[_Scored],
 ) -> int:
@@ -127,7 +129,9 @@ def score(
             )
         from swsdist.cli.running import go
 
-        return go(config, sets, strict, dry_run, force=options["force"], until="score")
+        return go(config, sets, strict, dry_run, force=options["force"], until="score", whole=whole)
+    if whole:
+        raise click.UsageError("--all is for a CONFIG; a list has --all-measures.")
     if options["system"] is None:
         raise click.UsageError("Give a CONFIG, or a list: --system FILE, with --ecf, --rttm and --terms.")
     return _score_list(options["system"], strict, options)
@@ -191,7 +195,7 @@ def _score_list(system: str, strict: bool, options: _Scored) -> int:
         elif place is not None:
             write_tables([table_of(made(result), caption)], place)
     if options["det"]:
-        from swsdist.report.det_file import write_det
+        from swsdist.report.plots.det_file import write_det
 
         write_det(result, options["det"], pooled=options["pooled"], with_bands=options["bands"])
     if options["as_json"]:

@@ -387,6 +387,8 @@ class ReportData:
     #: What rules there were, also where nothing was scored.
     protocol: Protocol | None = None
     measures: Measures | None = None
+    #: Of MTWV, 95 %, over queries; None where fewer than two have references.
+    mtwv_interval: tuple[float, float] | None = None
     #: Why `measures` is None.
     unscored: str | None = None
     #: What the decision about a query looked at; see `swsdist.steps.looked_at`.

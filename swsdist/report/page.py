@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, thin_det
+from swsdist.report.opening import MOST_ODD, figures, odd
 from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
 from swsdist.report.plots.timeline import timeline_svg
 from swsdist.report.resources import resource_table
@@ -61,6 +62,9 @@ def render_page(data: ReportData) -> str:
     return rendered(
         "report",
         data=data,
+        figures=figures(data),
+        odd=odd(data),
+        most_odd=MOST_ODD,
         rows=summary_rows(data),
         calibration=CALIBRATIONS[data.measures.calibration] if data.measures else "",
         det=det_plot(data),

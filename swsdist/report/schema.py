@@ -66,6 +66,10 @@ class ReportJson(BaseModel):
     made_of: str = Field(description="fingerprint of the tables, the config and the queries' texts that it shows")
     protocol: Protocol | None = Field(description="operating point and rules of counting")
     measures: Measures | None = Field(description="how well the queries were found; null: not scored")
+    mtwv_interval: list[float] | None = Field(
+        description="of MTWV, 95 %, over queries at its threshold, as `swsdist compare` takes it; null: fewer than two queries "
+        "have references"
+    )
     unscored: str | None = Field(description="why `measures` is null")
     looked_at: list[str] = Field(
         description="what the decision about a query looked at: `own query`, `other queries`, `references`; evaluations that "
@@ -116,6 +120,7 @@ def write_report_json(data: ReportData) -> dict[str, object]:
         "made_of": data.made_of,
         "protocol": data.protocol,
         "measures": data.measures,
+        "mtwv_interval": data.mtwv_interval,
         "unscored": data.unscored,
         "looked_at": data.looked_at,
         "queries_from": data.queries_from,

@@ -1,4 +1,4 @@
-"""The final table of a run: one row a figure, for a terminal, a log file and the head of the page.
+"""All figures of a run: a row each, for a terminal, a log file and the page.
 
 The rows are made once, by `summary_rows`; the rest is how they are laid out. Also here: how numbers are written for a
 person, so that the table and the pages write them alike, and how any page is rendered.
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 #: Stands for a value that does not exist.
 NOTHING = "–"
+
+Tone = Literal["main", "plain", "warning"]
+
+#: How a figure is stressed on a terminal, by its tone.
+STYLES: dict[Tone, str] = {"main": "bold green", "plain": "", "warning": "bold yellow"}
 
 #: Why a figure of what a run cost is not known.
 UNKNOWN_COSTS = {
@@ -65,7 +70,7 @@ class SummaryRow(NamedTuple):
     name: str
     value: str
     note: str = ""
-    tone: Literal["main", "plain", "warning"] = "plain"
+    tone: Tone = "plain"
 
 
 def fixed(value: float | None, digits: int = 4) -> str:
@@ -293,6 +298,11 @@ def _trimmed(data: ReportData) -> str:
     return f"; of {data.counts.trimmed} the background around the speech was cut off, {short(seconds)} s"
 
 
+def interval(data: ReportData) -> str:
+    """That of MTWV, to stand before other notes; nothing if there is none."""
+    return "" if data.mtwv_interval is None else "{:.4f} to {:.4f} (95 %); ".format(*data.mtwv_interval)
+
+
 def _measure_rows(data: ReportData) -> list[SummaryRow]:
     found = data.measures
     assert found is not None
@@ -306,7 +316,9 @@ def _measure_rows(data: ReportData) -> list[SummaryRow]:
     how = CALIBRATIONS[found.calibration]
     oracle = found.calibration == "oracle"
     return [
-        SummaryRow("MTWV", fixed(found.mtwv), limit if found.mtwv is not None else "no curve", "main"),
+        SummaryRow(
+            "MTWV", fixed(found.mtwv), f"{interval(data)}{limit}" if found.mtwv is not None else "no curve", "main"
+        ),
         SummaryRow(
             "ATWV (oracle)" if oracle else "ATWV",
             fixed(found.atwv),
@@ -340,7 +352,7 @@ def summary_lines(data: ReportData) -> list[str]:
 
 
 def print_summary(data: ReportData, console: Console) -> None:
-    """Print the final table: ruled and coloured on a terminal, `summary_lines` elsewhere."""
+    """Print all figures: ruled and coloured on a terminal, `summary_lines` elsewhere."""
     if not console.is_terminal:
         for line in summary_lines(data):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -349,11 +361,10 @@ def print_summary(data: ReportData, console: Console) -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(justify="right")
     table.add_column(style="dim")
-    style = {"main": "bold green", "plain": "", "warning": "bold yellow"}
     *rows, report = summary_rows(data)
     for row in rows:
         # Text, not str: an id may look like rich's markup.
-        table.add_row(row.name, Text(row.value, style=style[row.tone]), Text(row.note))
+        table.add_row(row.name, Text(row.value, style=STYLES[row.tone]), Text(row.note))
     console.print(table)
     # Below the table, unwrapped, so that it can be clicked or copied.
     console.print(Text(f"{report.name}: {report.value}"), soft_wrap=True)

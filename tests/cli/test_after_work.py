@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -57,7 +59,11 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
 
 
 def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None:
-    told = swsdist("index", "config.yaml", cwd=archive).err
+    short = swsdist("index", "config.yaml", cwd=archive).err.splitlines()
+    lines = [line for line in short if line.startswith("rejected: 1 document(s), ")]
+    assert len(lines) == 2
+    assert all("; drop it from the corpus" in line or "; copy it again from where it came" in line for line in lines)
+    told = swsdist("index", "config.yaml", "--all", cwd=archive).err
     assert "rejected: 1 document(s), not-audio; the first: " in told
     assert "\n  remedy: drop it from the corpus" in told
     assert "\n  remedy: copy it again from where it came" in told
@@ -87,28 +93,101 @@ def test_a_run_lists_its_queries_too(swsdist, archive: Path, corpus: Path) -> No
 
 
 def test_a_report_without_references_opens_with_what_was_found(swsdist, archive: Path, corpus: Path) -> None:
-    """Players by query, then what to do next; costs at the end; no verdicts, no warnings that nobody asked for."""
+    """After six figures and what is odd: players by query, then what to do next; costs at the end; no verdicts."""
     (archive / "queries").mkdir()
     for name in ("q001_1.wav", "q002_1.wav"):
         shutil.copy(corpus / "corpus/queries" / name, archive / "queries" / name.replace("_", " "))
     ended = swsdist("run", "config.yaml", "--set", "corpus.queries=queries", cwd=archive)
     assert "warning" not in ended.err
     rows = [line.split()[0] for line in ended.out.splitlines()]
-    assert rows[:4] == ["audio", "queries", "detections", "rejected"]
-    assert rows.index("ISF") > rows.index("measures")
+    assert rows == ["measures", "audio", "documents", "queries", "detections", "indexing", "searching", "digest"]
+    assert "not scored" in ended.out
+    assert ended.out.endswith(f"report {archive}/run/report.html\n")
+    assert [line[:8] for line in ended.err.splitlines()[-2:]] == ["rejected"] * 2
     page = (archive / "run" / "report.html").read_text()
     main = page[page.index("<main>") :]
-    places = [main.index(f'id="{name}"') for name in ("hits", "next", "queries", "summary", "resources")]
+    places = [main.index(f'id="{name}"') for name in ("odd", "hits", "next", "queries", "summary", "resources")]
     assert places == sorted(places)
-    assert main.index("<audio") < main.index("ISF")
+    assert main.index('class="figures"') < places[0] < main.index("<audio") < places[2]
+    assert main[places[0] : places[1]].count("rejected</b> 1 document(s), ") == 2
     assert main.count('aria-label="query q001 1"') == main.count('aria-label="query q002 1"') == 1
     assert "unknown" not in main[: places[4]]
     assert f"swsdist search {archive}/run --query FILE --html hits.html" in main
 
 
-def test_a_report_with_references_opens_with_measures(place: Path) -> None:
+def test_all_prints_every_figure(swsdist, place: Path, tmp_path: Path) -> None:
+    """Without it there are a dozen lines, in which the digest is, and the report's place. `score` does as `report` does."""
+    run = tmp_path / "copy"
+    shutil.copytree(place / "run", run)
+    short = swsdist("report", run).out.splitlines()
+    names = ["protocol", "MTWV", "ATWV", "STWV", "cnxe", "SSF", "audio", "digest"]
+    assert [line.split()[0] for line in short] == names
+    report = json.loads((run / "report.json").read_text())
+    assert short[-1] == f"digest {report['digest'][:16]}, report {run}/report.html"
+    low, high = report["mtwv_interval"]
+    assert f"  {low:.4f} to {high:.4f} (95 %); " in short[1]
+    whole = swsdist("report", run, "--all").out.splitlines()
+    shown = [re.split(r"\s{2,}", line)[:2] for line in whole]
+    assert {"OTWV", "FOM", "decisions", "PMU search", "PL", "wall time", "queries", "rejected"} <= {
+        row[0] for row in shown
+    }
+    assert len(whole) > 35
+    assert shown[-1] == ["report", f"{run}/report.html"]
+    assert ["digest", report["digest"][:16]] in shown
+    score = ("score", "config.yaml", "--set", f"run={run}", "--set")
+    again = swsdist(*score, "report.pl_lambda=0.3", "--all", cwd=place).out
+    assert [line.split()[0] for line in again.splitlines()] == [line.split()[0] for line in whole]
+    assert [line.split()[0] for line in swsdist(*score, "report.pl_lambda=0.4", cwd=place).out.splitlines()] == names
+
+
+def test_what_has_no_line_is_counted(swsdist, archive: Path, corpus: Path) -> None:
+    """Of many kinds of rejected inputs, after a run, with a report or without; `--all` has all of them, with what helps."""
+    (archive / "queries").mkdir()
+    shutil.copy(corpus / "corpus/queries/q001_1.wav", archive / "queries")
+    (archive / "audio" / "none.wav").touch()
+    documents = sorted((archive / "audio").iterdir())
+    rows = ["doc_id,path,channel", *(f"{path.stem},audio/{path.name},1" for path in documents)]
+    (archive / "docs.csv").write_text("\n".join([*rows, "gone,audio/gone.wav,1", "second,audio/d001.flac,2", ""]))
+    more = (
+        "config.yaml",
+        "--set",
+        "corpus.documents=docs.csv",
+        "--set",
+        "corpus.queries=queries",
+        "--set",
+        "run=r",
+        "--force",
+    )
+    for command, where in (("index", "the same command with --all"), ("run", f"swsdist report {archive}/r --all")):
+        ended = swsdist(command, *more, cwd=archive)
+        odd = [line for line in ended.err.splitlines() if line.startswith(("rejected: ", "warning: ", "... and "))]
+        assert [line.split(":")[0] for line in odd[:3]] == ["rejected"] * 3
+        assert re.fullmatch(r"\.\.\. and \d more: .*", odd[3])
+        assert where in odd[3]
+        assert len(odd) == 4
+        assert len(odd) + len(ended.out.splitlines()) <= 12
+        every = swsdist(command, *more, "--all", cwd=archive).err
+        said = [line for line in every.splitlines() if line.startswith(("rejected: ", "warning: "))]
+        assert len(said) == 3 + int(odd[3].split()[2])
+        assert "all that was rejected: swsdist store rejected " in every
+        assert every.count("\n  remedy: ") >= 3
+    assert len(swsdist("report", "r", "--all", cwd=archive).err.splitlines()) >= 5
+
+
+def test_all_is_for_a_config(swsdist) -> None:
+    assert "--all is for a CONFIG; a list has --all-measures" in swsdist("score", "-s", "x.xml", "--all", code=2).err
+
+
+def test_the_interval_is_that_of_a_comparison(swsdist, place: Path) -> None:
+    run = place / "run"
+    found = json.loads(swsdist("compare", f"a={run}", f"b={run}", "--json", cwd=place).out)
+    assert str(json.loads((run / "report.json").read_text())["mtwv_interval"][0]) in json.dumps(found)
+
+
+def test_a_report_with_references_opens_with_figures(place: Path) -> None:
     page = (place / "run" / "report.html").read_text()
-    assert page.index("MTWV") < page.index('id="measures"') < page.index('id="hits"') < page.index('id="queries"')
+    names = ('class="figures"', 'id="odd"', 'id="det"', 'id="hits"', 'id="summary"', 'id="measures"', 'id="queries"')
+    assert [page.index(name) for name in names] == sorted(page.index(name) for name in names)
     assert 'id="next"' not in page
 
 

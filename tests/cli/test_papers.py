@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ def test_what_is_not_defined_says_why(swsdist, place: Path, tmp_path: Path) -> N
     """More detections than trials: in the final table, on the page, in a table for a paper, and of a list."""
     shutil.copytree(place / "run", tmp_path / "run")
     few = ("--set", f"run={tmp_path}/run", "--set", "score.trials_per_second=0.3")
-    told = swsdist("score", "config.yaml", *few, cwd=place).out
+    told = swsdist("score", "config.yaml", *few, "--all", cwd=place).out
     rows = {line[:26].strip(): line for line in told.splitlines()}
     assert (
         "not defined where there is no target trial or no non-target trial, or there are more detect"
@@ -88,6 +89,9 @@ def test_what_is_not_defined_says_why(swsdist, place: Path, tmp_path: Path) -> N
     )
     assert "not defined where a query has more false alarms than non-target trials" in rows["AUC"]
     assert "too few           3 of 3 queries have more detections than the 16 trials of a query" in rows["trials"]
+    short = swsdist("report", tmp_path / "run")
+    assert re.search(r"^cnxe min +– +not defined where there is no target trial", short.out, re.M)
+    assert "warning: 3 of 3 queries have more detections than the 16 trials of a query" in short.err
     page = (tmp_path / "run/report.html").read_text(encoding="utf-8")
     assert "– (AUC): not defined where a query has more false alarms" in page
     swsdist("report", tmp_path / "run", "--table", tmp_path / "t.md")

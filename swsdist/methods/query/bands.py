@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from swsdist.features.interface import Extractor, Given
 from swsdist.features.registry import recipe
 
-#: Bandwidths differ from so many Hz on.
-_APART = 1500.0
+#: Bandwidths differ if the lesser is no more than this part of the greater: 4 or 5 kHz beside 8.
+_APART = 0.65
 
 #: What helps.
 REMEDY = "set the option fmax of the features below what all have (3700 for telephone speech), and index again"
@@ -60,7 +60,7 @@ def narrow(documents: pa.Table, highest: float) -> Apart | None:
     if not np.isfinite(hz).any():
         return None
     widest = float(np.nanmax(hz))
-    odd = np.flatnonzero(hz <= widest - _APART)
+    odd = np.flatnonzero(hz <= widest * _APART)
     if not len(odd):
         return None
     return Apart(len(odd), documents["doc_id"][int(odd[0])].as_py(), float(hz[odd[0]]), widest)
@@ -70,6 +70,6 @@ def apart(examples: pa.Table, documents: pa.Table, highest: float) -> Iterator[A
     """Of each example of a query (`query_id`, `bandwidth`) the documents of another band."""
     hz = _seen(documents, highest)
     for name, mine in zip(examples["query_id"].to_pylist(), _seen(examples, highest).tolist(), strict=True):
-        odd = np.flatnonzero(np.abs(hz - mine) >= _APART)
+        odd = np.flatnonzero(np.minimum(hz, mine) <= np.maximum(hz, mine) * _APART)
         if len(odd):
             yield Apart(len(odd), name, mine, float(hz[odd[0]]))

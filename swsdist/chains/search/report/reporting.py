@@ -21,7 +21,7 @@ from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.quantise import Quantise
 from swsdist.chains.search.query_statistics import QueryStatistics, Summed
 from swsdist.chains.search.report.hits import best_hits
-from swsdist.chains.search.report.scored import scored_rows
+from swsdist.chains.search.report.scored import mtwv_interval, scored_rows
 from swsdist.chains.search.told import Bucket, Extracted, Fitted, Measured
 from swsdist.config import dump_config, without_secrets
 from swsdist.methods.first_pass.landmarks import codebook_file
@@ -65,6 +65,7 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
         counts=_counts(course, rejected),
         protocol=_protocol(course),
         measures=measures,
+        mtwv_interval=mtwv_interval(course),
         unscored=None if measures is not None else _why_unscored(own),
         looked_at=_looked_at(course),
         queries_from=_queries_from(course),

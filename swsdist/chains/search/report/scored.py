@@ -10,9 +10,14 @@ import pyarrow.compute as pc
 
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.queries import seconds_in
-from swsdist.chains.search.told import Bucket, Extracted
+from swsdist.chains.search.told import Bucket, Extracted, Measured
+from swsdist.evaluation.properties import threshold_of
 from swsdist.pipeline.course import Course
 from swsdist.report import data as report
+from swsdist.score.compare.bootstrap import bootstrap_terms
+from swsdist.score.compare.paired import decided_at
+from swsdist.score.compare.results import Settings
+from swsdist.score.measures.twv import per_term
 
 
 def scored_rows(
@@ -52,6 +57,26 @@ def scored_rows(
         for query_id in sorted({*terms, *rates})
     )
     return rows, det, scores
+
+
+def mtwv_interval(course: Course) -> tuple[float, float] | None:
+    """Of MTWV, over queries, as `swsdist compare` takes it by default: they are drawn anew, the threshold stays."""
+    told = course.told("score", Measured)
+    if not told or told[0].measures.get("mtwv") is None:
+        return None
+    measures, point = told[0].measures, told[0].point
+    cut = threshold_of(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
+    values: dict[str, float] = {}
+    for part in course.read("align.final", "trials"):
+        at_it = per_term(decided_at(part, cut), trials=point["trials"], beta=point["beta"], best=False)
+        values |= {row["query_id"]: row["twv"] for row in at_it.to_pylist() if row["twv"] is not None}
+    if len(values) < 2:
+        return None
+    settings = Settings()
+    draws = bootstrap_terms(
+        np.array([[values[name] for name in sorted(values)]]), resamples=settings.resamples, seed=settings.seed
+    )
+    return draws.interval(0, level=settings.level, method=settings.method)[:2]
 
 
 def _histogram(course: Course) -> report.ScoreHistogram | None:
