@@ -131,7 +131,7 @@ def print_opening(data: ReportData, console: Console) -> None:
     rows = (first, *figures(data))
     names, values = (max(len(row[k]) for row in rows) for k in (0, 1))
     for row in rows:
-        line = Text(f"{row.name:<{names}}  ", "bold")
+        line = Text().append(f"{row.name:<{names}}  ", "bold")
         line.append(f"{row.value:<{values}}  ", STYLES[row.tone]).append(row.note, "dim").rstrip()
         console.print(line, soft_wrap=True)
 

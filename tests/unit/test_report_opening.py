@@ -141,6 +141,14 @@ def test_a_dozen_lines_with_room_for_what_is_odd(make: Callable[[], ReportData],
     assert lines[-1] == "digest 3b7c3b7c3b7c3b7c, report /data/runs/mboshi-dev/report.html"
 
 
+def test_on_a_terminal_names_are_bold_and_what_counts_is_green() -> None:
+    out = io.StringIO()
+    print_opening(a_whole_run(), Console(file=out, force_terminal=True, width=80, color_system="standard"))
+    first, maximum = out.getvalue().splitlines()[:2]
+    assert first.startswith("\x1b[1mprotocol  \x1b[0msws2013 ")
+    assert re.match(r"\x1b\[1mMTWV +\x1b\[0m\x1b\[1;32m0\.\d{4} +\x1b\[0m\x1b\[2m0\.3100 to ", maximum)
+
+
 def test_what_has_no_line_is_counted() -> None:
     shown = cut([one.line for one in odd(an_odd_run())], 3, "swsdist report RUN --all")
     assert shown[3:] == ["... and 4 more: swsdist report RUN --all"]
