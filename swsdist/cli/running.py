@@ -324,7 +324,7 @@ def _first(failure: Failure) -> str:
 
 
 #: Lines on what was done, where there is no report; with those on what is odd a dozen.
-_MOST_SAID = 7
+_MOST_SAID = 6
 _SAME_WITH_ALL = "the same command with --all"
 
 
