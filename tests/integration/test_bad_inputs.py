@@ -160,13 +160,13 @@ def test_a_query_that_is_too_long_for_the_recurrence(own_corpus: Any) -> None:
     scene = own_corpus
     soundfile.write(scene.corpus / "queries" / "long.wav", np.tile(speech(scene, 5.0), 33), RATE)  # 165 s
     add(scene, "queries", [{"query_id": "long", "example": "1", "path": "queries/long.wav"}])
-    scene.run("search.recurrence=non-segmental")
+    scene.run("queries.trim=none", "search.recurrence=non-segmental")
     (row,) = scene.rejected()
     assert (row["kind"], row["id"], row["reason"]) == ("query", "long", "too-long")
     assert "16384 are the most" in row["message"]
     assert "bounded-slope" in row["remedy"]
     assert scene.report()["counts"]["queries"] == 3
-    scene.run()
+    scene.run("queries.trim=none")
     assert scene.rejected() == []
     assert scene.report()["counts"]["queries"] == 4
 

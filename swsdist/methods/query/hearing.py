@@ -63,7 +63,7 @@ def hear(row: Mapping[str, Any], rate: int, storage: Mapping[str, object], trim:
     after = place.duration - place.end if end is None else 0.0
     if place.end - place.start > _LONGEST_SPOKEN or before + after > _LONGEST_AROUND:
         raise AudioError(
-            f"{place.end - place.start:.0f} s of speech in {seconds:.0f} s of recording are no query, but what one lies in",
+            f"it lasts {seconds:.0f} s, of which {place.end - place.start:.0f} s are one phrase: too long for a query",
             where=row["path"],
             reason="too-long",
             remedy="mark a place: FILE:START-END (in a table: start, end); to search it whole: queries.trim: none, --no-trim",
