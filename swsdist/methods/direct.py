@@ -186,7 +186,7 @@ def _demand_speech(row: Mapping[str, Any], store: Store) -> None:
     """
     if not speaks(row, _RATE, store.folder.storage):
         raise AudioError(
-            "there is no speech in this place: silence, hum, noise or clicks only",
+            "there is no speech in this place: silence, hum, noise, a tone or clicks only",
             where=row.get("typed") or f"query {row['query_id']}, example {row['example']}",
             reason="no-speech",
             remedy="mark another place, or search it all the same (--no-trim; in Python trim=False)",

@@ -54,7 +54,7 @@ def hear(row: Mapping[str, Any], rate: int, storage: Mapping[str, object], trim:
     place = find_speech(samples, rate)
     if place is None:
         raise AudioError(
-            "there is no speech in the query: silence, hum, noise or clicks only",
+            "there is no speech in the query: silence, hum, noise, a tone or clicks only",
             where=row["path"],
             reason="no-speech",
             remedy="record it again, name the place (start, end), or search it whole (queries.trim: none, --no-trim)",

@@ -10,7 +10,8 @@ from typing import Any, Literal
 Word = Literal["likely", "strong", "unsure", "weak"]
 #: What those are called that are not.
 OTHERWISE: dict[Word, Word] = {"likely": "unsure", "strong": "weak"}
-#: Without a threshold that was fitted a hit is strong so many standard deviations above the mean of its query's candidates.
+#: Without a threshold that was fitted a hit is strong so many standard deviations above the mean of its query's candidates; of
+#: such hits 46 % are right on Mboshi dev (`python -m benchmarks.bands`).
 STRONG = 4.0
 
 
