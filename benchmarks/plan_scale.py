@@ -110,8 +110,8 @@ def _make_store(folder: Path, corpus: pa.Table, shards: int) -> None:
         "sha256": pa.array(["0" * 64]).take(pa.array(np.zeros(count, np.int64))),
         "mean": vectors.cast(pa.list_(pa.float64())),
         "variance": vectors.cast(pa.list_(pa.float64())),
-        **{name: pa.nulls(count, DOCUMENTS.field(name).type) for name in ("speech", "recording", "start")},
     }
+    columns |= {name: pa.nulls(count, DOCUMENTS.field(name).type) for name in DOCUMENTS.names if name not in columns}
     state = fingerprint("store", count, shards)
     (track,) = source.tracks
     made = recipe(source.extractor)

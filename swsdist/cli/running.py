@@ -232,7 +232,7 @@ def go(
     of_folder = until == "index" and corpus is None and is_folder(config)
     if of_folder:
         source = config.rstrip("/") if is_remote(config) else str(Path(config).resolve())
-        run_folder = run_folder or f"{source.rsplit('/', 1)[-1]}-swsdist"
+        run_folder = run_folder or _demand_same(f"{source.rsplit('/', 1)[-1]}-swsdist", source)
         loaded = load_config(FOLDER_CONFIG, [*sets, *flags], corpus={"documents": source}, run=run_folder)
     else:
         loaded = load_config(config, [*sets, *flags], corpus=corpus, run=run_folder)
@@ -255,6 +255,30 @@ def go(
     demand_apart(click.get_current_context(), [config, *paths_in(loaded)])
     with events_to(events, progress()) as watching:
         return _tell(api.run(loaded, choice=choice, progress=watching), whole)
+
+
+def _demand_same(run: str, source: str) -> str:
+    """The run folder of a folder of recordings, if it is not that of another.
+
+    Raises:
+        UserError: it is.
+    """
+    from swsdist.errors import UserError
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.inspection.recorded import config_of
+    from swsdist.pipeline.plan import load_plans
+
+    folder = Folder(run)
+    if folder.exists("plan.json"):
+        for plan in load_plans(folder).values():
+            known = config_of(folder, plan).corpus.documents
+            if known != source:
+                raise UserError(
+                    f"this is the index of another folder, {known}",
+                    where=run,
+                    remedy=f"name another one (--run FOLDER); or, if the recordings have moved: --run {run}",
+                )
+    return run
 
 
 def _demand_own_config(path: str, loaded: Config) -> None:

@@ -196,7 +196,22 @@ def _demand_speech(row: Mapping[str, Any], store: Store) -> None:
 def _extractors(store: Store) -> list[Extractor | Given]:
     """Those that made a store, each once: tracks of one pass stand together and have one recipe."""
     recipes = {track.fingerprint: track.recipe for track in store.manifest.tracks}
-    return [made_by(recipe) for recipe in recipes.values()]
+    return [made_by(_with_models_here(recipe, store)) for recipe in recipes.values()]
+
+
+def _with_models_here(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
+    """A recipe with the paths of models that moved with the store; that they are the same their fingerprint tells."""
+
+    def here(path: str) -> str:
+        name = f"models/{path.rsplit('/', 1)[-1]}"
+        return store.folder.path(name) if "/models/" in path and store.folder.exists(name) else path
+
+    def moved(one: dict[str, Any]) -> dict[str, Any]:
+        paths = {key: here(path) for key, path in one.get("paths", {}).items()}
+        return {**one, **({"paths": paths} if paths else {})}
+
+    made = moved(recipe)
+    return {**made, "transforms": [moved(one) for one in recipe["transforms"]]} if "transforms" in recipe else made
 
 
 def _with_own_frames(row: dict[str, object], extractors: list[Extractor | Given], store: Store) -> dict[str, object]:

@@ -1,5 +1,7 @@
 """Queries that were cut from recordings which are searched find themselves there: their own places can be left out of what is
 found, and of what there is to be found.
+
+A place is left out on all channels of its recording: the same sound is on both where there are two.
 """
 
 from __future__ import annotations
@@ -9,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 #: Of a place without an end (s).
 _END = 1e9
 
-#: Where a query's examples were cut from: by query, recording and channel, spans in s.
-OwnPlaces = Mapping[tuple[str, str, int], list[tuple[float, float]]]
+#: Where a query's examples were cut from: by query and recording, spans in s, rising.
+OwnPlaces = Mapping[tuple[str, str], list[tuple[float, float]]]
 
 
 def own_places(queries: Iterable[Mapping[str, Any]], documents: pa.Table, *, by_path: bool) -> OwnPlaces:
@@ -28,32 +31,37 @@ def own_places(queries: Iterable[Mapping[str, Any]], documents: pa.Table, *, by_
     queries = [row for row in queries if row["doc_id"] is not None or (by_path and row["path"] is not None)]
     if not queries:
         return {}
-    rows = documents.select([n for n in ("doc_id", "channel", "path", "recording") if n in documents.column_names])
-    named: dict[tuple[str, int], str] = {}
-    for row in rows.to_pylist():
+    ids = pa.array({row["doc_id"] for row in queries if row["doc_id"] is not None}, pa.string())
+    paths = pa.array({row["path"] for row in queries if row["doc_id"] is None}, pa.string())
+    meant = pc.or_(pc.is_in(documents["doc_id"], ids), pc.is_in(documents["path"], paths))
+    columns = ["doc_id", "path"]
+    if "recording" in documents.column_names:
+        meant = pc.or_(meant, pc.is_in(documents["recording"], ids))
+        columns.append("recording")
+    by_name: dict[str, str] = {}
+    by_file: dict[str, str] = {}
+    for row in documents.select(columns).filter(meant).to_pylist():
         recording = row.get("recording") or row["doc_id"]
-        named[row["doc_id"], row["channel"]] = named[recording, row["channel"]] = recording
-        if row["path"]:
-            named.setdefault((f"\0{row['path']}", row["channel"]), recording)
-    found: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
+        by_name[row["doc_id"]] = by_name[recording] = by_file[row["path"]] = recording
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in queries:
-        key = row["doc_id"] if row["doc_id"] is not None else f"\0{row['path']}"
-        if (recording := named.get((key, row["channel"]))) is not None:
+        recording = by_name.get(row["doc_id"]) if row["doc_id"] is not None else by_file.get(row["path"])
+        if recording is not None:
             span = (row["start"] or 0.0, _END if row["end"] is None else row["end"])
-            found.setdefault((row["query_id"], recording, row["channel"]), []).append(span)
-    return found
+            found.setdefault((row["query_id"], recording), []).append(span)
+    return {key: sorted(spans) for key, spans in sorted(found.items())}
 
 
 def elsewhere(table: pa.Table, places: OwnPlaces) -> pa.Table:
     """Rows that do not lie at their own query's place: that overlap with it by no more than half of the shorter one.
 
     Args:
-        table: with query_id, doc_id (of a recording), channel, start and end: DETECTIONS, REFERENCES.
+        table: with query_id, doc_id (of a recording), start and end: DETECTIONS, REFERENCES.
         places: of its queries.
     """
     if not places or not table.num_rows:
         return table
-    keys = zip(*(table[name].to_pylist() for name in ("query_id", "doc_id", "channel")), strict=True)
+    keys = zip(table["query_id"].to_pylist(), table["doc_id"].to_pylist(), strict=True)
     start, end = table["start"].to_numpy(), table["end"].to_numpy()
     kept = np.ones(table.num_rows, bool)
     for k, key in enumerate(keys):

@@ -57,7 +57,7 @@ def test_the_reference_has_a_row_for_every_key(key: Key) -> None:
     if key.section and not above:
         assert f"## `{key.dotted}`\n" in reference()
     else:
-        assert part.count(f"\n| `{key.place[-1]}`{' **effort**' if key.effort else ''} |") == 1
+        assert part.count(f"\n| `{key.place[-1]}`{' **execution-only**' if key.effort else ''} |") == 1
 
 
 def test_a_section_left_out_equals_a_section_left_empty() -> None:

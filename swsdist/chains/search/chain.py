@@ -52,6 +52,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
 from swsdist.registries import FIRST_PASSES, METHODS
 from swsdist.registry import Entry
+from swsdist.score.measures.protocol import protocol_of
 
 _QUERIES = {"queries": "queries:groups"}
 
@@ -73,6 +74,13 @@ def build(config: Config, ledger: Ledger) -> Chain:
             f"none of the steps {', '.join(config.calibrate.steps)} normalises by a cohort",
             where="corpus.cohort",
             remedy="leave it out, or name zt-norm in calibrate.steps",
+        )
+    if config.corpus.own_places == "leave-out" and protocol_of(config.score).trials != "time":
+        raise ConfigError(
+            "queries' own places are left out where trials are seconds of audio: "
+            "of a document nobody knows which part is meant",
+            where="corpus.own_places",
+            remedy="leave it out, or leave the recordings that queries were cut from out of the documents",
         )
     create(config.search)
     check_steps(config.calibrate, METHODS[config.search.method].score)

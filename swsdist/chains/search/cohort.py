@@ -17,10 +17,11 @@ from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.calibrate.steps.interface import Options
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.calibrate.steps.zt_norm import ZtNorm, cohort_sums, cohort_table
-from swsdist.chains.search.reduce import Reduce
+from swsdist.chains.search.reduce import Reduce, apart_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Done, Task
+from swsdist.reduce.own_places import elsewhere
 from swsdist.reduce.spans import Spans
 from swsdist.registries import CALIBRATION
 from swsdist.times import frames_to_seconds
@@ -51,7 +52,7 @@ class Cohort(Reduce):
         # Stretches of a recording are known once overlaps between its documents are out.
         by_file = window is None or not task.payload["placed"]
         reduced = self.reduced(task, context, (lambda spans: best_of_places(spans, tick, window)) if by_file else None)
-        detections = reduced.detections
+        detections = elsewhere(reduced.detections, apart_of(task))
         if detections.num_rows:
             scores = QNorm(Options()).apply(detections, None, from_table(reduced.statistics), None)
             column = detections.schema.get_field_index("score")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples
-from swsdist.reduce.own_places import elsewhere
+from swsdist.reduce.own_places import OwnPlaces, elsewhere
 from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.spans import Kept
 from swsdist.reduce.talkers import WHO
@@ -62,6 +62,11 @@ def _files(payload: Values, context: Context) -> list[str]:
     return found
 
 
+def apart_of(task: Task) -> OwnPlaces:
+    """Places that the queries of a bucket were cut from, and which are left out."""
+    return {(query_id, recording): spans for query_id, recording, spans in task.payload["apart"]}
+
+
 class Reduce(Stage):
     """Each bucket reads its own rows of every file of candidates."""
 
@@ -76,12 +81,9 @@ class Reduce(Stage):
         asked = made(sides_wanted(config.calibrate), "candidates")
         wanted = list(dict.fromkeys([*config.calibrate.statistics, *asked]))
         seconds = inputs.own(SearchInputs).open_store().manifest.counts["seconds"]
-        own = [[*key, spans] for key, spans in inputs.own(SearchInputs).own_places.items()]
-        yield from self.tasks(inputs, wanted, config.reduce.nbest.count(seconds), *([own] if own else []), apart=own)
+        yield from self.tasks(inputs, wanted, config.reduce.nbest.count(seconds))
 
-    def tasks(
-        self, inputs: Inputs, wanted: list[str], nbest: int, *matters: object, apart: Sequence[Sequence[Any]] = ()
-    ) -> Iterator[Task]:
+    def tasks(self, inputs: Inputs, wanted: list[str], nbest: int, *matters: object) -> Iterator[Task]:
         """The tasks.
 
         Args:
@@ -89,7 +91,6 @@ class Reduce(Stage):
             wanted: names of statistics.
             nbest: detections kept per query.
             matters: what else the outputs depend on.
-            apart: query, recording, channel and spans of places that are left out.
         """
         own, config = inputs.own(SearchInputs), inputs.config
         settings, method = config.reduce, METHODS[config.search.method]
@@ -117,11 +118,16 @@ class Reduce(Stage):
         who = [of_rows(own.open_store().documents(columns=list(WHO)).sort_by(_ORDER))] if by_talker else []
         # Names and times of recordings come from the documents.
         placed = [of_rows(own.open_store().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.placed else []
+        apart: dict[int, list[list[Any]]] = {}
+        for (query_id, recording), spans in own.own_places.items():
+            apart.setdefault(bucket_of(query_id, settings.buckets), []).append([query_id, recording, spans])
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
             slots = slots_of(bucket, settings.buckets)
             mine, span = filled.meeting(slots), [slots[0], slots[-1]]
             yield inputs.named(
-                inputs.naming(common, versions, span).listing(mine.pieces())(*placed, *who, *matters),
+                inputs.naming(common, versions, span).listing(mine.pieces())(
+                    *placed, *who, *matters, *apart.get(bucket, ())
+                ),
                 label=f"bucket {bucket}",
                 work=work,
                 payload={
@@ -133,7 +139,7 @@ class Reduce(Stage):
                     "store": store,
                     "placed": own.placed,
                     "by_talker": by_talker,
-                    "apart": [one for one in apart if bucket_of(one[0], settings.buckets) == bucket],
+                    "apart": apart.get(bucket, []),
                 },
             )
 
@@ -153,8 +159,7 @@ class Reduce(Stage):
         """Overlaps out, the best N kept."""
         reduced, (first, last) = self.reduced(task, context), task.payload["slots"]
         slots = (first, last)
-        places = {(query, recording, channel): spans for query, recording, channel, spans in task.payload["apart"]}
-        found = elsewhere(reduced.detections, places)
+        found = elsewhere(reduced.detections, apart_of(task))
         outputs = (
             context.publish(task, "detections", [found], DETECTIONS, slots),
             context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS, slots),

@@ -1,7 +1,7 @@
 """Means and variances of the recordings that queries are marked in: a query that is a place in one is normalised as the
 documents are, by those of its own recording (`search.documents_by: document`).
 
-They are those that the store holds of it, where it is indexed; else those of some minutes around the place.
+They are those that the store holds of it, where it is indexed; else those of up to six minutes around the place.
 """
 
 from __future__ import annotations
@@ -27,10 +27,15 @@ from swsdist.store.places import found_again
 from swsdist.store.reading import Store
 from swsdist.store.writing import Read
 
-#: Seconds to both sides of a place of which statistics are taken, where the store has none; and how many make a mean.
-_AROUND, _LEAST = 300.0, 10.0
+#: Seconds of a recording of which statistics are taken where the store has none: the stretch that a place begins in, and its
+#: neighbours. And how many a recording has at least.
+_STRETCH, _LEAST = 120.0, 10.0
 
 _COLUMNS = ["doc_id", "channel", "path", "recording", "start", "duration", "shard"]
+
+
+#: Of a shard's track means and variances, and by document and channel the row.
+_Means = tuple[pa.Table, dict[tuple[str, int], int]]
 
 
 def are_wanted(search: Search) -> bool:
@@ -51,24 +56,33 @@ def with_statistics(rows: Sequence[dict[str, Any]], store: Store, tracks: Sequen
         return list(rows)
     found = [dict(row) for row in rows]
     documents = _documents(store, [rows[k] for k in marked])
-    known: dict[tuple[str, str, str, int], list[Any]] = {}
+    known: dict[tuple[str, str], _Means] = {}
     for k in marked:
         document = _holding(rows[k], documents)
         found[k]["statistics"] = [] if document is None else _of(document, store, tracks, known)
     return found
 
 
-def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+#: Documents by name, or by the real path of their file, and channel.
+_Found = dict[tuple[str, int], list[dict[str, Any]]]
+
+
+def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> _Found:
     """Documents of the store that could hold some places."""
     table = store.documents(columns=_COLUMNS)
     now = found_again(store.folder, store.manifest.recordings, table["path"], table["path"])
     table = table.set_column(table.column_names.index("path"), "path", now)
-    names = pa.array({row["doc_id"] for row in rows if row["doc_id"] is not None}, pa.string())
-    real = {_real(row["path"]) for row in rows if row["path"] is not None}
-    paths = pc.unique(table["path"])
-    same = pa.array([path for path in paths.to_pylist() if path and _real(path) in real], pa.string())
-    by_name = pc.or_kleene(pc.is_in(table["doc_id"], names), pc.is_in(table["recording"], names))
-    found: list[dict[str, Any]] = table.filter(pc.or_kleene(by_name, pc.is_in(table["path"], same))).to_pylist()
+    ids = pa.array({row["doc_id"] for row in rows if row["doc_id"] is not None}, pa.string())
+    meant = pc.or_kleene(pc.is_in(table["doc_id"], ids), pc.is_in(table["recording"], ids))
+    files = {row["path"] for row in rows if row["doc_id"] is None and row["path"] is not None}
+    if files:  # a link may have another name than its file
+        ends = pa.array({path.rsplit("/", 1)[-1] for one in files for path in (one, _real(one))}, pa.string())
+        end = pc.replace_substring_regex(table["path"], "^.*/", "")
+        meant = pc.or_kleene(meant, pc.is_in(end, ends))
+    found: _Found = {}
+    for row in table.filter(meant).to_pylist():
+        for name in {row["doc_id"], row["recording"] or row["doc_id"], f"\0{_real(row['path'])}"}:
+            found.setdefault((name, row["channel"]), []).append(row)
     return found
 
 
@@ -76,31 +90,32 @@ def _real(path: str) -> str:
     return path if is_remote(path) else os.path.realpath(path)
 
 
-def _holding(row: dict[str, Any], documents: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+def _holding(row: dict[str, Any], documents: _Found) -> dict[str, Any] | None:
     """The document that a place is in, by its middle."""
+    name = row["doc_id"] if row["doc_id"] is not None else f"\0{_real(row['path'] or '')}"
     start = row["start"] or 0.0
-    for document in documents:
-        named = row["doc_id"] is not None and row["doc_id"] in (document["doc_id"], document["recording"])
-        is_it = named or (row["path"] and document["path"] and _real(row["path"]) == _real(document["path"]))
-        if is_it and document["channel"] == row["channel"]:
-            first = document["start"] or 0.0
-            middle = start if row["end"] is None else (start + row["end"]) / 2
-            if first <= middle <= first + document["duration"]:
-                return document
+    middle = start if row["end"] is None else (start + row["end"]) / 2
+    for document in documents.get((name, row["channel"]), ()):
+        first = document["start"] or 0.0
+        if first <= middle <= first + document["duration"]:
+            return document
     return None
 
 
 def _of(
-    document: dict[str, Any], store: Store, tracks: Sequence[str], known: dict[tuple[str, str, str, int], list[Any]]
+    document: dict[str, Any], store: Store, tracks: Sequence[str], known: dict[tuple[str, str], _Means]
 ) -> list[Any]:
+    """Mean and variance of each track of a document; a shard's are read once."""
     found = []
     for track in tracks:
-        key = document["shard"], track, document["doc_id"], document["channel"]
+        key = document["shard"], track
         if key not in known:
             table = store.documents(document["shard"], ["doc_id", "channel", "mean", "variance"], track)
-            mine = pc.and_(pc.equal(table["doc_id"], key[2]), pc.equal(table["channel"], key[3]))
-            known[key] = [[one["mean"], one["variance"]] for one in table.filter(mine).to_pylist()]
-        found += known[key]
+            keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
+            known[key] = table.select(["mean", "variance"]), {one: k for k, one in enumerate(keys)}
+        values, rows = known[key]
+        if (k := rows.get((document["doc_id"], document["channel"]))) is not None:
+            found.append([values["mean"][k].as_py(), values["variance"][k].as_py()])
     return found if len(found) == len(tracks) else []  # a track may lack it
 
 
@@ -129,7 +144,7 @@ def normalised_by_own(read: Read, document: dict[str, Any], extractor: Extractor
 
 
 def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[Statistics] | None:
-    """Statistics of each track of an extractor, of the minutes around a place; None where a recording is too short for that.
+    """Statistics of each track of an extractor, of the minutes around a place; None where a recording is too short.
 
     Raises:
         AudioError: the recording cannot be read.
@@ -137,8 +152,8 @@ def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[S
     length = probe(row["path"], folder.storage).duration
     if length < _LEAST:
         return None
-    start = max(0.0, (row["start"] or 0.0) - _AROUND)
-    end = min(length, (length if row["end"] is None else row["end"]) + _AROUND)
+    stretch = (row["start"] or 0.0) // _STRETCH
+    start, end = max(0.0, (stretch - 1) * _STRETCH), min(length, (stretch + 2) * _STRETCH)
     extractor, tracks = spoken_by(extractor, row["speaker"]), tracks_of(extractor)
     total = [Statistics.zero(track.stop - track.first) for track in tracks]
     samples: Iterator[NDArray[np.float32]] = read_blocks(

@@ -94,7 +94,7 @@ class SearchInputs(ChainInputs):
         values = config.model_dump(
             mode="json", include={"run", "corpus", "features", "index", "storage", "strict", "force"}
         )
-        values["store"] = config.store
+        values |= {"store": config.store, "trials": protocol_of(config.score).trials}
         if depends_on_score(config):
             values["score"] = config.score.model_dump(mode="json")
         return ledger.remember(("search", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
@@ -179,18 +179,18 @@ class SearchInputs(ChainInputs):
     @cached_property
     def references(self) -> pa.Table | None:
         """True occurrences: REFERENCES; None where none are given."""
-        truth = (
-            truth_of(self.config, self.documents, self.queries, self.noted) if self.config.corpus.tells_truth else None
-        )
-        if truth is None:
+        if not self.config.corpus.tells_truth:
+            return None
+        if (truth := truth_of(self.config, self.documents, self.queries, self.noted)) is None:
             return None
         self.tabled = truth.tabled
         return elsewhere(truth.references, self.own_places)
 
-    @property
+    @cached_property
     def own_places(self) -> OwnPlaces:
-        """Where queries were cut from, if nothing is to be found there."""
-        if (wanted := self.config.corpus.own_places) == "keep" or self.theirs is not None:
+        """Where queries were cut from, if nothing is to be found there: of trials that are seconds."""
+        wanted, trials = self.config.corpus.own_places, protocol_of(self.config.score).trials
+        if wanted == "keep" or self.theirs is not None or self.config.corpus.queries is None or trials != "time":
             return {}
         return own_places(self.queries.to_pylist(), self.documents, by_path=wanted == "leave-out")
 

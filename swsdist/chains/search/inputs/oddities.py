@@ -133,14 +133,14 @@ def tell_of_speakers(documents: pa.Table, queries: pa.Table, where: str, notices
 def tell_of_places(documents: pa.Table, queries: pa.Table, left_out: OwnPlaces, where: str, notices: Notices) -> None:
     """Queries that are places in recordings which are searched: each finds itself, unless its own place is left out."""
     if left_out:
-        query_id, recording, _ = next(iter(left_out))
+        query_id, recording = next(iter(left_out))
         notices.inform(
             "places that queries were cut from are left out of what is found and of what there is to be found",
             where=f"{query_id!r}, in {recording}",
-            remedy="corpus.own_places: keep counts them",
+            remedy="corpus.own_places: keep counts them; references.csv of the run has the references without them",
             count=sum(map(len, left_out.values())),
         )
-    cut = {query_id for query_id, _, _ in left_out}
+    cut = {query_id for query_id, _ in left_out}
     searched: dict[tuple[str, int], list[tuple[float, float]]] = {}
     columns = [name for name in ("path", "channel", "start", "end") if name in documents.column_names]
     meant = pc.is_in(documents["path"], pc.unique(queries["path"]).drop_null())

@@ -27,6 +27,7 @@ from swsdist.pipeline.task import Values
 from swsdist.registries import CALIBRATION
 from swsdist.report.answers.hits import OTHERWISE, STRONG, Word
 from swsdist.report.answers.promise import measured, promised
+from swsdist.score.measures.protocol import protocol_of
 from swsdist.types import TRIALS
 
 #: Steps that make a score of a score; others look at a whole list, as `llr` does with side information.
@@ -91,8 +92,12 @@ def of_run(course: Course) -> Judge | None:
 def _by_measured(judge: Judge, course: Course) -> Judge:
     """The same with what was measured in the run; with the threshold of likely hits, where these keep the promise."""
     trials = pa.concat_tables([TRIALS.empty_table(), *course.read("align.final", "trials")])
-    if course.config.calibrate.fit == "oracle" or not trials.num_rows:
-        return judge  # scores know what is right
+    if (
+        course.config.calibrate.fit == "oracle"
+        or protocol_of(course.config.score).trials != "time"
+        or not trials.num_rows
+    ):
+        return judge  # scores know what is right; or trials do not say which place is
     found = promised(trials)
     if found.is_kept:
         said = (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
+
+import pyarrow.csv
 
 from swsdist.accounts.journal import cpu_seconds
 from swsdist.chains.search.inputs.known import SearchInputs
@@ -26,7 +29,9 @@ JSON, PAGE, REJECTED_NAME = "report.json", "report.html", "rejected.parquet"
 
 
 NODES_NAME = "nodes.parquet"
-FILES = (JSON, PAGE, REJECTED_NAME, NODES_NAME, MARKDOWN, LATEX)
+#: True occurrences that were scored, where queries' own places are left out of the corpus' references.
+SCORED = "references.csv"
+FILES = (JSON, PAGE, REJECTED_NAME, NODES_NAME, MARKDOWN, LATEX, SCORED)
 
 
 def publish_report(
@@ -55,6 +60,10 @@ def publish_report(
     if outcome.did == 0:
         data = _with_times_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(course)], REJECTED)
+    if course.chain.own.own_places and (scored := course.chain.own.references) is not None:
+        table = io.BytesIO()  # of the list by itself `swsdist score` gives the same values with these
+        pyarrow.csv.write_csv(scored, table)
+        run.write_bytes(SCORED, table.getvalue())
     described = system_description(data.types, data.resources)
     run.write_bytes(MARKDOWN, markdown(described).encode())
     run.write_bytes(LATEX, latex(described).encode())
