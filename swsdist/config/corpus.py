@@ -105,7 +105,7 @@ class Corpus(Section):
         None,
         description="of queries that are cut from what is searched: what lies at their own places counts (keep), or is "
         "no hit and no true occurrence; default: left out for queries that name a document (doc_id), not for those that "
-        "name its file",
+        "name its file; what normalises a query's scores (q-norm) counts them either way",
     )
     prefer: tuple[str, ...] = Field(
         (),

@@ -202,7 +202,9 @@ def _extractors(store: Store) -> list[Extractor | Given]:
 def _with_models_here(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
     """A recipe with the paths of models that moved with the store; that they are the same their fingerprint tells."""
 
-    def here(path: str) -> str:
+    def here(path: str | None) -> str | None:
+        if path is None:
+            return None
         name = f"models/{path.rsplit('/', 1)[-1]}"
         return store.folder.path(name) if "/models/" in path and store.folder.exists(name) else path
 

@@ -165,8 +165,8 @@ def test_hits(swsdist, place: Path, tmp_path: Path) -> None:
     query = ("--query", "corpus/queries/q001_1.wav", "--top", "4")
     told = json.loads(swsdist("search", "run", *query, "--json", "--table", tmp_path / "h.json", cwd=place).out)
     found = rows(tmp_path / "h.json")
-    assert [(row["doc_id"], row["score"], row["likely"]) for row in found] == [
-        (row["doc_id"], row["score"], row["likely"]) for row in told
+    assert [(row["doc_id"], row["score"], row["word"]) for row in found] == [
+        (row["doc_id"], row["score"], row["word"]) for row in told
     ]
     assert [row["rank"] for row in found] == [1, 2, 3, 4]
     swsdist("search", "run", *query, "--table", tmp_path / "h.tex", cwd=place)

@@ -56,6 +56,12 @@ class Fusing:
         }
         return swsdist.run(self.write(run, **given), sets=list(sets))
 
+    def cut(self) -> str:
+        """A table of one query that names a place in a document."""
+        path = self.folder / "cut.csv"
+        path.write_text("query_id,doc_id,start,end\nq001,d001,1.0,1.5\n")
+        return str(path)
+
     def joined(self, run: str) -> pa.Table:
         """What was filled."""
         course = recorded(Folder(str(self.folder / run)))
@@ -243,6 +249,8 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
     (store,) = (fusing.folder / "fused/systems/stores").iterdir()
     index = {"store": str(store)}
     swsdist.run(fusing.write("logistic", calibrate={"steps": ["q-norm", "logistic"]}, index=index))
+    with pytest.raises(ConfigError, match="own places are left out of its hits, or of those of the fusion"):
+        fusing.fuse("bad", systems=TAKEN, config={"corpus": {**fusing.corpus, "queries": fusing.cut()}})
     with pytest.raises(ConfigError, match="fitted on the references of its run"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "logistic"}], scores="final")
     swsdist.run(fusing.write("half", index=index), choice=Choice(until="search"))

@@ -139,7 +139,8 @@ def test_queries_by_their_place_in_a_recording(scene: Any, made: tuple[Path, Pat
     ]
     queries = scene.folder / "queries.csv"
     queries.write_text("query_id,doc_id,start,end\n" + "".join(f"{','.join(map(str, row))}\n" for row in places))
-    result = swsdist.run(config(scene.folder, scene.folder / "data", frames, queries))
+    values = config(scene.folder, scene.folder / "data", frames, queries)
+    result = swsdist.run(values, sets=["corpus.own_places=keep"])
     store, whole = Store(Folder(f"{result.folder}/queries")), np.load(frames / f"{name}.npy")
     count = 1 + int((0.5 - 0.032) / 0.01 + 1e-9)
     assert np.array_equal(store.features("utterance"), whole[50 : 50 + count])

@@ -339,9 +339,9 @@ def test_who_searches_a_store_marks_it(finished: Any, monkeypatch: pytest.Monkey
     marks: list[int] = []
     search = direct.search_store
 
-    def watched(*arguments: Any) -> Any:
+    def watched(*arguments: Any, **named: Any) -> Any:
         marks.append(len(files(store / "readers")))
-        return search(*arguments)
+        return search(*arguments, **named)
 
     monkeypatch.setattr(direct, "search_store", watched)
     assert len(api.search(str(store), query)) > 0

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import swsdist
 from swsdist.chains.search.told import Measured
+from swsdist.errors import ConfigError
+from swsdist.reduce.own_places import elsewhere, own_places
 
 
 @pytest.fixture
@@ -54,6 +57,32 @@ def test_own_places(scene: Any, table: str, option: str | None, left_out: bool) 
     told = [one for one in result.outcome.course.notices() if "cut from" in one]
     summary = [one for one in result.outcome.course.chain.summary(result.outcome.course) if "cut from" in one]
     assert (bool(told), bool(summary)) == (not left_out, left_out)
+
+
+def test_of_trials_that_are_documents_none_is_left_out(scene: Any) -> None:
+    """Which part of the query's own document is meant nobody says."""
+    sets = [
+        f"corpus.queries={scene.corpus}/named.csv",
+        "calibrate.fit=none",
+        "report.exports=[]",
+        "score.trials=document",
+    ]
+    assert at_own(scene, scene.run(*sets)) == len(scene.first)
+    with pytest.raises(ConfigError, match="left out where trials are seconds of audio"):
+        scene.run(*sets, "corpus.own_places=leave-out")
+
+
+def test_a_place_is_left_out_on_all_channels() -> None:
+    """The other channel has the same sound, softly."""
+    documents = pa.table({"doc_id": ["tape", "tape"], "channel": [1, 2], "path": ["tape.wav"] * 2})
+    query = {"query_id": "q", "doc_id": "tape", "path": None, "channel": 2, "start": 3.0, "end": 4.0}
+    places = own_places([query], documents, by_path=False)
+    assert places == {("q", "tape"): [(3.0, 4.0)]}
+    found = pa.table(
+        {"query_id": ["q", "q", "q", "p"], "doc_id": ["tape"] * 4, "channel": [1, 2, 2, 2]}
+        | {"start": [3.1, 2.9, 3.6, 3.0], "end": [4.1, 3.9, 4.6, 4.0]}
+    )
+    assert elsewhere(found, places)["start"].to_pylist() == [3.6, 3.0]
 
 
 def test_what_is_left_out_changes_with_the_option(scene: Any) -> None:

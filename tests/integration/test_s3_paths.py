@@ -85,4 +85,4 @@ def test_a_folder_is_no_list(places: dict[str, str]) -> None:
         "calibrate", "-s", f"{places['s3']}/run", "--seconds", "9", "--method", "none", "--out", "x.csv"
     )
     assert ended.code == 2
-    assert "there is no such" in ended.err
+    assert "a list is wanted" in ended.err

@@ -207,7 +207,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_done(scene: Any) -> Non
     other = {"name": "mfcc", "track": "fast", "options": {"hop_length": 200}}
     with pytest.raises(UserError, match="the frame shifts of mfcc and fast differ"):
         scene.run(setting("features", [PLAIN, other]))
-    with pytest.raises(UserError, match="twice with the same options"):
+    with pytest.raises(UserError, match="mfcc is a duplicate: the same options"):
         scene.run(setting("features", [PLAIN, {**PLAIN, "track": "again"}]))
     with pytest.raises(ConfigError, match="no track 'phones'") as caught:
         scene.run(TWO, setting("search.streams", [{"track": "phones"}]))

@@ -87,7 +87,7 @@ def test_all_queries_that_were_asked_have_trials(own_corpus: Any) -> None:
     steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {weights: trials}}", "calibrate.fit=oracle")
 
     def offset(run: str) -> float:
-        scene = own_corpus.run(*steps, "report.exports=[]", run=run)
+        scene = own_corpus.run(*steps, "report.exports=[]", "force=true", run=run)
         assert not scene.outcome.failures
         ((model,),) = [one["models"] for one in fitted(own_corpus.folder / run)["steps"] if one["name"] == "llr"]
         return float(model["offset"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 from kinds_of_corpora import KINDS, TRIALS, Made, run
 
@@ -12,12 +15,14 @@ from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import protocol_for, read_task
 
 
-def scored(made: Made, folder: Path, protocol: str, trials: str) -> Evaluation:
+def scored(made: Made, folder: Path, protocol: str, trials: str, references: Path | None = None) -> Evaluation:
     """The run's list, by the functions of `swsdist score`."""
     rules = protocol_for(protocol, None, segments=trials == "segment", documents=trials == "document", beta=10.0)
     words = {"rttm": str(made.rttm), "terms": str(made.terms)}
     task = read_task(
-        ecf=str(made.ecf), protocol=rules, **(words if trials == "segment" else {"references": str(made.references)})
+        ecf=str(made.ecf),
+        protocol=rules,
+        **(words if trials == "segment" else {"references": str(references or made.references)}),
     )
     return evaluate(task, read_system(f"{folder}/exports/detections.csv", conventions=task.conventions))
 
@@ -34,6 +39,25 @@ def test_a_run_measures_as_its_list_does(
     assert len(theirs) > 30
     assert {key: mine[key] for key in theirs} == theirs
     assert 0 < mine["pair_auc"] < 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_it_does_without_the_queries_own_places(
+    corpora: dict[str, tuple[Made, Path]], tmp_path: Path, kind: str
+) -> None:
+    """With the references that the run writes, for the corpus' own have these places."""
+    made, _ = corpora[kind]
+    with made.references.open(newline="") as file:
+        first = {row["query_id"]: row for row in reversed(list(csv.DictReader(file)))}
+    queries = pa.Table.from_pylist(list(first.values()))
+    pyarrow.csv.write_csv(queries, tmp_path / "queries.csv")
+    made = made._replace(corpus={**made.corpus, "queries": str(tmp_path / "queries.csv")})
+    mine = run(made, tmp_path / "run", "sws2013", "time").measures()
+    result = scored(made, tmp_path / "run", "sws2013", "time", tmp_path / "run" / "references.csv")
+    theirs = {**values(result), **more_values(result)}
+    assert {key: mine[key] for key in theirs} == theirs
+    left = pyarrow.csv.read_csv(tmp_path / "run" / "references.csv")
+    assert len(left) == len(pyarrow.csv.read_csv(made.references)) - len(first)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -81,7 +81,7 @@ def test_queries_without_references_take_no_part() -> None:
         ({"a": table({"q": 1.0}), "b": table({"q": None}, {"q": 0})}, UserError, "0 references here and 1 in a"),
         ({"a": table({"q": 1.0}), "b": table({"q": None})}, UserError, "neither YES nor NO"),
         ({"a": table({"q": 1.0}), "b": table({"q": 1.0}).drop_columns("twv")}, TableError, "no column 'twv'"),
-        ({"a": table({"q": 1.0}), "b": pa.concat_tables([table({"q": 1.0})] * 2)}, TableError, "twice"),
+        ({"a": table({"q": 1.0}), "b": pa.concat_tables([table({"q": 1.0})] * 2)}, TableError, "is a duplicate"),
         ({"a": table({"q": 1.0}), "b": table({"q": math.inf})}, TableError, "inf"),
         ({"a": table({"q": None}, {"q": 0}), "b": table({})}, UserError, "no query has a reference"),
     ],

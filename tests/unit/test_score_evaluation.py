@@ -42,10 +42,10 @@ def test_functions_take_pandas() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(TableError, match="terms: 1 rows stand there twice"):
+    with pytest.raises(TableError, match="terms: 1 rows are duplicates"):
         make_task(TRUE, total_seconds=10.0, terms={"query_id": ["a", "a"], "term": ["x", "y"]})
     twice = {name: [*column, column[0]] for name, column in TRUE.items()}
-    with pytest.raises(TableError, match="references: 1 rows stand there twice"):
+    with pytest.raises(TableError, match="references: 1 rows are duplicates"):
         make_task(twice, total_seconds=10.0)
     with pytest.raises(UserError, match="QUESST's trials are not detections"):
         make_task(TRUE, total_seconds=10.0, protocol="quesst")

@@ -79,12 +79,22 @@ class FuseInputs(SearchInputs):
         return list(self.courses.values())
 
     def settle(self) -> None:
-        """Take the first system's store; tell where systems searched something else than the corpus."""
+        """Take the first system's store; tell where systems searched something else than the corpus.
+
+        Raises:
+            ConfigError: a system left out other places of queries than the fusion does.
+        """
         first, *_ = self.courses.values()
         self.store, self.manifest = first.chain.own.store, first.chain.own.manifest
         if not self.first_look("systems"):
             return
         for name, course in self.courses.items():
+            if course.chain.own.own_places != self.own_places:
+                raise ConfigError(
+                    "queries' own places are left out of its hits, or of those of the fusion, and not of both",
+                    where=f"options.systems: {name} ({course.run.path()})",
+                    remedy="give all the same corpus.own_places and the same kind of trials",
+                )
             for what, of in _SEARCHED.items():
                 mine, theirs = of(self), of(course.chain.own)
                 odd = sorted(set(mine.to_pylist()) ^ set(theirs.to_pylist())) if not mine.equals(theirs) else []

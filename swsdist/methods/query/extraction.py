@@ -157,6 +157,9 @@ def write_group(
     cuts: dict[tuple[str, int], Cut] = {}
     trim = trim and not any(isinstance(source.extractor, Given) for source in sources)
     reading = _reading(search or Search(), Counter(row["query_id"] for row in rows), cuts if trim else None)
+    if any(isinstance(source.extractor, Given) for source in sources):
+        # Nothing but the place is given: all tracks are normalised by the place, or all by what the store holds.
+        rows = [row if row.get("statistics") else {**row, "statistics": None} for row in rows]
     wanted = [_as_document(row) for row in rows]
     outputs: list[Output] = []
     tracks: list[Track] = []

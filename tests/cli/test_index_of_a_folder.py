@@ -1,0 +1,44 @@
+"""`swsdist index FOLDER`, with no config, and what is asked of such a store, also when folder and store have moved."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from pathlib import Path
+
+import pytest
+from commands import Command
+
+
+@pytest.fixture
+def tapes(corpus: Path, tmp_path: Path, swsdist: Command) -> Path:
+    """A folder with recordings, indexed."""
+    shutil.copytree(corpus / "corpus" / "audio", tmp_path / "a" / "tapes")
+    said = swsdist("index", "tapes", cwd=tmp_path / "a").out
+    assert "search it: swsdist search tapes-swsdist --query" in said
+    return tmp_path / "a" / "tapes"
+
+
+def test_it_is_asked_at_once_and_after_a_move(swsdist: Command, tapes: Path, tmp_path: Path) -> None:
+    """By a file, a place in one, and a place in a document; the fitted models have moved with the store."""
+    asked = ("search", "tapes-swsdist", "--top", "5", "--csv", "--query")
+    file = sorted(tapes.iterdir())[2]
+    for query in (f"tapes/{file.name}:0.5-1.1", f"{file.stem}:0.5-1.1"):
+        answer = swsdist(*asked, query, cwd=tapes.parent)
+        (tapes.parent).rename(tmp_path / "b")
+        moved = swsdist(*asked, query, cwd=tmp_path / "b")
+        (tmp_path / "b").rename(tapes.parent)
+        assert moved.out == answer.out.replace(f"{tapes}/", f"{tmp_path}/b/tapes/")
+        best = next(csv.DictReader(io.StringIO(answer.out)))
+        assert (best["doc_id"], round(float(best["start"]), 1)) == (file.stem, 0.5)
+
+
+def test_another_folder_of_that_name(swsdist: Command, tapes: Path, tmp_path: Path) -> None:
+    """Its recordings would take the place of the first one's."""
+    other = tmp_path / "other" / "tapes"
+    shutil.copytree(tapes, other)
+    refused = swsdist("index", other, cwd=tapes.parent, code=2).err
+    assert f"this is the index of another folder, {tapes}" in refused
+    assert "--run FOLDER" in refused
+    swsdist("index", other, "--run", "tapes-swsdist", cwd=tapes.parent)
