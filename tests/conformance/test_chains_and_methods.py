@@ -56,7 +56,7 @@ def searched(folder: Path) -> tuple[pa.Table, Store]:
     outcome = run_stages(config(folder, "searched"), Choice(until="queries"), Progress())
     assert not outcome.failures
     course = recorded(Folder(str(folder / "searched")))
-    return examples_in(course), course.chain.own.open_store()
+    return examples_in(course), course.chain.own.store.open()
 
 
 def test_the_search_chain(folder: Path) -> None:

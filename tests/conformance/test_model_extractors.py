@@ -344,7 +344,7 @@ def test_another_model_makes_the_store_anew(matrix: str, tmp_path: Path) -> None
     def index() -> Store:
         outcome = run_stages(config_from_dict(values, tmp_path), Choice(until="index"), Progress())
         assert not outcome.failures
-        return Store(outcome.course.chain.own.store)
+        return Store(outcome.course.chain.own.store.folder)
 
     before = index()
     assert index().manifest == before.manifest

@@ -181,7 +181,7 @@ def test_every_step_is_held(outcome: Outcome) -> None:
 
 
 def test_index_has_its_structure(outcome: Outcome) -> None:
-    store = Store(outcome.course.chain.own.store)
+    store = Store(outcome.course.chain.own.store.folder)
     rows = store.documents().to_pylist()
     assert [row["doc_id"] for row in rows] == [f"d{k:02d}" for k in range(12)]
     assert {(row["frames"], row["duration"], row["rows"]) for row in rows} == {(160, 1.6, 1)}

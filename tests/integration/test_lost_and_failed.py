@@ -34,7 +34,7 @@ def test_a_failed_shard_leaves_no_trace(scene: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Index, "run", run)
     first = scene.run("index.shards=4")
     assert [failure.reason for failure in first.outcome.failures] == ["bug"]
-    assert first.outcome.course.chain.own.manifest.provisional
+    assert first.outcome.course.chain.own.store.manifest.provisional
     # What would be searched now would be done again: the search waits.
     assert list(first.outcome.course.ended) == ["index"]
     assert first.report is None

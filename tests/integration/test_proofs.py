@@ -157,7 +157,7 @@ def test_text_is_found_and_decided_without_references(text: Any) -> None:
     assert result.measures()["calibration"] == "own"
     assert result.detections()[["score", "decision"]].equals(found[["score", "decision"]])
     assert result.detections()["cost"].min() >= -(1 << 40), "sums of posteriors are clipped at 1"
-    queries = recorded(folder(text)).chain.own.queries
+    queries = recorded(folder(text)).chain.own.corpus.queries
     assert "path" in queries.column_names
     page = (text.folder / "run" / "report.html").read_text()
     assert "pronunciations" in page

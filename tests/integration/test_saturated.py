@@ -11,7 +11,7 @@ def searched(scene: Any, *sets: str, run: str = "run") -> tuple[dict[str, Any], 
     """Summary of the one task of the search, and how many frames its examples and its documents have."""
     state = scene.run("search.distance=euclidean", *sets, run=run).outcome.course
     (queries,), (search,) = state.ended["queries"].receipts, state.ended["search"].receipts
-    return search.told, queries.told["frames"], sum(shard.frames for shard in state.chain.own.manifest.shards)
+    return search.told, queries.told["frames"], sum(shard.frames for shard in state.chain.own.store.manifest.shards)
 
 
 def test_frames_beyond_the_cap_are_counted(own_corpus: Any) -> None:

@@ -250,5 +250,5 @@ def _store(factory) -> tuple[str, str]:
             }
         )
         own = run_stages(config, Choice(until="index"), Progress()).course.chain.own
-        _made["store"] = own.store.root, own.documents["path"][4].as_py()
+        _made["store"] = own.store.folder.root, own.corpus.documents["path"][4].as_py()
     return _made["store"]

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.chains.fuse.options import FusedSystem, FuseOptions
-from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.inputs.oddities import demand_truth
+from swsdist.chains.search.inputs.known import CorpusInputs, SearchInputs
 from swsdist.chains.search.inputs.settings import scores_of
 from swsdist.chains.search.inputs.wanted import keys_of
 from swsdist.config import Config
@@ -25,13 +24,13 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.registries import CHAINS
 
 #: What systems that are fused should have searched alike.
-_SEARCHED: dict[str, Callable[[SearchInputs], pa.Array]] = {
-    "documents": lambda own: keys_of(own.documents["doc_id"], own.documents["channel"]),
-    "queries": lambda own: pc.unique(own.queries["query_id"]).sort(),
+_SEARCHED: dict[str, Callable[[CorpusInputs], pa.Array]] = {
+    "documents": lambda own: keys_of(own.corpus.documents["doc_id"], own.corpus.documents["channel"]),
+    "queries": lambda own: pc.unique(own.corpus.queries["query_id"]).sort(),
 }
 
 
-class FuseInputs(SearchInputs):
+class FuseInputs(CorpusInputs):
     """Documents are those of the first system's store; whatever asks for a store is given that one."""
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
@@ -85,11 +84,11 @@ class FuseInputs(SearchInputs):
             ConfigError: a system left out other places of queries than the fusion does.
         """
         first, *_ = self.courses.values()
-        self.store, self.manifest = first.chain.own.store, first.chain.own.manifest
+        self.store = first.chain.own.store
         if not self.first_look("systems"):
             return
         for name, course in self.courses.items():
-            if course.chain.own.own_places != self.own_places:
+            if course.chain.own.corpus.own_places != self.corpus.own_places:
                 raise ConfigError(
                     "queries' own places are left out of its hits, or of those of the fusion, and not of both",
                     where=f"options.systems: {name} ({course.run.path()})",
@@ -125,18 +124,16 @@ class FuseInputs(SearchInputs):
     def recall(self, state: Mapping[str, str]) -> None:
         """Take the store that a plan had, in its state then."""
         if state.get("store"):
-            self.store = Folder(state["store"], self.config.storage)
+            self.store.folder = Folder(state["store"], self.config.storage)
         super().recall(state)
 
     def read(self, steps: frozenset[str]) -> None:
         """Read what the systems have made, and the tables that these steps need."""
         self.settle()
-        if self.queries.num_rows and "align.train" in steps:
-            known = self.references
-            if known is not None and known.num_rows:
-                demand_truth(self.documents, self.config.corpus.documents, known, self.folds)
+        if self.corpus.queries.num_rows and "align.train" in steps:
+            self.demand_truth()
         for demand in self.demands:
-            demand(self.documents)
+            demand(self.corpus.documents)
         self.look()
 
 

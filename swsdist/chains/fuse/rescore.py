@@ -101,7 +101,7 @@ def described(name: str, course: Course) -> Values:
     settings = course.config.calibrate
     entries, several = settings.entries(), course.config.search.examples == "mean"
     for holds, complaint in (
-        (own.placed, f"the documents of {name} are places in recordings, and detections name recordings"),
+        (own.corpus.placed, f"the documents of {name} are places in recordings, and detections name recordings"),
         (several, f"scores of {name} are means over examples, and a place is searched by each of them alone"),
         (takes_theirs(course.config), f"the queries of {name} are normalised by another corpus's means and variances"),
         (
@@ -119,7 +119,7 @@ def described(name: str, course: Course) -> Values:
         "reads": [part.sha256 for part in (*statistics, *queries)],
         "statistics": [[f"{root}/{part.name}", *part.slots] for part in statistics],
         "queries": [f"{folder}/{part.name}" for part in queries],
-        "store": [own.store.root, own.open_store().manifest.fingerprint],
+        "store": [own.store.folder.root, own.store.open().manifest.fingerprint],
         "method": identity(course.config.search),
         "search": course.config.search.model_dump(mode="json"),
         "calibrate": course.config.calibrate.model_dump(mode="json"),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.chains.search.documents import population_at
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.inputs.population import spans_of
 from swsdist.chains.search.point import trial_settings
 from swsdist.chains.search.told import Bucket
@@ -37,7 +37,7 @@ class Align(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a bucket that has detections or references; none without references."""
-        references = inputs.own(SearchInputs).references
+        references = inputs.own(CorpusInputs).corpus.references
         if references is None:
             return
         settings = trial_settings(inputs)

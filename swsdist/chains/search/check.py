@@ -90,7 +90,7 @@ class _Checking:
         yield "run", self._run
 
     def _documents(self) -> Iterator[Finding]:
-        table, notices = self._own.documents, Notices(force=True)
+        table, notices = self._own.corpus.documents, Notices(force=True)
         if not self._own.from_audio:
             rows = list(self._own.wanted.values())
             lengths = document_seconds(rows, self._storage)
@@ -129,7 +129,7 @@ class _Checking:
         rows = [{"doc_id": name, "channel": k, "duration": length} for (name, k), length in self._seconds.items()]
         tell_of_durations(table, pa.Table.from_pylist(rows, MEASURED), self._corpus.documents, self._storage, notices)
         hours = sum(self._seconds.values()) / 3600
-        where = f", places in {len(paths)} recordings" if self._own.placed else ""
+        where = f", places in {len(paths)} recordings" if self._own.corpus.placed else ""
         counted = "" if len(found) == table.num_rows or where else f" channels of {len(found)} recordings"
         text = f"{len(self._seconds)} of {table.num_rows}{counted}, {hours:.4g} h{where}"
         yield Finding("documents", bool(self._seconds), text)
@@ -137,8 +137,8 @@ class _Checking:
         yield from _odd("documents", notices)
 
     def _queries(self) -> Iterator[Finding]:
-        table, trim = self._own.queries, self._own.config.queries.trim == "auto"
-        if any(isinstance(source.extractor, Given) for source in self._own.sources):
+        table, trim = self._own.corpus.queries, self._own.config.queries.trim == "auto"
+        if any(isinstance(source.extractor, Given) for source in self._own.features.sources):
             ids = set(table["query_id"].to_pylist())
             text = f"{len(ids)}, {table.num_rows} examples; not trimmed: their frames are given"
             yield Finding("queries", True, text)
@@ -174,22 +174,22 @@ class _Checking:
         yield from _odd("queries", notices)
 
     def _cohort(self) -> Iterator[Finding]:
-        table = self._own.cohort
+        table = self._own.corpus.cohort
         ids = set(table["query_id"].to_pylist())
         yield Finding(
             "cohort", True, f"{len(ids)} queries, {table.num_rows} examples; they are searched, and never scored"
         )
 
     def _references(self) -> Iterator[Finding]:
-        table, notices = self._own.references, Notices(force=True)
+        table, notices = self._own.corpus.references, Notices(force=True)
         assert table is not None
         if table.num_rows:
-            demand_truth(self._own.documents, self._corpus.documents, table, self._own.folds)
-        known = seconds_of(self._own.documents, table["doc_id"])
+            demand_truth(self._own.corpus.documents, self._corpus.documents, table, self._own.folds)
+        known = seconds_of(self._own.corpus.documents, table["doc_id"])
         rest = {key: seconds for key, seconds in self._seconds.items() if key not in known}
-        if self._own.tabled and not self._own.placed:
+        if self._own.corpus.tabled and not self._own.corpus.placed:
             tell_of_references(table, rest, str(self._corpus.references), self._storage, notices)
-        asked = set(self._own.queries["query_id"].to_pylist())
+        asked = set(self._own.corpus.queries["query_id"].to_pylist())
         never = asked - set(table["query_id"].to_pylist())
         text = f"{table.num_rows} true occurrences of {len(asked) - len(never)} queries"
         text += f"; {len(never)} queries have none, the first: {min(never)}" if never else ""
@@ -197,7 +197,7 @@ class _Checking:
         yield from _odd("references", notices)
 
     def _features(self) -> Iterator[Finding]:
-        for source in self._own.sources:
+        for source in self._own.features.sources:
             for track in source.tracks:
                 width = track.stop - track.first
                 shift = 1000 * frame_shift(source.extractor)
@@ -211,7 +211,7 @@ class _Checking:
                 for _ in in_blocks(spoken_by(source.extractor, None), [noise]):
                     pass
         if self._corpus.queries is not None:
-            self._own.config.search.placed(self._own.tracks)
+            self._own.config.search.placed(self._own.features.tracks)
             self._own.demand_marks()
 
     def _given(self, source: Source, given: Given) -> Iterator[Finding]:
@@ -235,23 +235,23 @@ class _Checking:
                 return
 
     def _store(self) -> Iterator[Finding]:
-        state = self._own.load_state()
-        manifest = self._own.manifest
+        state = self._own.store.load()
+        manifest = self._own.store.manifest
         if manifest is None:
-            text = f"{self._own.store.path()}: there is none yet"
+            text = f"{self._own.store.folder.path()}: there is none yet"
         else:
             wanted = self._own.wanted
-            known, same = compared(wanted, state, dict(self._own.recipes))
+            known, same = compared(wanted, state, dict(self._own.features.recipes))
             new, changed = int((~known).sum()), int((known & ~same).sum())
             gone = int((places_in(state.keys, wanted.keys_) < 0).sum())
-            text = f"{self._own.store.path()}: {manifest.counts['documents']:.0f} documents; "
+            text = f"{self._own.store.folder.path()}: {manifest.counts['documents']:.0f} documents; "
             text += f"the corpus has {new} new, {changed} changed, {gone} gone"
         yield Finding("store", True, text)
 
     def _calibration(self) -> Iterator[Finding]:
         settings = self._own.config.calibrate
         for demand in demands_of(self._own.config):
-            demand(self._own.documents)
+            demand(self._own.corpus.documents)
         if settings.fit in ("none", "crossfit", "oracle"):
             return
         data = calibration_file(settings.fit, self._storage)

@@ -33,15 +33,15 @@ class CohortQueries(Queries):
         """Those of `corpus.cohort`."""
         if own.first_look("cohort"):
             _tell_of_queries(own)
-        return own.with_identities(own.cohort)
+        return own.with_identities(own.corpus.cohort)
 
 
 def _tell_of_queries(own: SearchInputs) -> None:
     """Tell of examples that are queries of the run too."""
-    known = set(_places(own.queries))
+    known = set(_places(own.corpus.queries))
     shared = [
         query_id
-        for query_id, place in zip(own.cohort["query_id"].to_pylist(), _places(own.cohort), strict=True)
+        for query_id, place in zip(own.corpus.cohort["query_id"].to_pylist(), _places(own.corpus.cohort), strict=True)
         if place in known
     ]
     if shared:

@@ -47,7 +47,7 @@ class Describe(Stage):
         own = inputs.own(SearchInputs)
         names = list(made(sides_wanted(inputs.config.calibrate), "examples"))
         heard = ExampleSpeech.name in names
-        given = any(isinstance(source.extractor, Given) for source in own.sources)
+        given = any(isinstance(source.extractor, Given) for source in own.features.sources)
         rows: dict[str, list[dict[str, Any]]] = {}
         for row in own.examples if heard else ():
             rows.setdefault(row["query_id"], []).append(row)
@@ -108,7 +108,7 @@ def demand_posteriors(own: SearchInputs, names: Iterable[str]) -> None:
     if ExampleEntropies.name not in names:
         return
     with suppress(ConfigError):  # what is wrong with an extractor is told where it is needed
-        tracks = [(track.name, kind_of(source.extractor)) for source in own.sources for track in source.tracks]
+        tracks = [(track.name, kind_of(source.extractor)) for source in own.features.sources for track in source.tracks]
         if all(kind != "posteriors" for _, kind in tracks):
             raise no_posteriors(name for name, _ in tracks)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from swsdist.chains.search import best
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.told import Exported, Extracted
 from swsdist.errors import UserError
 from swsdist.exports.interface import BestHit, Material
@@ -38,12 +38,12 @@ class Export(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """One task."""
-        report, kinds, own = inputs.config.report, inputs.config.exports, inputs.own(SearchInputs)
+        report, kinds, own = inputs.config.report, inputs.config.exports, inputs.own(CorpusInputs)
         scored, trials = (best.files(inputs.parts(word)) for word in ("scored", "trials"))
         if not kinds or not scored:
             return
         query_ids = sorted({query_id for _, group in inputs.told("queries", Extracted) for query_id in group.query_ids})
-        store = [own.store.root, own.open_store().manifest.fingerprint]
+        store = [own.store.folder.root, own.store.open().manifest.fingerprint]
         yield inputs.task(
             [EXPORTS.identity(kind) for kind in kinds],
             scored,

@@ -13,7 +13,7 @@ from swsdist.calibrate.procedure import Procedure, completed, fit_procedure, pro
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import Calibration, by_fold, fit_parts
 from swsdist.chains.search.describe import read_sides, sides_of
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.inputs.provenance import calibration_file, is_of_scored, provenance, tell_of_provenance
 from swsdist.chains.search.point import asked_of, point_of
 from swsdist.chains.search.told import Fitted
@@ -40,7 +40,7 @@ class Fit(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """One task, or none: without references only a FILE can decide."""
-        settings, references = inputs.config.calibrate, inputs.own(SearchInputs).references
+        settings, references = inputs.config.calibrate, inputs.own(CorpusInputs).corpus.references
         if settings.fit == "none":
             return
         if settings.fitted:
@@ -77,12 +77,12 @@ class Fit(Stage):
                 "aligned": files,
                 "folds": folds,
                 "point": point,
-                "of": provenance(inputs.config, inputs.own(SearchInputs)),
+                "of": provenance(inputs.config, inputs.own(CorpusInputs)),
             },
         )
 
     def _plan_steps(self, inputs: Inputs) -> Task:
-        settings, references = inputs.config.calibrate, inputs.own(SearchInputs).references
+        settings, references = inputs.config.calibrate, inputs.own(CorpusInputs).corpus.references
         fitted = settings.fit in ("crossfit", "oracle")
         data = None if fitted else _given(inputs)
         if fitted and (references is None or not references.num_rows):
@@ -100,7 +100,7 @@ class Fit(Stage):
             "aligned": files,
             "folds": folds,
             "point": point,
-            "of": provenance(inputs.config, inputs.own(SearchInputs)),
+            "of": provenance(inputs.config, inputs.own(CorpusInputs)),
             "calibrate": settings.model_dump(mode="json"),
             "sides": (sides := sides_of(inputs)),
             "by_document": (by_document := protocol_of(inputs.config.score).trials == "document"),
@@ -189,14 +189,14 @@ def _told(fitted: Procedure | Calibration, task: Task) -> Fitted:
 
 def _seen(inputs: Inputs, data: str) -> list[str]:
     """What names a task whose file was fitted on what is scored; a file of other data names it by its content alone."""
-    own = inputs.own(SearchInputs)
-    scored = own.references is not None and own.references.num_rows > 0
+    own = inputs.own(CorpusInputs)
+    scored = own.corpus.references is not None and own.corpus.references.num_rows > 0
     return ["fitted on what is scored"] if scored and is_of_scored(data.encode(), inputs.config, own) else []
 
 
 def _given(inputs: Inputs) -> str:
     """The content of the file that the config names, once it was told whether it fits."""
-    own, path = inputs.own(SearchInputs), inputs.config.calibrate.fit
+    own, path = inputs.own(CorpusInputs), inputs.config.calibrate.fit
     data = calibration_file(path, inputs.config.storage)
     if own.first_look(f"{inputs.config.system}, {path}"):
         tell_of_provenance(data, path, inputs.config, own, own.noted)

@@ -87,16 +87,16 @@ class FitTransforms(Stage):
 
     def place(self, inputs: Inputs) -> str:
         """The store."""
-        return inputs.own(SearchInputs).store.root
+        return inputs.own(SearchInputs).store.folder.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """The next tasks of each model: those that add up, or the one that goes on; of an extractor only its first model."""
         own = inputs.own(SearchInputs)
         of_this_round: dict[str, Pending] = {}
         busy: set[int] = set()
-        for one in own.fitted:
+        for one in own.features.fitted:
             ended = any(each.parts("model") for each in _of(inputs, one))
-            if not ended and (inputs.redo or not own.has_model(one)):
+            if not ended and (inputs.redo or not own.features.has_model(one)):
                 if one.place[0] not in busy:
                     of_this_round[one.file] = one
                 busy.add(one.place[0])
@@ -205,12 +205,12 @@ class FitTransforms(Stage):
     def finish(self, inputs: Inputs) -> None:
         """From here on transforms are those of their models; frames and totals that these were made of are of no more use."""
         own, ended = inputs.own(SearchInputs), inputs.mine
-        own.forget_sources()
+        own.models_were_fitted()
         used = [part.name for each in ended.receipts for part in each.outputs if part.table != "model"]
         if used and not ended.failures:
             inputs.commits()
             for name in used:
-                own.store.remove(name)
+                own.store.folder.remove(name)
 
 
 def _of(inputs: Inputs, one: Pending) -> list[Receipt]:
@@ -269,7 +269,7 @@ def _chosen(own: SearchInputs, one: Pending) -> Iterator[tuple[list[Row], float]
     """
     rows, corpus = list(own.wanted.values()), own.config.corpus
     if corpus.parts.train is not None:
-        part = part_of(own.documents, corpus.parts.train, own.config.storage)
+        part = part_of(own.corpus.documents, corpus.parts.train, own.config.storage)
         of_part = set(zip(part["doc_id"].to_pylist(), part["channel"].to_pylist(), strict=True))
         rows = [row for row in rows if (row["doc_id"], row["channel"]) in of_part]
     if one.labels is not None:
@@ -283,7 +283,7 @@ def _chosen(own: SearchInputs, one: Pending) -> Iterator[tuple[list[Row], float]
             )
     rows = in_random_order(rows)
     lengths = document_seconds(rows, own.config.storage)
-    source = next(source for source in own.sources if isinstance(source.extractor, Extractor))
+    source = next(source for source in own.features.sources if isinstance(source.extractor, Extractor))
     before = accumulate(lengths, initial=0.0)
     enough = [length for length, total in zip(lengths, before, strict=False) if total < one.fitted.hours * 3600]
     for part in parts_of(enough, _TASK_SECONDS):

@@ -15,12 +15,11 @@ from swsdist.audio import marks
 from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.formats import ffmpeg
-from swsdist.chains.search.inputs.carried import carried
 from swsdist.chains.search.inputs.given import row_for
-from swsdist.chains.search.inputs.known import Compared, SearchInputs
+from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.pending import named
 from swsdist.chains.search.inputs.recordings import Row
-from swsdist.chains.search.inputs.wanted import State, compared, held, keys_of, places_in, refused
+from swsdist.chains.search.inputs.wanted import State, held, keys_of, places_in, refused
 from swsdist.chains.search.told import Indexed
 from swsdist.config import Config
 from swsdist.errors import StoreError
@@ -87,26 +86,20 @@ class Index(Stage):
 
     def place(self, inputs: Inputs) -> str:
         """The store."""
-        return inputs.own(SearchInputs).store.root
+        return inputs.own(SearchInputs).store.folder.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a new shard, and one a shard whose frames of an extractor are missing; of each extractor."""
         own, config = inputs.own(SearchInputs), inputs.config
-        state = own.load_state(anew=inputs.redo)
+        state = own.store.load(anew=inputs.redo)
         wanted = own.wanted
-        known, same = compared(wanted, state, dict(own.recipes))
-        store = None if own.manifest is None else Store(own.store, own.manifest)
-        own.moved, carry = carried(wanted, np.flatnonzero(~same), state, store, own.sources)
-        same[own.moved] = True
+        _, same, _, carry = own.store.compare(wanted)
         new = np.flatnonzero(~same)
-        fresh = int((~known).sum())
-        gone = int((places_in(state.keys, wanted.keys_) < 0).sum())
-        own.compared = Compared(fresh, len(new) - fresh, gone, len(own.moved), len(carry))
-        self._demand_permission(own, new, own.sources)
+        self._demand_permission(own, new, own.features.sources)
         lengths = wanted.seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
-        own.planned.clear()
-        listening = next((one for one in own.sources if isinstance(one.extractor, Extractor)), None)
+        own.store.planned.clear()
+        listening = next((one for one in own.features.sources if isinstance(one.extractor, Extractor)), None)
 
         def task(source: Source, wanted: list[Row], partition: str | None, label: str, work: float) -> Task:
             rows = [row_for(source, row) for row in wanted]
@@ -120,7 +113,7 @@ class Index(Stage):
                 [[row[name] for name in _MATTERS] for row in rows],
                 *([] if partition is None else [partition]),
                 *([marks.VERSION] if heard else []),
-                label=label if len(own.sources) == 1 else f"{source.tracks[0].name}, {label}",
+                label=label if len(own.features.sources) == 1 else f"{source.tracks[0].name}, {label}",
                 work=work,
                 payload={
                     "documents": rows,
@@ -130,14 +123,14 @@ class Index(Stage):
                     "commands": are_permitted(),
                 },
             )
-            own.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint), work
+            own.store.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint), work
             return made
 
         for k, chosen in enumerate(ranges):
             rows = wanted.rows(new[chosen.start : chosen.stop])
             seconds = sum(lengths[chosen.start : chosen.stop])
             label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
-            first, *more = own.sources
+            first, *more = own.features.sources
             leading = task(first, rows, None, label, seconds)
             yield leading
             for source in more:
@@ -216,29 +209,29 @@ class Index(Stage):
         """Commit a state for searches, of what is done; the index itself goes on from the one before, so ends as ever."""
         own = inputs.own(SearchInputs)
         done = {receipt.fingerprint for receipt in inputs.mine.receipts}
-        left = sum(
-            work for name, (source, _, work) in own.planned.items() if name not in done and source is own.sources[0]
-        )
-        before = own.manifest.fingerprint if own.manifest is not None else None
-        self._commit(inputs, Unfinished(len(done), len(own.planned), left, before))
+        planned, first = own.store.planned, own.features.sources[0]
+        left = sum(work for name, (source, _, work) in planned.items() if name not in done and source is first)
+        before = own.store.manifest.fingerprint if own.store.manifest is not None else None
+        self._commit(inputs, Unfinished(len(done), len(planned), left, before))
 
     def _commit(self, inputs: Inputs, unfinished: Unfinished | None) -> None:
         own, ended = inputs.own(SearchInputs), inputs.mine
-        old, wanted, state = own.manifest, own.wanted, own.held
-        store = Store(own.store, old) if old is not None else None
+        old, wanted, state = own.store.manifest, own.wanted, own.store.held
+        store = Store(own.store.folder, old) if old is not None else None
         rejected = store.rejected() if store is not None and not state.left else REJECTED_DOCUMENTS.empty_table()
         still = rejected.filter(pa.array(refused(wanted, rejected)))
         same = still.num_rows == rejected.num_rows
         # What a document's frames come from is little to read; means and variances are much, and read if there is a new state.
-        kept = [name for name in own.tracks if store is not None and name in state.kept]
+        kept = [name for name in own.features.tracks if store is not None and name in state.kept]
         found = (
             {name: store.documents(columns=_KNOWN, track=name, codes=["shard"]) for name in kept}
             if store is not None
             else {}
         )
-        _, current = held(wanted, found, dict(own.recipes))
-        current[own.moved] = True
-        same = same and not len(own.moved)
+        _, current = held(wanted, found, dict(own.features.recipes))
+        moved = own.store.moved
+        current[moved] = True
+        same = same and not len(moved)
         masks: dict[str, NDArray[np.bool_]] = {}
         for name, documents in found.items():
             there = [shard for shard, files in state.files.items() if name in files]
@@ -247,32 +240,34 @@ class Index(Stage):
             masks[name] = (at >= 0) & current[at] & shards if len(current) else np.zeros(len(at), bool)
             same = same and bool(masks[name].all())
         # Paths of files are a part of a recipe, and not of its fingerprint: a model that was moved is found again.
-        recipes = [[track.name, recipe(source.extractor)] for source in own.sources for track in source.tracks]
+        recipes = [[track.name, recipe(source.extractor)] for source in own.features.sources for track in source.tracks]
         unchanged = old is not None and json.loads(json.dumps(recipes)) == [
             [one.name, one.recipe] for one in old.tracks
         ]
         # Of plans that share a store, the first commits what the others find there.
-        new = [receipt for receipt in ended.receipts if not _is_held(state, *own.planned[receipt.fingerprint][:2])]
-        pending = own.interrupted or (old is not None and old.provisional)
+        new = [
+            receipt for receipt in ended.receipts if not _is_held(state, *own.store.planned[receipt.fingerprint][:2])
+        ]
+        pending = own.store.interrupted or (old is not None and old.provisional)
         if not new if unfinished else old is not None and same and unchanged and not new and not pending:
             return
         tables = {
             name: [_where_now(store.documents(track=name).filter(pa.array(masks[name])), own, source)]
             if store is not None and name in masks
             else [DOCUMENTS.empty_table()]
-            for source in own.sources
+            for source in own.features.sources
             for name in (track.name for track in source.tracks)
         }
         files = {shard: dict(known) for shard, known in state.files.items()}
         refusals = [still]
         for receipt in new:
-            source, shard, _ = own.planned[receipt.fingerprint]
-            refusals.append(parquet.read(own.store, rejected_name(receipt.fingerprint)))
+            source, shard, _ = own.store.planned[receipt.fingerprint]
+            refusals.append(parquet.read(own.store.folder, rejected_name(receipt.fingerprint)))
             outputs = {output.name: output for output in receipt.outputs}
             for track, yielded in zip(source.tracks, tracks_of(source.extractor), strict=True):
                 leads = yielded.first == 0
                 end = receipt.fingerprint if leads else f"{receipt.fingerprint}-{yielded.name}"
-                tables[track.name].append(parquet.read(own.store, documents_name(end)))
+                tables[track.name].append(parquet.read(own.store.folder, documents_name(end)))
                 file = shard_name(end) if leads else track_file(receipt.fingerprint, yielded.name)
                 output = outputs[file]
                 files.setdefault(shard, {})[track.name] = File(output.name, output.size, output.sha256)
@@ -302,16 +297,16 @@ class Index(Stage):
                 track.stop - track.first,
                 live[track.name],
                 # What was frozen is, whatever else of the store was lost, unless all is to be made anew.
-                None if inputs.redo else frozen_statistics(own.store, track.name, source.fingerprint),
+                None if inputs.redo else frozen_statistics(own.store.folder, track.name, source.fingerprint),
                 source.columns(track),
                 kind_of(source.extractor),
             )
-            for source in own.sources
+            for source in own.features.sources
             for track in source.tracks
         ]
-        shift = frame_shift(own.sources[0].extractor)
+        shift = frame_shift(own.features.sources[0].extractor)
         models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
-        models |= named(own.fitted)
+        models |= named(own.features.fitted)
         provisional = bool(ended.failures) or unfinished is not None
         libraries = {} if old is None else old.libraries
         said = [one.tells(Indexed) for one in new]
@@ -319,12 +314,12 @@ class Index(Stage):
             [one.libraries for one in said if one.libraries],
             [name for one in said for name in one.ffmpeg],
         )
-        used_by = [name for source in own.sources for name in libraries_of(source.extractor)]
+        used_by = [name for source in own.features.sources for name in libraries_of(source.extractor)]
         computed = any(one.held < one.documents for one in said)  # and not only copied
         libraries = with_these(libraries, parts, decoders, used_by) if computed or not libraries else libraries
         inputs.commits()
         state_now = commit(
-            own.store,
+            own.store.folder,
             made,
             shift,
             used,
@@ -335,17 +330,17 @@ class Index(Stage):
             unfinished=unfinished,
         )
         if unfinished:
-            own.interrupted = True
+            own.store.interrupted = True
             return
-        own.manifest, own.interrupted = state_now, False
-        own.held = State(
-            kept=[track.name for track in own.manifest.tracks], files={shard.name: shard.files for shard in used}
+        own.store.manifest, own.store.interrupted = state_now, False
+        own.store.held = State(
+            kept=[track.name for track in own.store.manifest.tracks], files={shard.name: shard.files for shard in used}
         )
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """Of the live documents and their frames, whatever the shards."""
         own = inputs.own(SearchInputs)
-        return {} if own.manifest is None else digest.of_store(own.open_store())
+        return {} if own.store.manifest is None else digest.of_store(own.store.open())
 
 
 def _granted(task: Task, context: Context) -> Extractor | Given:
@@ -373,7 +368,7 @@ def _tell_of_copies(own: SearchInputs, documents: pa.Table) -> None:
 
 def _where_now(documents: pa.Table, own: SearchInputs, source: Source) -> pa.Table:
     """Documents with the paths and identities that their recordings have now, if some were moved."""
-    if not len(own.moved):
+    if not len(own.store.moved):
         return documents
     at = pa.array(own.wanted.places(keys_of(documents["doc_id"], documents["channel"])))
     now = {"path": own.wanted.table["path"].take(at), "identity": own.wanted.identities[source.fingerprint].take(at)}

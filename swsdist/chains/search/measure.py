@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from swsdist.chains.search.documents import population_at
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.point import point_of, population_for
 from swsdist.chains.search.told import Bucket, Counted
 from swsdist.io.corpora.places import Places, stored
@@ -33,7 +33,7 @@ class Measure(Stage):
             return
         point, measures = point_of(inputs).as_json(), identities()
         # Lists of document trials name documents, others recordings.
-        by_recording = inputs.own(SearchInputs).placed and point["trials_are"] != "document"
+        by_recording = inputs.own(CorpusInputs).corpus.placed and point["trials_are"] != "document"
         population = population_for(inputs) if by_recording else None
         for (_, told), part in zip(lists, inputs.parts("trials"), strict=True):
             yield inputs.task(

@@ -11,7 +11,7 @@ from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of
 from swsdist.chains.search.describe import read_sides, sides_of
 from swsdist.chains.search.documents import talkers_of
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.point import point_of
 from swsdist.chains.search.told import Bucket
 from swsdist.config.calibration import Calibrate
@@ -42,9 +42,9 @@ class Normalise(Stage):
             settled = point_of(inputs)
             point = Point(settled.trials, settled.beta)
         first, _ = procedures(settings, point)
-        own = inputs.own(SearchInputs)
+        own = inputs.own(CorpusInputs)
         by_talker = any("talker" in entries[name].columns for name in settings.unfitted)
-        store = [own.store.root, own.open_store().manifest.fingerprint] if by_talker else None
+        store = [own.store.folder.root, own.store.open().manifest.fingerprint] if by_talker else None
         trials = protocol_of(inputs.config.score).trials
         documents = trials == "document" and any(step.of_list() for step in first.steps)
         for receipt, told in inputs.told("detections", Bucket):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.inputs.population import spans_of
 from swsdist.errors import UserError
 from swsdist.io.corpora.places import Places, by_document
@@ -22,7 +22,7 @@ def point_of(inputs: Inputs) -> OperatingPoint:
     Raises:
         UserError: the protocol's trials need what is not given, or beta cannot be taken from the data.
     """
-    own, settings = inputs.own(SearchInputs), inputs.config.score
+    own, settings = inputs.own(CorpusInputs), inputs.config.score
     rules = protocol_of(settings)
     check_needs(rules, {"speech": settings.speech is not None, "documents": True}, "score.speech")
     segments = None
@@ -30,7 +30,7 @@ def point_of(inputs: Inputs) -> OperatingPoint:
         speech = read_speech(str(settings.speech), inputs.config.storage)
         found = segments_for(rules, spans_of(own.population), speech)
         segments = found.num_rows if found is not None else None
-    references = own.references
+    references = own.corpus.references
     left_out = left_out_of(inputs)
     true = 0 if references is None else sum(query not in left_out for query in references["query_id"].to_pylist())
     return operating_point(
@@ -45,28 +45,29 @@ def point_of(inputs: Inputs) -> OperatingPoint:
 
 def asked_of(inputs: Inputs) -> set[str]:
     """Queries whose trials count, whatever was found of them."""
-    return set(inputs.own(SearchInputs).queries["query_id"].to_pylist()) - left_out_of(inputs)
+    return set(inputs.own(CorpusInputs).corpus.queries["query_id"].to_pylist()) - left_out_of(inputs)
 
 
 def left_out_of(inputs: Inputs) -> set[str]:
     """Queries that cannot be scored: of document trials those that occur in every document, which have no non-targets."""
-    own = inputs.own(SearchInputs)
-    if protocol_of(inputs.config.score).trials != "document" or own.references is None:
+    own = inputs.own(CorpusInputs)
+    if protocol_of(inputs.config.score).trials != "document" or own.corpus.references is None:
         return set()
-    references = by_document(own.references, Places(own.documents)) if own.placed else own.references
+    references = own.corpus.references
+    references = by_document(references, Places(own.corpus.documents)) if own.corpus.placed else references
     return set(in_every_document(references, own.population.num_rows))
 
 
 def population_for(inputs: Inputs) -> Values:
     """The population as a task takes it (`documents.population_at`): the state of the store, and what is not in it."""
-    own = inputs.own(SearchInputs)
+    own = inputs.own(CorpusInputs)
     unread = own.population.filter(pc.invert(own.population["read"]))
-    return {"store": [own.store.root, own.open_store().manifest.fingerprint], "unread": unread.to_pylist()}
+    return {"store": [own.store.folder.root, own.store.open().manifest.fingerprint], "unread": unread.to_pylist()}
 
 
 def trial_settings(inputs: Inputs) -> Values:
     """What a task needs to make trials, JSON values; with the identity of what they depend on besides the config."""
-    own, settings = inputs.own(SearchInputs), inputs.config.score
+    own, settings = inputs.own(CorpusInputs), inputs.config.score
     values: Values = {
         "score": settings.model_dump(mode="json", exclude={"cnxe_prior"}),
         "left_out": sorted(left_out_of(inputs)),
@@ -78,6 +79,6 @@ def trial_settings(inputs: Inputs) -> Values:
         except FileNotFoundError:
             raise UserError("there is no such file", where=f"score.speech: {settings.speech}") from None
         values["population"] = population_for(inputs)
-    if protocol_of(settings).trials == "document" and own.placed:
+    if protocol_of(settings).trials == "document" and own.corpus.placed:
         values["population"] = population_for(inputs)
     return values

@@ -39,15 +39,15 @@ class Quantise(Stage):
 
     def place(self, inputs: Inputs) -> str:
         """The store."""
-        return inputs.own(SearchInputs).store.root
+        return inputs.own(SearchInputs).store.folder.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task for the codebook, or one a shard."""
         own, settings = inputs.own(SearchInputs), inputs.config.search
-        store = own.open_store()
+        store = own.store.open()
         codebook = codebook_file(store, settings)
         payload: Row = {
-            "store": own.store.root,
+            "store": own.store.folder.root,
             "state": store.manifest.fingerprint,
             "search": settings.model_dump(mode="json"),
         }
@@ -108,11 +108,11 @@ class Quantise(Stage):
     def finish(self, inputs: Inputs) -> None:
         """Pin the codebook, unless documents are still to come of which it might be made."""
         own = inputs.own(SearchInputs)
-        assert own.manifest is not None  # index has come to its end
-        name, made = codebook_name(own.open_store(), inputs.config.search), _made(inputs)
-        if made and name not in own.manifest.models and not own.manifest.provisional:
+        assert own.store.manifest is not None  # index has come to its end
+        name, made = codebook_name(own.store.open(), inputs.config.search), _made(inputs)
+        if made and name not in own.store.manifest.models and not own.store.manifest.provisional:
             inputs.commits()
-            own.manifest = pin(own.store, own.manifest, {name: made})
+            own.store.manifest = pin(own.store.folder, own.store.manifest, {name: made})
 
 
 def _made(inputs: Inputs) -> str | None:

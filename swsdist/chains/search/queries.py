@@ -122,22 +122,22 @@ class Queries(Stage):
         # Long examples are refused by templates and by some recurrences; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []
-        given = any(isinstance(source.extractor, Given) for source in own.sources)
+        given = any(isinstance(source.extractor, Given) for source in own.features.sources)
         trim = inputs.config.queries.trim == "auto" and not given
         refusing += [["trim", speech.VERSION]] if trim else []
         by_query: dict[str, list[dict[str, Any]]] = {}
         rows = self.examples(own)
         if own.theirs is None and own_recording.are_wanted(search):
-            rows = own_recording.with_statistics(rows, own.open_store(), list(own.tracks))
+            rows = own_recording.with_statistics(rows, own.store.open(), list(own.features.tracks))
         for row in rows:
             by_query.setdefault(row["query_id"], []).append(row)
         cut = groups(list(by_query))
         # Of one extractor, columns are its own, whatever it calls its tracks.
-        made_by: Any = own.extractor_fingerprint if len(own.sources) == 1 else own.recipes
+        made_by: Any = own.features.extractor_fingerprint if len(own.features.sources) == 1 else own.features.recipes
         settings = {
             "sources": [
                 {"extractor": source.payload, "tracks": [list(track) for track in source.tracks]}
-                for source in own.sources
+                for source in own.features.sources
             ],
             "search": search.model_dump(mode="json"),
             "trim": trim,
@@ -199,7 +199,7 @@ class Queries(Stage):
         """Make the groups of this plan the store's state, if they are not."""
         own, folder = inputs.own(SearchInputs), Folder(inputs.place, inputs.config.storage)
         states = _states(inputs)
-        source, listing = GROUPS + fingerprint(states, own.recipes), inputs.ledger.listing(inputs.place)
+        source, listing = GROUPS + fingerprint(states, own.features.recipes), inputs.ledger.listing(inputs.place)
         try:
             old = load(folder)
         except StoreError:  # damaged; it is made of the groups again
@@ -222,14 +222,16 @@ class Queries(Stage):
                 columns=source.columns(track),
                 kind=kind_of(source.extractor),
             )
-            for place, (source, track) in enumerate((one, track) for one in own.sources for track in one.tracks)
+            for place, (source, track) in enumerate(
+                (one, track) for one in own.features.sources for track in one.tracks
+            )
         ]
         shards = [
             Shard(
                 shard.name,
                 {
                     name: shard.files[track.name]
-                    for (name, _), track in zip(own.recipes, group.manifest.tracks, strict=True)
+                    for (name, _), track in zip(own.features.recipes, group.manifest.tracks, strict=True)
                 },
                 shard.documents,
                 shard.frames,
@@ -244,7 +246,7 @@ class Queries(Stage):
             [one.libraries for one in told if one.libraries],
             {name for one in told for name in one.ffmpeg},
         )
-        used_by = [name for source in own.sources for name in libraries_of(source.extractor)]
+        used_by = [name for source in own.features.sources for name in libraries_of(source.extractor)]
         libraries = with_these({}, parts, decoders, used_by)
         commit(folder, made, groups[0].manifest.tick, shards, rejected, source=source, libraries=libraries)
         inputs.ledger.forget(inputs.place)

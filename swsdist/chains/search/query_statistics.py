@@ -91,7 +91,7 @@ class QueryStatistics(Stage):
         rows = _chosen(own, theirs)
         demand_permission([row["path"] for row, _ in rows], theirs.config.corpus.documents, own.config.storage)
         seconds = document_seconds([row for row, _ in rows], own.config.storage)
-        for k, source in enumerate(theirs.sources):
+        for k, source in enumerate(theirs.features.sources):
             if not isinstance(source.extractor, Extractor):
                 raise UserError(
                     f"frames of {source.name} are given, and so there are none of the documents that the queries are from",
@@ -142,7 +142,7 @@ def _chosen(own: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Sco
     most = config.corpus.queries_from.hours * 3600
     wanted: dict[Scope, float] = {("collection", ""): 0.0}
     if config.search.queries_by == "speaker":
-        names = {name for name in own.queries["speaker"].to_pylist() if name}
+        names = {name for name in own.corpus.queries["speaker"].to_pylist() if name}
         wanted |= {("speaker", name): 0.0 for name in names}
     rows = in_random_order(theirs.wanted.values())
     chosen = []

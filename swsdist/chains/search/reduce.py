@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from swsdist.calibrate.procedure import sides_wanted
 from swsdist.calibrate.statistics import made
 from swsdist.chains.search.documents import places_of, talkers_of
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.told import Bucket, Extracted
 from swsdist.config.search import Search
 from swsdist.fingerprint import Naming
@@ -80,7 +80,7 @@ class Reduce(Stage):
         config = inputs.config
         asked = made(sides_wanted(config.calibrate), "candidates")
         wanted = list(dict.fromkeys([*config.calibrate.statistics, *asked]))
-        seconds = inputs.own(SearchInputs).open_store().manifest.counts["seconds"]
+        seconds = inputs.own(CorpusInputs).store.open().manifest.counts["seconds"]
         yield from self.tasks(inputs, wanted, config.reduce.nbest.count(seconds))
 
     def tasks(self, inputs: Inputs, wanted: list[str], nbest: int, *matters: object) -> Iterator[Task]:
@@ -92,9 +92,9 @@ class Reduce(Stage):
             nbest: detections kept per query.
             matters: what else the outputs depend on.
         """
-        own, config = inputs.own(SearchInputs), inputs.config
+        own, config = inputs.own(CorpusInputs), inputs.config
         settings, method = config.reduce, METHODS[config.search.method]
-        manifest = own.open_store().manifest
+        manifest = own.store.open().manifest
         files = inputs.parts("candidates").by_name()
         filled, work = files.where(files.column("rows") > 0), round(int(files.column("rows").sum()) / settings.buckets)
         listed = _list_name(filled) if len(filled) > MOST_NAMED else None
@@ -114,12 +114,12 @@ class Reduce(Stage):
         }
         versions = [STATISTICS.identity(name) for name in wanted]
         by_talker = any(getattr(one, "by_talker", False) for one in made(wanted).values())
-        store = [own.store.root, manifest.fingerprint] if own.placed or by_talker else None
-        who = [of_rows(own.open_store().documents(columns=list(WHO)).sort_by(_ORDER))] if by_talker else []
+        store = [own.store.folder.root, manifest.fingerprint] if own.corpus.placed or by_talker else None
+        who = [of_rows(own.store.open().documents(columns=list(WHO)).sort_by(_ORDER))] if by_talker else []
         # Names and times of recordings come from the documents.
-        placed = [of_rows(own.open_store().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.placed else []
+        placed = [of_rows(own.store.open().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.corpus.placed else []
         apart: dict[int, list[list[Any]]] = {}
-        for (query_id, recording), spans in own.own_places.items():
+        for (query_id, recording), spans in own.corpus.own_places.items():
             apart.setdefault(bucket_of(query_id, settings.buckets), []).append([query_id, recording, spans])
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
             slots = slots_of(bucket, settings.buckets)
@@ -137,7 +137,7 @@ class Reduce(Stage):
                     "bucket": bucket,
                     "slots": span,
                     "store": store,
-                    "placed": own.placed,
+                    "placed": own.corpus.placed,
                     "by_talker": by_talker,
                     "apart": apart.get(bucket, []),
                 },

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.point import left_out_of, point_of
 from swsdist.chains.search.told import Counted, Fitted, Measured
 from swsdist.pipeline.inputs import Inputs
@@ -37,7 +37,7 @@ class Score(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """One task; none without references."""
-        references = inputs.own(SearchInputs).references
+        references = inputs.own(CorpusInputs).corpus.references
         counted = inputs.told("parts", Counted)
         if references is None or references.num_rows == 0 or not counted:
             return

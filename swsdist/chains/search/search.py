@@ -52,12 +52,12 @@ class Search(Stage):
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a group and unit."""
         own, settings = inputs.own(SearchInputs), inputs.config.search
-        store, method = own.open_store(), create(settings)
+        store, method = own.store.open(), create(settings)
         reads = METHODS[settings.method].reads
         if store.manifest.kind != reads:
             raise UserError(
                 f"the method {settings.method} reads a store of {reads}, and this one holds {store.manifest.kind}",
-                where=own.store.path(),
+                where=own.store.folder.path(),
                 remedy="name another store, or another method (search.method)",
             )
         groups = inputs.told("queries", Extracted)
@@ -76,7 +76,7 @@ class Search(Stage):
             {"held": [asdict(store.manifest.shard(name)) for name in unit.shards]} if few else {} for unit in units
         ]
         payload = {
-            "store": own.store.root,
+            "store": own.store.folder.root,
             "state": store.manifest.fingerprint,
             "manifest": asdict(replace(store.manifest, shards=())) if few else None,
             "search": settings.model_dump(mode="json"),

@@ -125,7 +125,7 @@ def _run(course: Course) -> dict[str, Any]:
         "reads": [part.sha256 for part in (*statistics, *queries)],
         "statistics": [f"{root}/{part.name}" for part in statistics],
         "queries": [f"{place}/{part.name}" for part in queries],
-        "store": [own.store.root, own.manifest.fingerprint],
+        "store": [own.store.folder.root, own.store.manifest.fingerprint],
         "method": identity(course.config.search),
         "search": course.config.search.model_dump(mode="json"),
         "calibrate": course.config.calibrate.model_dump(mode="json"),

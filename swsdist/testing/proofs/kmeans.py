@@ -62,8 +62,8 @@ class Moved(NamedTuple):
 def pin_of(inputs: Inputs) -> tuple[str, str | None]:
     """Name under which the model of this recipe is pinned in the store, and its file."""
     own = inputs.own(SearchInputs)
-    name = f"kmeans.{fingerprint(Fit.version, own.extractor_fingerprint, inputs.config.options)}"
-    return name, own.manifest.models.get(name) if own.manifest is not None else None
+    name = f"kmeans.{fingerprint(Fit.version, own.features.extractor_fingerprint, inputs.config.options)}"
+    return name, own.store.manifest.models.get(name) if own.store.manifest is not None else None
 
 
 class Fit(Stage):
@@ -79,7 +79,7 @@ class Fit(Stage):
         own, options = inputs.own(SearchInputs), Options(**inputs.config.options)
         if pin_of(inputs)[1] is not None and not inputs.redo:
             return
-        store, done = own.open_store(), inputs.mine.receipts
+        store, done = own.store.open(), inputs.mine.receipts
         if inputs.round % 2:
             last = [one.tells(Summed) for one in done if "sums" in one.told][-len(store.manifest.shards) :]
             before = self._centres(inputs, options, store)
@@ -90,7 +90,7 @@ class Fit(Stage):
             return
         centres = self._centres(inputs, options, store)
         for shard in store.manifest.shards:
-            payload = {"centres": centres, "shard": shard.name, "store": own.store.root}
+            payload = {"centres": centres, "shard": shard.name, "store": own.store.folder.root}
             payload["state"] = store.manifest.fingerprint
             live = sorted(store.live(shard.name))
             label = f"round {inputs.round // 2 + 1}: {shard.documents} documents"
@@ -136,8 +136,8 @@ class Fit(Stage):
         own, known = inputs.own(SearchInputs), [one.tells(Moved) for one in inputs.mine.receipts if "moved" in one.told]
         if known and not inputs.mine.failures:
             name = f"models/kmeans-{fingerprint(known[-1].centres)}.json"
-            own.store.write_bytes(name, json.dumps(known[-1].centres).encode())
-            own.manifest = pin(own.store, own.open_store().manifest, {pin_of(inputs)[0]: name})
+            own.store.folder.write_bytes(name, json.dumps(known[-1].centres).encode())
+            own.store.manifest = pin(own.store.folder, own.store.open().manifest, {pin_of(inputs)[0]: name})
 
 
 def _nearest(frames: NDArray[np.int64], centres: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -158,7 +158,7 @@ class Model(Stage):
         """One task."""
         name, file = pin_of(inputs)
         assert file is not None  # fit has come to its end
-        data = inputs.own(SearchInputs).store.read_bytes(file).decode()
+        data = inputs.own(SearchInputs).store.folder.read_bytes(file).decode()
         yield inputs.task(data, label=name, work=1, payload={"data": data})
 
     def run(self, task: Task, context: Context) -> Done:

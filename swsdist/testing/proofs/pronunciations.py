@@ -63,11 +63,11 @@ class Index(Stage):
 
     def place(self, inputs: Inputs) -> str:
         """The store."""
-        return inputs.own(SearchInputs).store.root
+        return inputs.own(SearchInputs).store.folder.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """As many shards as the config says."""
-        config, rows = inputs.config, inputs.own(SearchInputs).documents.to_pylist()
+        config, rows = inputs.config, inputs.own(SearchInputs).corpus.documents.to_pylist()
         path, count = str(config.corpus.alignments.phones), min(config.index.shards or 1, len(rows))
         for k, mine in enumerate(rows[k::count] for k in range(count)):
             matters = identify(path, config.storage), [row["doc_id"] for row in mine]
@@ -85,10 +85,10 @@ class Index(Stage):
     def finish(self, inputs: Inputs) -> None:
         """Commit the store."""
         own, shards, live = inputs.own(SearchInputs), [], []
-        by_id = {row["doc_id"]: {**dict.fromkeys(DOCUMENTS.names), **row} for row in own.documents.to_pylist()}
+        by_id = {row["doc_id"]: {**dict.fromkeys(DOCUMENTS.names), **row} for row in own.corpus.documents.to_pylist()}
         for receipt in inputs.mine.receipts:
             (part,) = receipt.outputs
-            table = parquet.read(own.store, part.name)
+            table = parquet.read(own.store.folder, part.name)
             counts = Counter(table["doc_id"].to_pylist())
             shards.append(shard_of("postings", parquet.Output(*part[1:4]), len(counts), table.num_rows))
             for doc_id, frames in counts.items():
@@ -96,7 +96,9 @@ class Index(Stage):
                 live.append(by_id[doc_id] | row | {"identity": "", "sha256": ""})
         recipe = {"name": self.name, "version": self.version}
         made = Made("postings", recipe, 1, pa.Table.from_pylist(live, DOCUMENTS), columns=("phone",))
-        own.manifest = commit(own.store, made, TICK, shards, REJECTED_DOCUMENTS.empty_table(), kind="postings")
+        own.store.manifest = commit(
+            own.store.folder, made, TICK, shards, REJECTED_DOCUMENTS.empty_table(), kind="postings"
+        )
 
 
 class Queries(Stage):
@@ -110,7 +112,7 @@ class Queries(Stage):
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """One task."""
         own, given = inputs.own(SearchInputs), inputs.config.corpus.alignments
-        terms = {row["query_id"]: row["term"] for row in own.queries.to_pylist()}
+        terms = {row["query_id"]: row["term"] for row in own.corpus.queries.to_pylist()}
         payload = {"terms": terms, "paths": [str(given.words), str(given.phones)]}
         files = [identify(path, inputs.config.storage) for path in payload["paths"]]
         yield inputs.task(terms, files, label=f"{len(terms)} terms", work=len(terms), payload=payload)

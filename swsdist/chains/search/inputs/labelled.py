@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from swsdist.chains.search.fit_transforms import document_hash
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.features.interface import files_of
 from swsdist.features.model import load_model
 from swsdist.features.transforms.interface import Transformed
@@ -42,14 +42,14 @@ class Taught(NamedTuple):
         return f"trained on {whose} of {self.documents} documents ({self.file})"
 
 
-def taught(own: SearchInputs) -> list[Taught]:
+def taught(own: CorpusInputs) -> list[Taught]:
     """All of a run's tracks; of a fusion those of its systems."""
     courses: Mapping[str, Course] = getattr(own, "courses", {})
     if courses:
         return list(dict.fromkeys(one for course in courses.values() for one in taught(course.chain.own)))
     found = []
     searched: set[str] | None = None
-    for source in own.sources:
+    for source in own.features.sources:
         transforms = source.extractor.transforms if isinstance(source.extractor, Transformed) else ()
         for transform in transforms:
             if not hasattr(transform, "labels"):
@@ -59,7 +59,9 @@ def taught(own: SearchInputs) -> list[Taught]:
                 if not isinstance(settings, dict):
                     continue
                 if searched is None:
-                    searched = {document_hash(row) for row in own.documents.select(["doc_id", "channel"]).to_pylist()}
+                    searched = {
+                        document_hash(row) for row in own.corpus.documents.select(["doc_id", "channel"]).to_pylist()
+                    }
                 known = settings["documents"]
                 both = len(searched.intersection(known))
                 track, automatic = source.tracks[0].name, bool(settings["automatic"])
@@ -67,7 +69,7 @@ def taught(own: SearchInputs) -> list[Taught]:
     return found
 
 
-def tell_of_labels(own: SearchInputs, notices: Notices) -> None:
+def tell_of_labels(own: CorpusInputs, notices: Notices) -> None:
     """Note each that was fitted by labels of documents that are searched: its results are no test of it.
 
     Raises:

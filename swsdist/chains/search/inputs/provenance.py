@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from swsdist.calibrate.seen import ENTRY, occurrences, shares
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.inputs.labelled import taught
 from swsdist.chains.search.inputs.settings import other_scores
 from swsdist.config import Config
@@ -19,7 +19,7 @@ from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.task import Values
 
 
-def provenance(config: Config, own: SearchInputs) -> Values:
+def provenance(config: Config, own: CorpusInputs) -> Values:
     """The entries of a calibration's `trained_on` that name the system and the corpus.
 
     Returns:
@@ -27,10 +27,10 @@ def provenance(config: Config, own: SearchInputs) -> Values:
         `labels`, where features were fitted by labels: which, and of how many documents; `references`: see
         `swsdist.calibrate.seen`.
     """
-    keys = zip(own.documents["doc_id"].to_pylist(), own.documents["channel"].to_pylist(), strict=True)
+    keys = zip(own.corpus.documents["doc_id"].to_pylist(), own.corpus.documents["channel"].to_pylist(), strict=True)
     found: Values = {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}
-    if own.references is not None:
-        found[ENTRY] = occurrences(own.references)
+    if own.corpus.references is not None:
+        found[ENTRY] = occurrences(own.corpus.references)
     by_labels = {f"{one.track}: {one.name}": one.said for one in taught(own)}
     return {**found, "labels": by_labels} if by_labels else found
 
@@ -89,7 +89,7 @@ def files_of(config: Config) -> dict[str, Callable[[], bytes]]:
     return {} if fit in ("none", "crossfit", "oracle") else {fit: partial(calibration_file, fit, config.storage)}
 
 
-def tell_of_provenance(data: bytes, path: str, config: Config, own: SearchInputs, notices: Notices) -> None:
+def tell_of_provenance(data: bytes, path: str, config: Config, own: CorpusInputs, notices: Notices) -> None:
     """Tell of a calibration that another system's scores were fitted to, or that is of the very documents it decides on.
 
     One of other documents, or of other queries in them, is what a file is for. Files of lists do not say what their scores
@@ -113,13 +113,13 @@ def tell_of_provenance(data: bytes, path: str, config: Config, own: SearchInputs
         )
 
 
-def is_of_scored(data: bytes, config: Config, own: SearchInputs) -> bool:
+def is_of_scored(data: bytes, config: Config, own: CorpusInputs) -> bool:
     """Whether a calibration was fitted on what is scored: by its occurrences; where the file tells none, by its documents."""
     try:
         theirs = json.loads(data)["trained_on"]
     except (ValueError, KeyError, TypeError):
         return False
-    known = shares(theirs, own.references)
+    known = shares(theirs, own.corpus.references)
     if known is not None:
         return known
     return isinstance(theirs, dict) and theirs.get("documents") == provenance(config, own)["documents"]

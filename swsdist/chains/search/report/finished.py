@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.inputs.population import COLUMNS, spans_of
 from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.chains.search.report.reporting import FINAL
@@ -71,7 +71,7 @@ def scored_of(name: str, course: Course) -> Scored:
 
     rules = protocol_of(course.config.score)
     time = rules.trials == "time"
-    own: SearchInputs = course.chain.own
+    own: CorpusInputs = course.chain.own
     terms = pa.concat_tables(course.read("measure", "terms")).sort_by("query_id")
     cut = threshold_of(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     return Scored(
@@ -90,9 +90,9 @@ def scored_of(name: str, course: Course) -> Scored:
     )
 
 
-def _searched(own: SearchInputs) -> pa.Table:
+def _searched(own: CorpusInputs) -> pa.Table:
     """Seconds of each document as trials name it: of its recording, where documents are places in recordings."""
-    found = spans_of(own.open_store().documents(columns=COLUMNS))
+    found = spans_of(own.store.open().documents(columns=COLUMNS))
     seconds = pc.if_else(pc.equal(found["channel"], 1), found["duration"], 0.0)
     return pa.table({"doc_id": found["doc_id"], "seconds": seconds})
 
@@ -103,7 +103,7 @@ def _about(name: str, path: str, course: Course, told: Measured) -> About:
     report: dict[str, Any] = {}
     if course.run.exists("report.json"):
         report = json.loads(course.run.read_bytes("report.json"))
-    frames = {} if own.manifest is None else own.manifest.libraries
+    frames = {} if own.store.manifest is None else own.store.manifest.libraries
     corpus, rules = config.corpus, protocol_of(config.score)
     return About(
         name=name,

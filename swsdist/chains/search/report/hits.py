@@ -7,7 +7,7 @@ from typing import Any
 from swsdist.audio.clips import clip_data_uri
 from swsdist.audio.reader import probe
 from swsdist.chains.search import best
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.errors import AudioError
 from swsdist.pipeline.course import Course
 from swsdist.report.data import Hit
@@ -15,18 +15,18 @@ from swsdist.report.data import Hit
 
 def best_hits(course: Course) -> tuple[Hit, ...]:
     """With the sound of the hit and of the query."""
-    own: SearchInputs = course.chain.own
+    own: CorpusInputs = course.chain.own
     queries: dict[str, dict[str, Any]] = {}
-    if own.manifest is None:
+    if own.store.manifest is None:
         return ()
     if course.config.corpus.queries is not None:
-        for row in own.queries.to_pylist():
+        for row in own.corpus.queries.to_pylist():
             queries.setdefault(row["query_id"], row)
     scored, trials = (
         best.files(course.parts(step, table)) for step, table in (("decide", "scored"), ("align.final", "trials"))
     )
     hits = []
-    for row in best.rows(course.run, scored, trials, own.open_store(), course.config.report.clips):
+    for row in best.rows(course.run, scored, trials, own.store.open(), course.config.report.clips):
         query = queries.get(row["query_id"], {})
         hits.append(
             Hit(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.inputs.labelled import taught, tell_of_labels
 from swsdist.chains.search.inputs.wanted import keys_of, places_in
 from swsdist.chains.search.queries import bandwidths_in, seconds_in
@@ -21,7 +21,7 @@ from swsdist.store.libraries import made_with
 
 def notices(course: Course) -> list[str]:
     """What is odd in the tables, exports left out, queries that cannot be scored, statistics of recordings that are gone."""
-    own: SearchInputs = course.chain.own
+    own: CorpusInputs = course.chain.own
     own.noted.force = True  # what is implausible has ended the run before, or is wanted
     own.look()
     again = own.look_again(seconds_in(course))
@@ -29,12 +29,12 @@ def notices(course: Course) -> list[str]:
     _tell_of_bands(course, again)
     settings = course.config.calibrate
     by_talker = [name for name, entry in settings.entries().items() if "talker" in entry.columns]
-    if by_talker and not any(own.documents["speaker"].to_pylist()):
+    if by_talker and not any(own.corpus.documents["speaker"].to_pylist()):
         again.add(
             f"documents have no speaker, and {by_talker[0]} takes them for one speaker's: it is q-norm then",
             where=course.config.corpus.documents,
             remedy="give a column speaker, or corpus.talkers",
-            count=own.documents.num_rows,
+            count=own.corpus.documents.num_rows,
         )
     doubted = (barrier(course, step, force=True) for step in ("index", "queries") if step in course.ended)
     found = [str(notice) for notices in (*doubted, own.noted, again) for notice in notices.found.values()]
@@ -52,35 +52,35 @@ def notices(course: Course) -> list[str]:
             )
     if by := sorted({one.file for one in taught(own)}):
         found.append(f"what it took to make labels that features were fitted by is not in ISF: {', '.join(by)}")
-    if own.manifest is not None:
-        here = made_with(own.manifest.libraries)
-        for name, known in own.manifest.libraries.items():
+    if own.store.manifest is not None:
+        here = made_with(own.store.manifest.libraries)
+        for name, known in own.store.manifest.libraries.items():
             if name == "ffmpeg" and (program := ffmpeg.program()) is not None:
                 here = {**here, name: ffmpeg.version(program)}
             if set(known) != {here.get(name)}:
-                there = f"{name} {', '.join(known)}, and {here.get(name, 'none')} is here"
+                there = f"{name} {', '.join(known)}, and {here.get(name, 'none')} is here: frames"
                 found.append(
-                    f"features of {own.store.path()} were made with {there}: frames of the same sound may differ in their last "
-                    "bits; index again for one digest everywhere"
+                    f"features of {own.store.folder.path()} were made with {there} "
+                    "of the same sound may differ in their last bits; index again for one digest everywhere"
                 )
-    if own.manifest is not None and not own.from_audio:
-        paths = own.open_store().documents(columns=["path"])["path"].to_pylist()
+    if own.store.manifest is not None and not own.from_audio:
+        paths = own.store.open().documents(columns=["path"])["path"].to_pylist()
         if 0 < paths.count("") < len(paths):  # where none has one, the export of clips says so
             found.append(f"{paths.count('')} of {len(paths)} documents have no recording: their hits have no sound")
-    if own.manifest is not None and own.manifest.counts["statistics_gone"]:
+    if own.store.manifest is not None and (gone := own.store.manifest.counts["statistics_gone"]):
         found.append(
-            f"{own.manifest.counts['statistics_gone']:.0f} of the recordings whose means and variances normalise are gone "
-            f"or changed; `swsdist store refit {own.store.path()}` takes new ones"
+            f"{gone:.0f} of the recordings whose means and variances normalise are gone "
+            f"or changed; `swsdist store refit {own.store.folder.path()}` takes new ones"
         )
     return found
 
 
 def _tell_of_bands(course: Course, notices: Notices) -> None:
-    own: SearchInputs = course.chain.own
-    highest = bands.reach(source.extractor for source in own.sources)
-    if own.manifest is None or not highest:
+    own: CorpusInputs = course.chain.own
+    highest = bands.reach(source.extractor for source in own.features.sources)
+    if own.store.manifest is None or not highest:
         return
-    documents = own.open_store().documents(columns=["doc_id", "bandwidth"])
+    documents = own.store.open().documents(columns=["doc_id", "bandwidth"])
     if (found := bands.narrow(documents, highest)) is not None:
         notices.add(
             "documents have a narrower band than others",
@@ -112,14 +112,16 @@ def barrier(course: Course, step: str, *, force: bool) -> Notices:
     Raises:
         ImplausibleError: see `swsdist.io.notices`.
     """
-    own: SearchInputs = course.chain.own
+    own: CorpusInputs = course.chain.own
     found = Notices(force=force)
-    if step == "index" and own.manifest is not None:
+    if step == "index" and own.store.manifest is not None:
         own.look_again({}, force=force)
-        _weigh_rejected(own.open_store().rejected().to_pylist(), own.documents.num_rows, "documents", course, found)
-    elif step == "queries" and isinstance(own.queries, pa.Table):
+        _weigh_rejected(
+            own.store.open().rejected().to_pylist(), own.corpus.documents.num_rows, "documents", course, found
+        )
+    elif step == "queries" and isinstance(own.corpus.queries, pa.Table):
         rows = [row for receipt in course.receipts("queries") for row in receipt.rejected]
-        _weigh_rejected(rows, own.queries.num_rows, "examples of queries", course, found)
+        _weigh_rejected(rows, own.corpus.queries.num_rows, "examples of queries", course, found)
     return found
 
 
@@ -137,14 +139,14 @@ def _weigh_rejected(rows: Sequence[Values], of: int, what: str, course: Course, 
 
 def summary(course: Course) -> list[str]:
     """What the store holds, what was new to it, and what the user wanted to be left out."""
-    own: SearchInputs = course.chain.own
-    if own.manifest is None:
+    own: CorpusInputs = course.chain.own
+    if own.store.manifest is None:
         return []
-    counts = own.manifest.counts
-    line = f"{own.store.path()}: {counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h of audio"
-    if (found := own.compared) is not None:
-        refused = own.open_store().rejected()
-        fresh = int((places_in(keys_of(refused["id"], refused["part"]), own.known_before) < 0).sum())
+    counts = own.store.manifest.counts
+    line = f"{own.store.folder.path()}: {counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h of audio"
+    if own.store.compared is not None:
+        found, refused = own.store.compared.counts, own.store.open().rejected()
+        fresh = int((places_in(keys_of(refused["id"], refused["part"]), own.store.known_before) < 0).sum())
         line += f"; {max(found.new - fresh, 0)} new, {found.changed} changed, {found.gone} gone"
         line += f", {found.moved} moved" if found.moved else ""
         line += f" ({found.held} renamed or copied: their frames were there)" if found.held else ""

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pyarrow.csv
 
 from swsdist.accounts.journal import cpu_seconds
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.report.description import LATEX, MARKDOWN, system_description
 from swsdist.chains.search.report.reporting import build, rejected_rows
 from swsdist.config.section import Section
@@ -60,7 +60,7 @@ def publish_report(
     if outcome.did == 0:
         data = _with_times_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(course)], REJECTED)
-    if course.chain.own.own_places and (scored := course.chain.own.references) is not None:
+    if course.chain.own.corpus.own_places and (scored := course.chain.own.corpus.references) is not None:
         table = io.BytesIO()  # of the list by itself `swsdist score` gives the same values with these
         pyarrow.csv.write_csv(scored, table)
         run.write_bytes(SCORED, table.getvalue())
@@ -78,8 +78,8 @@ def publish_report(
 
 def _made_of(course: Course) -> str:
     """Fingerprint of what a report shows: the plan's tables, the config, and the texts of queries, which are in no table."""
-    own: SearchInputs = course.chain.own
-    terms = own.queries.select(["query_id", "term"]).to_pylist() if own.config.corpus.queries is not None else []
+    own: CorpusInputs = course.chain.own
+    terms = own.corpus.queries.select(["query_id", "term"]).to_pylist() if own.config.corpus.queries is not None else []
     sections = ((name, getattr(course.config, name)) for name in type(course.config).model_fields)
     settings = {name: section.matters() for name, section in sections if isinstance(section, Section)}
     chain, state, steps = course.plan.tables()

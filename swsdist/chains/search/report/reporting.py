@@ -17,7 +17,7 @@ from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
 from swsdist.chains.search.inputs.across import takes_theirs
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.quantise import Quantise
 from swsdist.chains.search.query_statistics import QueryStatistics, Summed
 from swsdist.chains.search.report.hits import best_hits
@@ -41,7 +41,7 @@ FINAL = ("scored", "terms", "measures")
 
 def build(outcome: Outcome, course: Course) -> report.ReportData:
     """All that the report shows of a run that has come to its end."""
-    own: SearchInputs = course.chain.own
+    own: CorpusInputs = course.chain.own
     rejected = rejected_rows(course)
     before = _searched_before(course)
     all_spent = spent(*before, course)
@@ -119,7 +119,7 @@ def _nodes(accounts: Costs) -> tuple[report.NodeRow, ...]:
 
 def _searched_before(course: Course) -> list[Course]:
     """Other plans that searched what this one shows."""
-    own: SearchInputs = course.chain.own
+    own: CorpusInputs = course.chain.own
     return [one for one in own.searches(course) if one is not course]
 
 
@@ -128,9 +128,9 @@ def rejected_rows(course: Course) -> pa.Table:
     tables = [REJECTED.empty_table()]
     rows: list[dict[str, Any]] = []
     for one in (*_searched_before(course), course):
-        own: SearchInputs = one.chain.own
-        if own.manifest is not None:
-            tables.append(Store(own.store, own.manifest).rejected().drop_columns(["identity"]))
+        own: CorpusInputs = one.chain.own
+        if own.store.manifest is not None:
+            tables.append(Store(own.store.folder, own.store.manifest).rejected().drop_columns(["identity"]))
         for receipt in (*one.receipts("queries"), *one.receipts("queries.cohort")):
             rows += receipt.rejected
     rows += [failure.row() for ended in course.ended.values() for failure in ended.failures]
@@ -179,16 +179,16 @@ def spent(*courses: Course) -> Spent:
 
 
 def _of_store(course: Course) -> list[Receipt]:
-    own: SearchInputs = course.chain.own
-    if own.manifest is None:
+    own: CorpusInputs = course.chain.own
+    if own.store.manifest is None:
         return []
     stage = course.chain.step("index").stage.name
     made = {
         part.name: receipt
-        for receipt in course.ledger.receipts(stage, own.store.root).values()
+        for receipt in course.ledger.receipts(stage, own.store.folder.root).values()
         for part in receipt.outputs
     }
-    files = [file.name for shard in own.manifest.shards for file in shard.files.values()]
+    files = [file.name for shard in own.store.manifest.shards for file in shard.files.values()]
     if any(name not in made for name in files):
         return []  # somebody else made a part of it, so what it cost is not known
     # Several tracks of one pass are one receipt's.
@@ -197,12 +197,12 @@ def _of_store(course: Course) -> list[Receipt]:
 
 def _made_besides(course: Course) -> list[Receipt]:
     """Receipts of what a plan uses of a store besides its shards: of its own tasks, and of models that are pinned."""
-    own: SearchInputs = course.chain.own
+    own: CorpusInputs = course.chain.own
     found: list[Receipt] = []
     for step in (step for step in course.chain.steps if step.phase == "index" and step.name != "index"):
-        pinned = {each.file for each in own.fitted}
-        if step.stage.name == Quantise.name and own.manifest is not None:
-            pinned = {codebook_file(own.open_store(), course.config.search) or ""}
+        pinned = {each.file for each in own.features.fitted}
+        if step.stage.name == Quantise.name and own.store.manifest is not None:
+            pinned = {codebook_file(own.store.open(), course.config.search) or ""}
         for receipt in course.ledger.receipts(step.stage.name, course.place(step)).values() if pinned else ():
             if receipt.told.get("model") in pinned or any(part.name in pinned for part in receipt.outputs):
                 found.append(receipt)
@@ -227,13 +227,13 @@ def _gpu(receipts: Iterable[Receipt]) -> float:
 def _resources(
     outcome: Outcome, course: Course, accounts: Costs, all_spent: Spent, repeated: float
 ) -> report.Resources:
-    own: SearchInputs = course.chain.own
+    own: CorpusInputs = course.chain.own
     wall: dict[str, float] = {}
     for step in (step for step in course.steps if step.name in course.ended):
         wall[step.phase] = wall.get(step.phase, 0.0) + course.ended[step.name].wall
     queries = course.told("queries", Extracted)
     searched = math.fsum(group.seconds for group in queries)
-    manifest = own.manifest
+    manifest = own.store.manifest
     return report.Resources(
         index_cpu_s=_cpu(all_spent.index) if all_spent.whole else None,
         search_cpu_s=_cpu(all_spent.search),
@@ -282,9 +282,9 @@ def _stages(course: Course, all_spent: Spent) -> tuple[report.StageRow, ...]:
 
 
 def _counts(course: Course, rejected: pa.Table) -> report.Counts:
-    own: SearchInputs = course.chain.own
+    own: CorpusInputs = course.chain.own
     groups = course.told("queries", Extracted)
-    known = own.manifest.counts if own.manifest is not None else {}
+    known = own.store.manifest.counts if own.store.manifest is not None else {}
     return report.Counts(
         documents=int(known.get("documents", 0)),
         speech=known["speech_seconds"] / known["heard_seconds"] if known.get("heard_seconds") else None,
@@ -292,7 +292,7 @@ def _counts(course: Course, rejected: pa.Table) -> report.Counts:
         examples=sum(group.examples for group in groups),
         trimmed=sum(len(group.cuts) for group in groups),
         detections=sum(bucket.rows for bucket in course.told("decide", Bucket)),
-        references=own.references.num_rows if own.references is not None else None,
+        references=own.corpus.references.num_rows if own.corpus.references is not None else None,
         rejected=rejected.num_rows,
     )
 
@@ -307,7 +307,7 @@ def _protocol(course: Course) -> report.Protocol | None:
     if measured is None:
         return None
     point, rules = measured.point, protocol_of(course.config.score)
-    own: SearchInputs = course.chain.own
+    own: CorpusInputs = course.chain.own
     return report.Protocol(
         name=rules.name,
         beta=point["beta"],
@@ -336,9 +336,9 @@ def _looked_at(course: Course) -> tuple[Looks, ...]:
     return looked_at(settings.steps, settings.entries(), fit=how, threshold=settings.threshold, cohort=known)
 
 
-def _why_unscored(own: SearchInputs) -> str:
+def _why_unscored(own: CorpusInputs) -> str:
     if not own.config.corpus.tells_truth:
         return "no references were given (corpus.references)"
-    if own.references is not None and own.references.num_rows == 0:
+    if own.corpus.references is not None and own.corpus.references.num_rows == 0:
         return "the table of references has no rows"
     return "scoring was not reached"

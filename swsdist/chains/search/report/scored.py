@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from swsdist.chains.search.inputs.known import SearchInputs
+from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.queries import seconds_in
 from swsdist.chains.search.told import Bucket, Extracted, Measured
 from swsdist.evaluation.properties import threshold_of
@@ -24,9 +24,9 @@ def scored_rows(
     course: Course,
 ) -> tuple[tuple[report.QueryRow, ...], report.DetCurve | None, report.ScoreHistogram | None]:
     """The table of queries, the DET curve and the histograms; what of them there is."""
-    own: SearchInputs = course.chain.own
+    own: CorpusInputs = course.chain.own
     terms: dict[str, str | None] = {}
-    for row in own.queries.select(["query_id", "term"]).to_pylist():
+    for row in own.corpus.queries.select(["query_id", "term"]).to_pylist():
         terms.setdefault(row["query_id"], row["term"])
     durations: dict[str, float] = {}
     for (query_id, _), seconds in seconds_in(course).items():
