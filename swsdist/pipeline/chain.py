@@ -1,17 +1,17 @@
 """A chain is a graph of stages under names of their own, made from a config.
 
-A step is one use of a stage. It names the tables that it reads, of earlier steps or of another run, by the words that the
-stage has for them, and says what its cost counts as. One stage may stand in a chain many times::
+A chain is a list of stages. Each says which tables it takes (`Stage.takes`); where one step before it makes such a table, that
+is the one. Where several do, or it is of another run, or a stage stands in the list twice, a step says so by name::
 
-    Step("align.final", Align(), phase="score", reads={"detections": "decide:scored"})
+    Index(), Queries(), Search(), Reduce(), Step("align.final", Align(), {"detections": "decide:scored"})
 
 The registry `swsdist.registries.CHAINS` names the function that makes a chain from a config; nothing else knows of the chain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -33,16 +33,19 @@ class Step:
     Attributes:
         name: of its own; in commands and reports.
         stage: what is done.
-        phase: what its cost counts as, for the chain's report; empty: it counts as nothing.
-        reads: the stage's word for a table -> where it comes from, or several such.
+        reads: the stage's word for a table -> where it comes from, or several such; the chain adds what goes without saying.
         digests: names that its tables have in the run's digest, where they differ from the tables' own.
     """
 
     name: str
     stage: Stage
-    phase: str = ""
     reads: Mapping[str, Source | tuple[Source, ...]] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def phase(self) -> str:
+        """What its cost counts as."""
+        return self.stage.phase
 
     def sources(self, word: str) -> tuple[Source, ...]:
         """Where the table of a word comes from; nothing if it is not read."""
@@ -78,7 +81,8 @@ class Chain:
 
     Attributes:
         name: as registered.
-        steps: in the order in which they run.
+        stages: in the order in which they run; one by itself is a step of its name.
+        steps: what is made of them.
         own: what it knows before its first step.
         report: writes what a run shows at its end, in the driver, of (outcome, course, force); returns what it wrote, or
             None where there is nothing new.
@@ -93,7 +97,7 @@ class Chain:
     """
 
     name: str
-    steps: tuple[Step, ...]
+    stages: InitVar[Sequence[Step | Stage]]
     own: Any
     report: Callable[..., object | None] | None = None
     report_files: tuple[str, ...] = ()
@@ -103,8 +107,10 @@ class Chain:
     summary: Callable[..., list[str]] | None = None
     first: Callable[[], Mapping[str, Config]] | None = None
     barrier: Callable[..., object] | None = None
+    steps: tuple[Step, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, stages: Sequence[Step | Stage]) -> None:
+        object.__setattr__(self, "steps", tuple(self._wired(stages)))
         known: dict[str, Step] = {}
         for step in self.steps:
             if step.name in known:
@@ -129,6 +135,25 @@ class Chain:
         labels = [label for step in self.steps for label, _ in self.digested(step)]
         if len(set(labels)) < len(labels):
             raise UserError(f"two tables of the chain {self.name} are digested under one name: {', '.join(labels)}")
+
+    def _wired(self, stages: Sequence[Step | Stage]) -> Iterator[Step]:
+        """The steps, each with all that it reads."""
+        before: list[Step] = []
+        for given in stages:
+            step = given if isinstance(given, Step) else Step(given.name, given)
+            found = dict(step.reads)
+            for word, table in {**step.stage.takes, **step.stage.may_take}.items():
+                makers = [one.name for one in before if table in one.stage.tables] if word not in found else []
+                if len(makers) == 1:
+                    found[word] = f"{makers[0]}:{table}"
+                elif makers or (word in step.stage.takes and word not in found):
+                    which = f"several steps make: {', '.join(makers)}" if makers else "no earlier step makes"
+                    raise UserError(
+                        f"step {step.name} of the chain {self.name} takes {table}, which {which}",
+                        remedy=f"name its source: Step({step.name!r}, ..., {{{word!r}: 'step:{table}'}})",
+                    )
+            before.append(replace(step, reads=found))
+        yield from before
 
     def step(self, name: str) -> Step:
         """The step of a name.

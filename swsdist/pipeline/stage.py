@@ -144,6 +144,9 @@ class Stage(ABC):
         name: in fingerprints, files and receipts.
         version: raised whenever the same inputs give other bytes.
         unit: of a task's work: `s` of audio, `cells`, or rows of some kind.
+        phase: what its cost counts as, for the chain's report; empty: it counts as nothing.
+        takes: the tables that it reads: its word for each, and the name of the table as the stage has it that makes it.
+        may_take: the same of tables that it can do without.
         tables: what it makes, by name.
         in_driver: its tasks are few and small, and run in the driver.
         rounds: it plans again after each round of tasks, until none is left.
@@ -159,6 +162,9 @@ class Stage(ABC):
     name: ClassVar[str]
     version: ClassVar[int]
     unit: ClassVar[str]
+    phase: ClassVar[str] = ""
+    takes: ClassVar[Mapping[str, str]] = {}
+    may_take: ClassVar[Mapping[str, str]] = {}
     tables: ClassVar[Mapping[str, Table]] = {}
     in_driver: ClassVar[bool] = False
     rounds: ClassVar[bool] = False

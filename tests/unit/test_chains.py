@@ -58,6 +58,7 @@ class Make(Stage):
     name = "make"
     version = 1
     unit = "numbers"
+    phase = "index"
     tables = {"numbers": Table(NUMBERS, "key", order=("value",))}
     ran: ClassVar[list[str]] = []
 
@@ -78,6 +79,7 @@ class Halve(Stage):
     name = "halve"
     version = 1
     unit = "rounds"
+    takes = {"numbers": "numbers"}
     rounds = True
     in_driver = True
 
@@ -97,6 +99,8 @@ class Times(Stage):
     name = "times"
     version = 1
     unit = "numbers"
+    phase = "score"
+    takes = {"numbers": "numbers"}
     tables = {"products": Table(None, None)}
     over = ("calibrate.alpha",)
 
@@ -113,16 +117,8 @@ class Times(Stage):
         return Done((context.write(task, "products", rows.encode(), ".txt"),), Told(len(values)))
 
 
-def steps() -> tuple[Step, ...]:
-    return (
-        Step("make", Make(), "index"),
-        Step("halve", Halve(), "", {"numbers": "make:numbers"}),
-        Step("times", Times(), "score", {"numbers": "make:numbers"}),
-    )
-
-
 def build(config: Config, ledger: Ledger) -> Chain:
-    return Chain("small", steps(), Own(config.options.get("count", 5)))
+    return Chain("small", (Make(), Halve(), Times()), Own(config.options.get("count", 5)))
 
 
 @pytest.fixture(autouse=True)
@@ -239,15 +235,38 @@ def test_steps_by_name(tmp_path: Path) -> None:
     ("made", "complaint"),
     [
         ((Step("a", Make()), Step("a", Make())), "two steps 'a'"),
-        ((Step("a", Halve(), "", {"numbers": "b:numbers"}),), "reads b:numbers, which no earlier step makes"),
-        ((Step("a", Make()), Step("b", Halve(), "", {"numbers": "a:nombres"})), "reads a:nombres"),
-        ((Step("b", Halve(), "", {"numbers": "a:numbers"}), Step("a", Make())), "reads a:numbers"),
+        ((Step("a", Halve(), {"numbers": "b:numbers"}),), "reads b:numbers, which no earlier step makes"),
+        ((Step("a", Make()), Step("b", Halve(), {"numbers": "a:nombres"})), "reads a:nombres"),
+        ((Step("b", Halve(), {"numbers": "a:numbers"}), Step("a", Make())), "reads a:numbers"),
         ((Step("a", Make()), Step("b", Make())), "digested under one name"),
+        ((Halve(), Make()), "step halve of the chain wrong takes numbers, which no earlier step makes"),
+        (
+            (Make(), Step("b", Make(), digests={"numbers": "others"}), Halve()),
+            "step halve of the chain wrong takes numbers, which several steps make: make, b",
+        ),
     ],
 )
-def test_a_chain_is_checked(made: tuple[Step, ...], complaint: str) -> None:
+def test_a_chain_is_checked(made: tuple[Step | Stage, ...], complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         Chain("wrong", made, Own(1))
+
+
+def test_a_list_of_stages_is_wired() -> None:
+    """By the names of tables; what a stage can do without is wired where it is made."""
+
+    class May(Halve):
+        name = "may"
+        takes: ClassVar[dict[str, str]] = {}
+        may_take: ClassVar[dict[str, str]] = {"numbers": "numbers", "products": "products"}
+
+    chain = Chain("wired", (Make(), Halve(), May(), Times()), Own(1))
+    assert {step.name: step.reads for step in chain.steps} == {
+        "make": {},
+        "halve": {"numbers": "make:numbers"},
+        "may": {"numbers": "make:numbers"},
+        "times": {"numbers": "make:numbers"},
+    }
+    assert [step.phase for step in chain.steps] == ["index", "", "", "score"]
 
 
 def test_one_stage_may_stand_in_a_chain_twice() -> None:
@@ -302,7 +321,7 @@ class Granted(Stage):
 
 
 def build_needing(config: Config, ledger: Ledger) -> Chain:
-    return Chain("needing", (Step("granted", Granted(), "search"),), Own(0))
+    return Chain("needing", (Granted(),), Own(0))
 
 
 def test_each_plan_of_a_ledger_is_given_what_it_needs(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ class AlignJoined(Align):
 
     name = "align-joined"
     version = 1
+    takes = {"detections": "filled"}
     tables = {"trials": Table(JOINED_TRIALS)}
 
     def kept(self, trials: pa.Table, detections: pa.Table) -> pa.Table:

@@ -30,6 +30,8 @@ class Apart(Stage):
     name = "apart"
     version = 1
     unit = "detections"
+    phase = "score"
+    takes = {"scored": "scored"}
     tables = {"gone": Table(GONE, key="doc_id", order=KEY, digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:

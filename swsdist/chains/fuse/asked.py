@@ -19,6 +19,7 @@ class Asked(Stage):
     name = "asked"
     version = 1
     unit = "queries"
+    phase = "search"
     tables = {"groups": Table(None, None, digested=False)}
     in_driver = True
 

@@ -39,6 +39,7 @@ from swsdist.config import Config
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.stage import Stage
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
@@ -52,17 +53,12 @@ def build(config: Config, ledger: Ledger) -> Chain:
     own.folds.update(folds_of_steps(config.calibrate))
     own.files.update(files_of(config))
     lists = tuple(Elsewhere(own.place(system), TABLES[options.scores]) for system in options.systems)
-    rescored = (
-        [Step("rescore", Rescore(), "search", {"joined": "union:joined"})] if options.missing == "rescore" else []
-    )
-    filling = {"joined": "union:joined", **({"rescored": "rescore:rescored"} if rescored else {})}
-    judged = {"detections": "fill:filled", "calibration": "fit:calibration"}
-    deciding = [Step("decide", Decide(), "score", judged)]
+    deciding: list[Step | Stage] = [Step("decide", Decide(), {"detections": "fill:filled"})]
     if options.between_queries:
         deciding = [
-            Step("combine", Decide(), "score", judged, {"scored": "combined"}),
-            Step("apart", Apart(), "score", {"scored": "combine:scored"}),
-            Step("decide", Leave(), "score", {"scored": "combine:scored", "gone": "apart:gone"}),
+            Step("combine", Decide(), {"detections": "fill:filled"}, {"scored": "combined"}),
+            Apart(),
+            Step("decide", Leave()),
         ]
 
     def first() -> Mapping[str, Config]:
@@ -70,27 +66,22 @@ def build(config: Config, ledger: Ledger) -> Chain:
             read()
         return configs(own)
 
-    steps = (
-        Step("queries", Asked(), "search"),
-        Step("union", Union(), "search", {"lists": lists}),
-        *rescored,
-        Step("fill", Fill(), "search", filling),
-        Step("align.train", AlignJoined(), "score", {"detections": "fill:filled"}, {"trials": "aligned"}),
-        Step("fit", Fit(), "score", {"trials": "align.train:trials"}),
+    stages = (
+        Step("queries", Asked()),
+        Step("union", Union(), {"lists": lists}),
+        *([Rescore()] if options.missing == "rescore" else []),
+        Fill(),
+        Step("align.train", AlignJoined(), digests={"trials": "aligned"}),
+        Fit(),
         *deciding,
-        Step("align.final", Align(), "score", {"detections": "decide:scored"}),
-        Step("measure", Measure(), "score", {"trials": "align.final:trials"}),
-        Step("score", Score(), "score", {"parts": "measure:parts", "calibration": "fit:calibration"}),
-        Step(
-            "export",
-            Export(),
-            "score",
-            {"queries": "queries:groups", "scored": "decide:scored", "trials": "align.final:trials"},
-        ),
+        Step("align.final", Align(), {"detections": "decide:scored"}),
+        Step("measure", Measure(), {"trials": "align.final:trials"}),
+        Score(),
+        Step("export", Export(), {"scored": "decide:scored", "trials": "align.final:trials"}),
     )
     return Chain(
         "fuse",
-        steps,
+        stages,
         own,
         publish,
         FILES,

@@ -26,6 +26,9 @@ class Fill(Stage):
     name = "fill"
     version = 1
     unit = "detections"
+    phase = "search"
+    takes = {"joined": "joined"}
+    may_take = {"rescored": "rescored"}
     tables = {"filled": Table(JOINED)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:

@@ -24,6 +24,8 @@ class Leave(Stage):
     name = "leave"
     version = 1
     unit = "detections"
+    phase = "score"
+    takes = {"scored": "scored", "gone": "gone"}
     tables = {"scored": Table(DETECTIONS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:

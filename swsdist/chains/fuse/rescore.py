@@ -43,6 +43,8 @@ class Rescore(Stage):
     name = "rescore"
     version = 1
     unit = "detections"
+    phase = "search"
+    takes = {"joined": "joined"}
     tables = {"rescored": Table(RESCORED, order=(*KEY[1:], "system"), digested=False)}
 
     def needs(self, config: Config) -> tuple[Needs, ...]:

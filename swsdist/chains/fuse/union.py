@@ -30,6 +30,7 @@ class Union(Stage):
     name = "union"
     version = 1
     unit = "detections"
+    phase = "search"
     tables = {"joined": Table(JOINED), "known": Table(KNOWN, digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:

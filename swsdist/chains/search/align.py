@@ -32,6 +32,8 @@ class Align(Stage):
     name = "align"
     version = 1
     unit = "detections"
+    phase = "score"
+    takes = {"detections": "normalised"}
     with_hours = "kept"
     tables = {"trials": Table(TRIALS)}
 

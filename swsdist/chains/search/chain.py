@@ -54,8 +54,6 @@ from swsdist.registries import FIRST_PASSES, METHODS
 from swsdist.registry import Entry
 from swsdist.score.measures.protocol import protocol_of
 
-_QUERIES = {"queries": "queries:groups"}
-
 
 def build(config: Config, ledger: Ledger) -> Chain:
     """The chain of a config.
@@ -85,63 +83,41 @@ def build(config: Config, ledger: Ledger) -> Chain:
     create(config.search)
     check_steps(config.calibrate, METHODS[config.search.method].score)
     sides = sides_wanted(config.calibrate)
-    described = [Step("describe", Describe(), "search", {**_QUERIES})] if made(sides, "examples") else []
-    known = {"statistics": "reduce:statistics", **({"described": "describe:described"} if described else {})}
     proposer = config.search.proposer.name
-    stage = FIRST_PASSES[proposer].first if proposer != "none" else ""
-    first = [Step(one.name, one, "index", {"shards": "index:features"}) for one in _made(stage)]
-    cohort = list(_cohort(config.corpus.cohort is not None)) if by_cohort else []
-    judged = {"cohort": "cohort:sums"} if by_cohort else {}
-    fitted = [Step("fit-transforms", FitTransforms(), "index")] if is_fitted(config.features) else []
-    theirs = [Step("query-statistics", QueryStatistics(), "search")] if takes_theirs(config) else []
-    normalised_by = {"theirs": "query-statistics:query_statistics"} if theirs else {}
-    steps = (
-        *fitted,
-        Step("index", Index(), "index"),
-        Step("queries", Queries(), "search"),
-        *theirs,
-        *first,
-        Step("search", Search(), "search", {**_QUERIES, "shards": "index:features", **normalised_by}),
-        Step("reduce", Reduce(), "search", {**_QUERIES, "candidates": "search:candidates"}),
-        *described,
-        *cohort,
-        Step("normalise", Normalise(), "search", {"detections": "reduce:detections", **known, **judged}),
-        Step("align.train", Align(), "score", {"detections": "normalise:normalised"}, {"trials": "aligned"}),
-        Step("fit", Fit(), "score", {"trials": "align.train:trials", **known}),
-        Step(
-            "decide",
-            Decide(),
-            "score",
-            {"detections": "normalise:normalised", "calibration": "fit:calibration", **known},
-        ),
-        Step("align.final", Align(), "score", {"detections": "decide:scored"}),
-        Step("measure", Measure(), "score", {"trials": "align.final:trials"}),
-        Step("score", Score(), "score", {"parts": "measure:parts", "calibration": "fit:calibration"}),
-        Step(
-            "export",
-            Export(),
-            "score",
-            {**_QUERIES, "scored": "decide:scored", "trials": "align.final:trials"},
-        ),
+    first = FIRST_PASSES[proposer].first if proposer != "none" else ""
+    stages = (
+        *([FitTransforms()] if is_fitted(config.features) else []),
+        Index(),
+        Queries(),
+        *([QueryStatistics()] if takes_theirs(config) else []),
+        *([Entry(first, 1).load()()] if first else []),
+        Search(),
+        Reduce(),
+        *([Describe()] if made(sides, "examples") else []),
+        *(_cohort(config.corpus.cohort is not None) if by_cohort else []),
+        Normalise(),
+        Step("align.train", Align(), digests={"trials": "aligned"}),
+        Fit(),
+        Decide(),
+        Step("align.final", Align(), {"detections": "decide:scored"}),
+        Step("measure", Measure(), {"trials": "align.final:trials"}),
+        Score(),
+        Step("export", Export(), {"queries": "queries:groups", "trials": "align.final:trials"}),
     )
     own = SearchInputs.of(config, ledger)
     demand_posteriors(own, sides)
     own.demands.update(demands_of(config))
     own.folds.update(folds_of_steps(config.calibrate))
     own.files.update(files_of(config))
-    return Chain("search", steps, own, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier)
+    return Chain("search", stages, own, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier)
 
 
-def _cohort(given: bool) -> Iterator[Step]:
+def _cohort(given: bool) -> Iterator[Step | Stage]:
     """The steps that search a cohort, if the corpus has one, and sum up what it, or all queries, come to at each place."""
-    if given:
-        yield Step("queries.cohort", CohortQueries(), "search")
-        reads = {"queries": "queries.cohort:groups", "shards": "index:features"}
-        yield Step("search.cohort", Search(), "search", reads, {"candidates": "candidates.cohort"})
-    of = ".cohort" if given else ""
-    yield Step("cohort", Cohort(), "search", {"queries": f"queries{of}:groups", "candidates": f"search{of}:candidates"})
-
-
-def _made(target: str) -> list[Stage]:
-    """The stage that a registered thing needs first, if any."""
-    return [Entry(target, 1).load()()] if target else []
+    if not given:
+        yield Cohort()
+        return
+    queries = {"queries": "queries.cohort:groups"}
+    yield Step("queries.cohort", CohortQueries())
+    yield Step("search.cohort", Search(), queries, {"candidates": "candidates.cohort"})
+    yield Step("cohort", Cohort(), {**queries, "candidates": "search.cohort:candidates"})

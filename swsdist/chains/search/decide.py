@@ -22,6 +22,9 @@ class Decide(Stage):
     name = "decide"
     version = 1
     unit = "detections"
+    phase = "score"
+    takes = {"detections": "normalised"}
+    may_take = {"calibration": "calibration", "statistics": "statistics", "described": "described"}
     with_hours = "kept"
     tables = {"scored": Table(DETECTIONS)}
 

@@ -39,6 +39,8 @@ class Describe(Stage):
     name = "describe"
     version = 1
     unit = "examples"
+    phase = "search"
+    takes = {"queries": "groups"}
     with_hours = "same"
     tables = {"described": Table(QUERY_STATISTICS)}
 

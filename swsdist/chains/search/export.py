@@ -32,6 +32,9 @@ class Export(Stage):
     name = "export"
     version = 1
     unit = "detections"
+    phase = "score"
+    takes = {"queries": "groups", "scored": "scored"}
+    may_take = {"trials": "trials"}
     with_hours = "kept"
     in_driver = True
     replaces = True

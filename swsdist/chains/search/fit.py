@@ -34,6 +34,9 @@ class Fit(Stage):
     name = "fit"
     version = 3
     unit = "detections"
+    phase = "score"
+    takes = {"trials": "trials"}
+    may_take = {"statistics": "statistics", "described": "described"}
     with_hours = "kept"
     tables = {"calibration": Table(None, None, digested=False)}
     in_driver = True

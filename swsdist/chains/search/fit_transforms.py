@@ -69,6 +69,7 @@ class FitTransforms(Stage):
     name = "fit-transforms"
     version = 2
     unit = "s"
+    phase = "index"
     with_hours = "more"
     with_queries = "same"
     rounds = True

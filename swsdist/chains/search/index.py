@@ -69,6 +69,7 @@ class Index(Stage):
     name = "index"
     version = 3
     unit = "s"
+    phase = "index"
     with_hours = "more"
     with_queries = "same"
     # Queries are normalised by statistics of all documents, so what a part of them gives would be of no use later.

@@ -23,6 +23,8 @@ class Measure(Stage):
     name = "measure"
     version = 1
     unit = "trials"
+    phase = "score"
+    takes = {"trials": "trials"}
     with_hours = "kept"
     tables = {"parts": Table(None, digested=False), "terms": Table(PER_TERM)}
 

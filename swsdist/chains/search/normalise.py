@@ -30,6 +30,9 @@ class Normalise(Stage):
     name = "normalise"
     version = 1
     unit = "detections"
+    phase = "search"
+    takes = {"detections": "detections"}
+    may_take = {"statistics": "statistics", "described": "described", "cohort": "sums"}
     with_hours = "kept"
     tables = {"normalised": Table(DETECTIONS)}
 

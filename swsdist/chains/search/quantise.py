@@ -31,6 +31,8 @@ class Quantise(Stage):
     name = "quantise"
     version = 1
     unit = "frames"
+    phase = "index"
+    takes = {"shards": "features"}
     with_hours = "more"
     with_queries = "same"
     rounds = True

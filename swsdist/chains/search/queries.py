@@ -84,16 +84,17 @@ class Queries(Stage):
     """
 
     name = "queries"
-    version = 5
+    version = 6
     unit = "examples"
+    phase = "search"
     with_hours = "same"
     with_queries = "more"
     # The examples are digested as methods take them, not the files.
     tables = {
         "groups": Table(None, None, digested=False),
-        "features": Table(FRAMES, None, digested=False),
-        "documents": Table(DOCUMENTS, None, digested=False),
-        "rejected": Table(REJECTED_DOCUMENTS, None, digested=False),
+        "query_features": Table(FRAMES, None, digested=False),
+        "query_documents": Table(DOCUMENTS, None, digested=False),
+        "query_rejected": Table(REJECTED_DOCUMENTS, None, digested=False),
     }
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
@@ -192,7 +193,7 @@ class Queries(Stage):
         parts = [Part("groups", state.name, state.size, state.sha256)]
         for output in group.outputs:
             table = next((word for word in ("documents", "rejected") if word in output.name), "features")
-            parts.append(Part(table, *output))
+            parts.append(Part(f"query_{table}", *output))
         return Done(tuple(parts), told, rejected=group.rejected.drop_columns(["identity"]).to_pylist())
 
     def finish(self, inputs: Inputs) -> None:

@@ -54,6 +54,7 @@ class QueryStatistics(Stage):
     name = "query-statistics"
     version = 1
     unit = "s"
+    phase = "search"
     with_hours = "same"
     with_queries = "same"
     rounds = True

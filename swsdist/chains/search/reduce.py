@@ -73,6 +73,8 @@ class Reduce(Stage):
     name = "reduce"
     version = 2
     unit = "candidates"
+    phase = "search"
+    takes = {"queries": "groups", "candidates": "candidates"}
     tables = {"detections": Table(DETECTIONS), "statistics": Table(QUERY_STATISTICS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:

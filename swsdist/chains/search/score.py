@@ -30,6 +30,9 @@ class Score(Stage):
     name = "score"
     version = 2
     unit = "parts"
+    phase = "score"
+    takes = {"parts": "parts"}
+    may_take = {"calibration": "calibration"}
     with_hours = "same"
     with_queries = "same"
     tables = {"measures": Table(None, None), "det": Table(DET, None, digested=False)}

@@ -39,6 +39,9 @@ class Search(Stage):
     name = "search"
     version = 2
     unit = "cells"
+    phase = "search"
+    takes = {"queries": "groups", "shards": "features"}
+    may_take = {"theirs": "query_statistics"}
     with_hours = "more"
     with_queries = "more"
     mixed = True

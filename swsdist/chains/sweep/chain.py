@@ -83,9 +83,5 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ) from None
     found = Elsewhere(config.run, "align.train:trials", options.searched)
     reads = {"trials": found} if options.searched else {}
-    steps = (
-        Step("learn", Learn(), "score", reads),
-        Step("compact", Compact(), "score", {**reads, "models": "learn:models"}),
-        Step("score_points", ScorePoints(), "score", {"compacted": "compact:terms"}),
-    )
-    return Chain("sweep", steps, ChainInputs())
+    stages = Step("learn", Learn(), reads), Step("compact", Compact(), reads), ScorePoints()
+    return Chain("sweep", stages, ChainInputs())

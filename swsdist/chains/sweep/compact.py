@@ -19,6 +19,9 @@ class Compact(Stage):
     name = "compact"
     version = 1
     unit = "detections"
+    phase = "score"
+    takes = {"models": "models"}
+    may_take = {"trials": "trials"}
     tables = {
         "terms": Table(TERMS_OF, digested=False),
         "ranks": Table(RANKS, None, digested=False),

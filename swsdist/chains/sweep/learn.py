@@ -23,6 +23,8 @@ class Learn(Stage):
     name = "learn"
     version = 1
     unit = "detections"
+    phase = "score"
+    may_take = {"trials": "trials"}
     tables = {"models": Table(None, None, digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:

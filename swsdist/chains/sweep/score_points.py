@@ -65,6 +65,8 @@ class ScorePoints(Stage):
     name = "score_points"
     version = 1
     unit = "points"
+    phase = "score"
+    takes = {"compacted": "terms"}
     tables = {
         "rescored": Table(RESCORED, None, digested=False),
         "queries": Table(QUERIES_OF, None, digested=False),

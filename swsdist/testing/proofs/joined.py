@@ -75,6 +75,7 @@ class Join(Stage):
     name = "proof-join"
     version = 1
     unit = "detections"
+    phase = "fuse"
     tables = {"places": Table(PLACES)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
@@ -160,6 +161,8 @@ class Apart(Stage):
     name = "proof-apart"
     version = 1
     unit = "detections"
+    phase = "fuse"
+    takes = {"places": "places"}
     tables = {"final": Table(FINAL, key="doc_id")}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
@@ -193,7 +196,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     one, other = Options(**config.options).runs
     courses = recorded(Folder(one, config.storage)), recorded(Folder(other, config.storage))
     reads = {"one": Elsewhere(one, "normalise:normalised"), "other": Elsewhere(other, "normalise:normalised")}
-    steps = (Step("join", Join(), "fuse", reads), Step("apart", Apart(), "fuse", {"places": "join:places"}))
+    steps = (Step("join", Join(), reads), Step("apart", Apart()))
     return Chain("joined", steps, Runs(courses))
 
 

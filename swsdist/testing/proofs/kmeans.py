@@ -72,6 +72,8 @@ class Fit(Stage):
     name = "proof-kmeans"
     version = 1
     unit = "frames"
+    phase = "train"
+    takes = {"frames": "features"}
     rounds = True
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
@@ -173,9 +175,4 @@ CHAIN = Entry(f"{__name__}:build", 1)
 def build(config: Config, ledger: Ledger) -> Chain:
     """Index, fit, model."""
     Options(**config.options)
-    steps = (
-        Step("index", Index(), "index"),
-        Step("fit", Fit(), "train", {"frames": "index:features"}),
-        Step("model", Model()),
-    )
-    return Chain("kmeans", steps, SearchInputs.of(config, ledger))
+    return Chain("kmeans", (Index(), Step("fit", Fit()), Step("model", Model())), SearchInputs.of(config, ledger))

@@ -59,6 +59,7 @@ class Index(Stage):
     name = "proof-postings"
     version = 1
     unit = "s"
+    phase = "index"
     tables = {"features": Table(POSTINGS, None, digested=False)}
 
     def place(self, inputs: Inputs) -> str:
@@ -107,6 +108,7 @@ class Queries(Stage):
     name = "proof-words"
     version = 1
     unit = "queries"
+    phase = "search"
     tables = {"groups": Table(WORDS, order=("cost", "phones"), digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
@@ -198,5 +200,5 @@ METHOD = MethodEntry(f"{__name__}:Pronunciations", 1, "", "text", "postings", "p
 def build(config: Config, ledger: Ledger) -> Chain:
     """The search chain, with its first two steps replaced."""
     chain = search_chain(config.model_copy(update={"options": {}}), ledger)
-    first = Step("index", Index(), "index"), Step("queries", Queries(), "search")
-    return dataclasses.replace(chain, name="pronunciations", steps=(*first, *chain.steps[2:]))
+    first = Step("index", Index()), Step("queries", Queries())
+    return dataclasses.replace(chain, name="pronunciations", stages=(*first, *chain.steps[2:]))
