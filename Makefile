@@ -26,14 +26,14 @@ base :=
 dev :=
 endif
 
-.PHONY: help demo test test-fast test-cluster test-metrics faults soak lint lock bench docs notebooks environment environment-dev clean
+.PHONY: help demo test test-all test-cluster test-metrics faults soak lint lock bench docs notebooks environment environment-dev clean
 
 pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
 
 help:
 	@echo "make demo       make a small corpus, run everything on it, show the table and where the report lies"
-	@echo "make test       all tests but those of several hosts, and the soak"
-	@echo "make test-fast  those that take no more than a few seconds each"
+	@echo "make test       the tests that take no more than a few seconds each: at most 10 minutes"
+	@echo "make test-all   the others: Ray, compilers, every page of the docs, whatever is slow"
 	@echo "make test-cluster  those of several hosts (network namespaces: Linux, root)"
 	@echo "make faults     the same; writes the table of faults, docs/reference/faults.md"
 	@echo "make soak       random faults, and each kind of fault of S3, for long"
@@ -49,10 +49,10 @@ demo: $(base)
 	@"$(bin)/swsdist" demo "$(DEMO)"
 
 test: $(dev)
-	$(pytest) -m "not (cluster or soak)" $(PYTEST)
-
-test-fast: $(dev)
 	$(pytest) -m "not (slow or ray or compile or docs or cluster or soak)" $(PYTEST)
+
+test-all: $(dev)
+	$(pytest) -m "(slow or ray or compile or docs) and not (cluster or soak)" $(PYTEST)
 
 # One cluster serves all its tests, so they run in one process.
 test-cluster: $(dev)

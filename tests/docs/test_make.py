@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_make_demo(demo: Any) -> None:
     assert json.loads((demo.folder / "run/report.json").read_text())["measures"]["mtwv"] > 0.3
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "test-fast", "lint", "bench", "docs"])
+@pytest.mark.parametrize("target", ["demo", "test", "test-all", "lint", "bench", "docs"])
 def test_targets_use_the_environment_that_is_named(target: str) -> None:
     plain, own = make("-n", target), make("-n", target, f"BIN={BIN}")
     assert plain.returncode == own.returncode == 0
@@ -53,16 +54,21 @@ def test_targets_use_the_environment_that_is_named(target: str) -> None:
     assert f"{BIN}/" in own.stdout
 
 
-@pytest.mark.parametrize("target", ["test", "test-fast", "docs"])
+@pytest.mark.parametrize("target", ["test", "test-all", "docs"])
 def test_tests_run_in_two_processes_with_groups(target: str) -> None:
     assert "-n 2 --dist loadgroup" in make("-n", target, f"BIN={BIN}").stdout
     assert "-n 0 --dist loadgroup" in make("-n", target, f"BIN={BIN}", "WORKERS=0").stdout
 
 
-@pytest.mark.parametrize("target", ["test", "test-fast"])
-def test_several_hosts_and_the_soak_are_left_out(target: str) -> None:
-    left_out = make("-n", target, f"BIN={BIN}").stdout.partition(' -m "not (')[2].partition(")")[0].split(" or ")
-    assert {"cluster", "soak"} <= set(left_out)
+def test_what_one_target_leaves_out_the_other_takes() -> None:
+    """All marks but those of several hosts and the soak."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["markers"]
+    marks = {line.partition(":")[0] for line in declared}
+    said = [make("-n", target, f"BIN={BIN}").stdout for target in ("test", "test-all")]
+    expressions = [one.split('-m "')[1].partition('"')[0] for one in said]
+    for chosen in (set(), *({one} for one in marks), {"slow", "cluster"}):
+        taken = [eval(one, {}, {name: name in chosen for name in marks}) for one in expressions]
+        assert taken.count(True) == (0 if chosen & {"cluster", "soak"} else 1), chosen
     assert " -n 0 -m cluster " in make("-n", "test-cluster", f"BIN={BIN}").stdout
 
 
@@ -134,6 +140,7 @@ def test_continuous_integration(tests: str, shared: bool, namespaces: bool, code
     assert done.returncode == code, done.stderr
     assert tests.splitlines()[-1] in done.stdout
     assert done.stdout.startswith("test PYTEST=--durations=20\n")
+    assert ("\ntest-all PYTEST=--durations=20\n" in done.stdout) == (code != 2)
     assert ("\ntest-cluster PYTEST=--durations=20\n" in done.stdout) == (namespaces and code == 0)
     assert ("passed only when they were run again, alone:\ntests/a.py::late\n" in done.stderr) == (
         code == 0 and "FAILED" in tests
