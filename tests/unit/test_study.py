@@ -16,14 +16,16 @@ import pytest
 from swsdist.calibrate.points.study import ALPHAS, Entry, Study, study
 from swsdist.calibrate.points.sweep import Sweep
 from swsdist.calibrate.thresholding import Thresholding
+from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.points import Where, grid
+from swsdist.chains.sweep.reading import read_sweep
 from swsdist.config.reading import Origin
 from swsdist.errors import UserError
 from swsdist.evaluation.calibration import Request, calibrate
 from swsdist.evaluation.evaluate import evaluate
 from swsdist.evaluation.lists import make_system, named_paths, read_system
 from swsdist.evaluation.reading import protocol_for, read_task
-from swsdist.evaluation.study import StudyFile, entries
+from swsdist.io.notices import Notices
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
 from swsdist.report.study import figures, render_study, study_files, study_json, text_lines
 from swsdist.score import Counts, atwv, per_term
@@ -105,7 +107,9 @@ def test_a_list_is_studied_as_it_is_calibrated_and_scored(tmp_path: Path, protoc
         (tmp_path / name).write_text("\n".join(lines) + "\n")
     ecf, references, path = (f"{tmp_path}/{name}" for name in ("ecf.xml", "refs.csv", "list.csv"))
     section = {"ecf": ecf, "references": references, "systems": {"mine": path}}
-    (found,) = entries(StudyFile.model_validate({"protocol": protocol, "tasks": {"one": section}}))
+    sweep = {"lists": {"protocol": protocol, "tasks": {"one": section}}, "measures": ["atwv"]}
+    (tmp_path / "sweep.json").write_text(json.dumps({**sweep, "points": {"list": [{"calibrate.steps": ["kst"]}]}}))
+    _, (found,), _ = sweep_lists(read_sweep(tmp_path / "sweep.json"), Notices())
     rules = protocol_for(protocol, None)
     task = read_task(ecf=ecf, references=references, protocol=rules)
     for method in ("kst", "sto"):

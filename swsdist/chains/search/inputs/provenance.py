@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from swsdist.calibrate.seen import ENTRY, occurrences, shares
+from swsdist.calibrate.seen import ENTRY, fitted_bytes, occurrences, shares
 from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.chains.search.inputs.labelled import taught
 from swsdist.chains.search.inputs.settings import other_scores
 from swsdist.config import Config
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
-from swsdist.io.filesystem import Folder, locate
+from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.task import Values
@@ -69,18 +69,7 @@ def calibration_file(path: str, storage: Mapping[str, object], where: str = "") 
         StoreError: the run is not finished.
     """
     where = where or f"calibrate.fit: {path}"
-    folder, name = locate(calibration_place(path, storage, where), storage)
-    try:
-        return folder.read_bytes(name)
-    except FileNotFoundError:
-        complaint = "there is no such file"
-    except IsADirectoryError:
-        complaint = "this is a folder, and not that of a run"
-    raise ConfigError(
-        complaint,
-        where=where,
-        remedy="name the folder of a finished run, or a file below calibration/ in it",
-    )
+    return fitted_bytes(calibration_place(path, storage, where), storage, where)
 
 
 def files_of(config: Config) -> dict[str, Callable[[], bytes]]:
