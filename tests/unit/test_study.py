@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from swsdist.calibrate.points.rescoring import Rescoring
 from swsdist.calibrate.points.study import ALPHAS, Entry, Study, study
-from swsdist.calibrate.points.sweep import Sweep
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.points import Where, grid
@@ -49,7 +49,8 @@ def aligned(seed: int, queries: int = 30) -> pa.Table:
 
 
 def entry(name: str, seed: int) -> Entry:
-    return Entry(name, "task", Sweep.of(aligned(seed)), TRIALS_N, BETA)
+    scored = Rescoring.of_list(aligned(seed), tolerance=None, conventions="stdeval")
+    return Entry(name, "task", scored, TRIALS_N, BETA)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,7 @@ def test_a_list_is_studied_as_it_is_calibrated_and_scored(tmp_path: Path, protoc
             made = calibrate(read_system(path, conventions=task.conventions), Request(method, alpha=alpha), task)
             whole = evaluate(task, make_system(made.detections)).whole
             assert whole.actual is not None
-            twv = found.sweep.atwv(method, alpha, found.beta, trials=found.trials).twv[0]
+            twv = found.sweep.at(method, alpha, found.beta, trials=found.trials).points.twv[0]
             assert twv == whole.actual.twv
 
 

@@ -232,7 +232,6 @@ def _scored(given: Given, one: _List, at: _Wanted, keys: Keys, number: int) -> P
     if at.method is not None:
         entry = one.entry(at)
         scored, fit = entry.sweep, entry.logistic
-        assert isinstance(scored, Rescoring)
         found = scored.at(at.method, at.alpha, beta, trials=entry.trials)
         measures = {name: float(value[0]) for name, value in zip(RESCORED, found.points, strict=True)}
         counts = scored.ntrue, found.hits[:, 0], found.false_alarms[:, 0]
