@@ -226,7 +226,7 @@ class Procedure:
     @classmethod
     def from_run(cls, data: bytes) -> Procedure:
         """From a run's own file, folds and all."""
-        values = json.loads(data)
+        values = _values(data)
         steps = make_steps([s["name"] for s in values["steps"]], {s["name"]: s["options"] for s in values["steps"]})
         return cls(
             steps,
@@ -264,9 +264,7 @@ class Procedure:
             ConfigError: it lacks a step, or has other steps than these where their threshold is wanted.
         """
         with _of_file(where):
-            values = json.loads(data)
-            if values["schema"] != STEPS_SCHEMA:
-                raise ValueError(f"its schema is {values['schema']}")
+            values = _values(data)
             models = tuple(
                 (_average_in(values["steps"], step),) if CALIBRATION[step.name].fits else () for step in self.steps
             )
@@ -280,6 +278,18 @@ class Procedure:
             trained_on=trained_on,
             by_document=values.get("by_document", False),
         )
+
+
+def _values(data: bytes) -> dict[str, Any]:
+    """What a file of fitted steps holds.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none.
+    """
+    values: dict[str, Any] = json.loads(data)
+    if values["schema"] != STEPS_SCHEMA:
+        raise ValueError(f"its schema is {values['schema']}")
+    return values
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from swsdist.report.plots.heat import heat_svg
 from swsdist.report.plots.run import Axes, Series, dots_svg, lines_svg, spans_decades
 from swsdist.report.plots.scatter import scatter_svg
 from swsdist.report.summary import NOTHING, fixed, gaps, reasons, rendered, short
+from swsdist.report.tables import Table
 
 #: Lines of a plot that can be told apart.
 _MOST_LINES = 8
@@ -61,6 +62,7 @@ class SweepData:
         about: pairs of what and which, shown at the top.
         notices: what a reader should know.
         more: captions and SVG of further figures.
+        tables: further ones.
         links: names of files beside the page, with what they are.
     """
 
@@ -75,6 +77,7 @@ class SweepData:
     about: tuple[tuple[str, str], ...] = ()
     notices: tuple[str, ...] = ()
     more: tuple[tuple[str, str], ...] = ()
+    tables: tuple[Table, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
 
     @property

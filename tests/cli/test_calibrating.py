@@ -377,7 +377,7 @@ def test_a_study_of_three(place: Path, swsdist: Command) -> None:
     said = study_of(place, swsdist, f"{ONE}scores: scores.csv, second: other.csv, posteriors: posteriors.csv}}}}}}").out
     assert "average of 3" in said
     assert "Scores of 2 of 3 systems became probabilities by a logistic: crossfit" in said
-    names = {"study.json", "study.html", *(f"fig{k}.svg" for k in range(2, 9))}
+    names = {"study.json", *(f"fig{k}.svg" for k in range(2, 9))}
     assert {path.name for path in (place / "swept/sweeps/sweep/study").iterdir()} == names
     values = studied(place)
     assert [one["name"] for one in values["systems"]] == ["scores", "second", "posteriors"]

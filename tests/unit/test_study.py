@@ -27,7 +27,8 @@ from swsdist.evaluation.lists import make_system, named_paths, read_system
 from swsdist.evaluation.reading import protocol_for, read_task
 from swsdist.io.notices import Notices
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
-from swsdist.report.study import figures, render_study, study_files, study_json, text_lines
+from swsdist.report.study import captioned, figures, study_files, study_json, study_tables, text_lines
+from swsdist.report.sweep import Ranking, SweepData, render_sweep
 from swsdist.score import Counts, atwv, per_term
 from swsdist.score.compare.significance import paired_t, wilcoxon
 from swsdist.types import TRIALS
@@ -157,7 +158,7 @@ def test_one_system_has_no_test_over_systems() -> None:
     (line,) = [line for line in text_lines(found) if line.startswith("systems ")]
     assert line.split("  ")[-1] == "not defined (fewer than two pairs)"
     assert json.loads(study_json(found))["over_systems"] == {"t": None, "wilcoxon": None}
-    assert "Over systems no test is defined: there is one." in render_study(found)
+    assert study_tables(found)[1].note.endswith("Over systems no test is defined: there is one.")
 
 
 def test_an_alpha_at_the_end_of_what_was_tried_is_told() -> None:
@@ -202,17 +203,35 @@ def test_figures_are_there_and_well_formed(three: Study) -> None:
     assert figures(three) == found
 
 
-def test_the_page_stands_alone_and_escapes(three: Study) -> None:
+def test_the_page_of_the_sweep_shows_it_and_escapes(three: Study) -> None:
     single = three.systems[0]
     hostile = replace(single, entry=replace(single.entry, name="<script>&\"'"))
-    page = render_study(replace(three, systems=(hostile, *three.systems[1:])), ["a <b> notice"])
+    shown = replace(three, systems=(hostile, *three.systems[1:]))
+    data = SweepData(
+        *(
+            "a sweep",
+            pa.table({"point": [1], "atwv": [0.5], "failed": [None], "oracle": [False]}),
+            (),
+            ("atwv",),
+            "atwv",
+        ),
+        *(False, (Ranking("", (1,), False),), 0.95),
+        more=tuple(captioned(shown)),
+        tables=tuple(study_tables(shown)),
+    )
+    page = render_sweep(data)
     assert "<script>&" not in page
-    assert "a &lt;b&gt; notice" in page
+    assert "&lt;script&gt;&amp;" in page
     assert not re.findall(r"(?:src|href)=", page)
-    assert re.findall(r"<b>Figure (\d)\.", page) == list("2345678")
-    assert "dense" not in page  # which lays out later figures in free places beside earlier ones
+    assert re.findall(r"<figcaption>Figure (\d)\.", page) == list("2345678")
+    assert re.findall(r"<caption>(Thr|Tes|The)", page) == ["Thr", "Tes", "The"]
+    for row in study_tables(shown)[0].rows:
+        assert f'<td class="n">{row[3]}</td>' in page
+
+
+def test_files_of_a_study(three: Study) -> None:
     written = study_files(three)
-    assert list(written) == ["study.json", "study.html", *(f"fig{k}.svg" for k in range(2, 9))]
+    assert list(written) == ["study.json", *(f"fig{k}.svg" for k in range(2, 9))]
     assert all(len(text) > 500 for text in written.values())
 
 
