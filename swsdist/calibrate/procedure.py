@@ -27,12 +27,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from swsdist.calibrate.coding import coded
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Point, Step, scores_of
 from swsdist.calibrate.threshold import decide, folds_of
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError
+from swsdist.kernels.coding import coded
 from swsdist.registries import CALIBRATION
 from swsdist.steps import Score
 

@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.coding import coded
 from swsdist.errors import UserError
 from swsdist.fingerprint import stable_hash
+from swsdist.kernels.coding import coded
 from swsdist.types import DETECTIONS
 
 

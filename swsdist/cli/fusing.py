@@ -11,8 +11,8 @@ from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registries import WRITERS
 
 if TYPE_CHECKING:
-    from swsdist.calibrate.fusion import Missing
-    from swsdist.reduce.joining import Meeting
+    from swsdist.fusion.joining import Meeting
+    from swsdist.fusion.weights import Missing
 
 
 class _Fused(TaskOptions):

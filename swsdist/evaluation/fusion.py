@@ -1,6 +1,6 @@
 """`swsdist fuse` makes one list of several systems' lists: joined, filled, weighted, decided.
 
-The functions are those of the chain fuse (`swsdist.reduce.fusing`, `swsdist.calibrate.fusion`). A list tells no candidates,
+The functions are those of the chain fuse (`swsdist.fusion.fusing`, `swsdist.fusion.weights`). A list tells no candidates,
 so its scores are made comparable by the mean and standard deviation of each query's detections in it. Without references, and
 without a fusion that was fitted elsewhere, all systems weigh the same.
 """
@@ -16,8 +16,6 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.fusion import Missing
-from swsdist.calibrate.joined import parts_of, places_in_common, tell_of_apart, with_parts_of
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.seen import fitted_bytes
 from swsdist.calibrate.steps.fusion import fusions_in
@@ -27,9 +25,11 @@ from swsdist.evaluation.calibration import called, settled, undecided_list
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.lists import with_durations
 from swsdist.evaluation.task import ScoringTask, System
+from swsdist.fusion.fusing import joined, without_gaps
+from swsdist.fusion.joining import Meeting, without_overlaps
+from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart, with_parts_of
+from swsdist.fusion.weights import Missing
 from swsdist.io.notices import Notices
-from swsdist.reduce.fusing import joined, without_gaps
-from swsdist.reduce.joining import Meeting, without_overlaps
 from swsdist.registries import CALIBRATION
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.steps import misfit
@@ -42,7 +42,7 @@ class Request:
 
     Attributes:
         standardise: q-norm first; else the scores are taken as they are.
-        meet, overlap: when detections of two systems mean one place; see `swsdist.reduce.joining`.
+        meet, overlap: when detections of two systems mean one place; see `swsdist.fusion.joining`.
         missing: what stands for missing scores.
         fit: `crossfit`, `oracle`, `none` (the same weights), a file; None: crossfit where there are references, else none.
         folds: for crossfit.

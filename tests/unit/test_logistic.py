@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from swsdist.calibrate.fitting import fit_models
 from swsdist.calibrate.procedure import Procedure, make_steps
-from swsdist.calibrate.regression import PRIOR_DEVIATION, exponential, sigmoid
 from swsdist.calibrate.steps.logistic import Labelled, Logistic, fit_logistic
 from swsdist.calibrate.threshold import fold_of
 from swsdist.errors import ConfigError, UserError
+from swsdist.kernels.regression import PRIOR_DEVIATION, exponential, sigmoid
 from swsdist.testing.oracles.calibrate import deviation, penalised_loss
 from swsdist.types import TRIALS
 

@@ -18,7 +18,6 @@ from sklearn.linear_model import LogisticRegression
 from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths
 from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure, check_steps, make_steps
-from swsdist.calibrate.regression import logarithm
 from swsdist.calibrate.statistics import BINS, CostSums, ScoreHistogram, Tally, histograms
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
@@ -27,6 +26,7 @@ from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of, cohort_sums,
 from swsdist.calibrate.threshold import decide
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError, UserError
+from swsdist.kernels.regression import logarithm
 from swsdist.score import Counts, atwv, mtwv, twv_curve
 from swsdist.score.trials.documents import document_trials
 from swsdist.testing.conformance.calibration import lists, statistics_of

@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.calibrate.coding import coded
 from swsdist.calibrate.posterior import PosteriorSums, checked
 from swsdist.calibrate.thresholding import Method, Thresholding, thresholds
 from swsdist.errors import UserError
+from swsdist.kernels.coding import coded
 from swsdist.score import score_limits
 from swsdist.score.conventions import conventions_of
 from swsdist.score.measures.ranking import Ranking

@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from swsdist.calibrate.regression import logarithm
 from swsdist.calibrate.statistics import Tally
+from swsdist.kernels.regression import logarithm
 from swsdist.steps import Score
 
 Floats = NDArray[np.float64]

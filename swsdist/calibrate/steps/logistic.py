@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from swsdist.calibrate.regression import Fitted, linear, maximise, prior_weights, sigmoid
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step, scores_of
+from swsdist.kernels.regression import Fitted, linear, maximise, prior_weights, sigmoid
 
 Ints = NDArray[np.int64]
 
