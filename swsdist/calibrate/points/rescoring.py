@@ -304,14 +304,13 @@ class Rescoring:
                 f"a query has {self.ntrue.max()} true occurrences in {trials} trials",
                 remedy="check that all the audio that was searched is counted",
             )
-        classes, member, terms = np.unique(self.ntrue, return_inverse=True, return_counts=True)
-        by_class = np.zeros((2, len(classes), hits.shape[1]), dtype=np.int64)
-        np.add.at(by_class[0], member, hits)
-        np.add.at(by_class[1], member, false_alarms)
+        order = np.argsort(self.ntrue, kind="stable")
+        classes, first, terms = np.unique(self.ntrue[order], return_index=True, return_counts=True)
+        by_class = [np.add.reduceat(counts[order], first) for counts in (hits, false_alarms)]
         pmiss, pfa = np.zeros(1), np.zeros(1)
         for k, (ntrue, size) in enumerate(zip(classes, terms, strict=True)):
-            pmiss = pmiss + (size * ntrue - by_class[0, k]) / ntrue
-            pfa = pfa + by_class[1, k] / (trials - ntrue)
+            pmiss = pmiss + (size * ntrue - by_class[0][k]) / ntrue
+            pfa = pfa + by_class[1][k] / (trials - ntrue)
         pmiss, pfa = pmiss / len(self.ntrue), pfa / len(self.ntrue)
         return Points(1 - (pmiss + betas * pfa), pmiss, pfa)
 
