@@ -6,7 +6,6 @@ Figures are numbered as in Wang and Metze 2014. Curves of thresholds (2 and 4) a
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 
@@ -17,7 +16,7 @@ from swsdist.calibrate.points.study import Breakdown, Studied, Study, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
 from swsdist.report.summary import fixed, short
-from swsdist.report.tables import Table
+from swsdist.report.tables import Table, padded
 
 Floats = NDArray[np.float64]
 
@@ -215,7 +214,7 @@ def study_tables(study: Study) -> list[Table]:
 def text_lines(study: Study) -> list[str]:
     """Table 1 and the tests for a terminal."""
     first, second, _ = ([table.columns, *table.rows] for table in study_tables(study))
-    lines = [*_columns(first), "", *_columns(second)]
+    lines = [*padded(first), "", *padded(second)]
     lines += [f"\n{note}" for note in remarks(study)]
     logistics = sorted({one.entry.logistic for one in study.systems} - {"none"})
     if logistics:
@@ -237,11 +236,6 @@ def remarks(study: Study) -> list[str]:
         f"The best alpha of {' and '.join(at_end)} is at an end of what was tried ({first:g} to {last:g}): "
         "try more values of calibrate.alpha."
     ]
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def study_json(study: Study) -> str:

@@ -12,7 +12,7 @@ from swsdist.calibrate.procedure import Procedure, procedures
 from swsdist.calibrate.steps.interface import Point
 from swsdist.chains.search.describe import read_sides, sides_of
 from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.inputs.provenance import calibration_file, is_of_scored, provenance, tell_of_provenance
+from swsdist.chains.search.inputs.provenance import calibration_file, named_calibration, provenance
 from swsdist.chains.search.point import asked_of, point_of
 from swsdist.chains.search.told import Fitted
 from swsdist.config.calibration import Calibrate
@@ -48,7 +48,11 @@ class Fit(Stage):
                 yield inputs.task("own", threshold, label="own", work=1, payload={"own": threshold})
                 return
         fitted = settings.fit in ("crossfit", "oracle")
-        data = None if fitted else _given(inputs)
+        read, of_scored = (None, False) if fitted else named_calibration(inputs.config, inputs.own(SearchInputs))
+        data = None if read is None else read.decode("utf-8", "replace")
+        seen = (
+            ["fitted on what is scored"] if of_scored else []
+        )  # a file of other data names a task by its content alone
         if fitted and (references is None or not references.num_rows):
             if not settings.fitted:
                 return
@@ -58,7 +62,6 @@ class Fit(Stage):
                 remedy="give references, or a fitted file in calibrate.fit",
             )
         folds = settings.folds if settings.fit == "crossfit" else 1
-        seen = [] if data is None else _seen(inputs, data)
         by_document = protocol_of(inputs.config.score).trials == "document"
         payload: Values = {"calibrate": settings.model_dump(mode="json"), "folds": folds, "by_document": by_document}
         named: list[object] = []
@@ -124,19 +127,3 @@ def _point(inputs: Inputs) -> Values:
     """What a threshold is fitted for."""
     settled = point_of(inputs)
     return {name: getattr(settled, name) for name in ("protocol", "trials", "beta", "true")}
-
-
-def _seen(inputs: Inputs, data: str) -> list[str]:
-    """What names a task whose file was fitted on what is scored; a file of other data names it by its content alone."""
-    own = inputs.own(SearchInputs)
-    scored = own.references is not None and own.references.num_rows > 0
-    return ["fitted on what is scored"] if scored and is_of_scored(data.encode(), inputs.config, own) else []
-
-
-def _given(inputs: Inputs) -> str:
-    """The content of the file that the config names, once it was told whether it fits."""
-    own, path = inputs.own(SearchInputs), inputs.config.calibrate.fit
-    data = calibration_file(path, inputs.config.storage)
-    if own.first_look(f"{inputs.config.system}, {path}"):
-        tell_of_provenance(data, path, inputs.config, own, own.noted)
-    return data.decode("utf-8", "replace")

@@ -78,6 +78,21 @@ def files_of(config: Config) -> dict[str, Callable[[], bytes]]:
     return {} if fit in ("none", "crossfit", "oracle") else {fit: partial(calibration_file, fit, config.storage)}
 
 
+def named_calibration(config: Config, own: SearchInputs) -> tuple[bytes, bool]:
+    """The content of the file that a config names, once it was told whether it fits; whether it was fitted on what is scored.
+
+    Raises:
+        ConfigError: there is none.
+        StoreError: it is a run that is not finished.
+    """
+    path = config.calibrate.fit
+    data = calibration_file(path, config.storage)
+    if own.first_look(f"{config.system}, {path}"):
+        tell_of_provenance(data, path, config, own, own.noted)
+    scored = own.references is not None and own.references.num_rows > 0
+    return data, scored and is_of_scored(data, config, own)
+
+
 def tell_of_provenance(data: bytes, path: str, config: Config, own: SearchInputs, notices: Notices) -> None:
     """Tell of a calibration that another system's scores were fitted to, or that is of the very documents it decides on.
 
