@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rows import Row, at_most, table, write_json
-from swsdist.calibrate.threshold import fit_parts
 from swsdist.score import Counts, fit_threshold, total
-from swsdist.score.parts.spilled import LIMIT, SpilledCounts
+from swsdist.score.parts.spilled import LIMIT, SpilledCounts, threshold_of
 
 FOLDS, TRIALS, BETA = 5, 360_000, 66.66
 _PART = 50_000
@@ -59,7 +58,8 @@ def in_files(detections: int) -> list[float | None]:
         counts = [held.enter_context(SpilledCounts(LIMIT // FOLDS)) for _ in range(FOLDS)]
         for fold, one in parts(detections):
             counts[fold].add(one)
-        return list(fit_parts(counts, trials=TRIALS, beta=BETA, trained_on={}).thresholds)
+        others = [[one for j, one in enumerate(counts) if j != k] for k in range(FOLDS)]
+        return [threshold_of(some, trials=TRIALS, beta=BETA) for some in others]
 
 
 _Answer = tuple[list[float | None], float, float]

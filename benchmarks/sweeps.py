@@ -70,8 +70,7 @@ def _sweep(scratch: Path, number: int, goal: float) -> list[Row]:
         found[method] = np.concatenate(pieces)
     ours = time.process_time() - clock
     clock = time.process_time()
-    names = whole.swept.names.to_pylist()
-    at_fitted(whole.swept, names, 5, np.geomspace(1, 2000, _POINTS), trials=_TRIALS, rejects_all=True)
+    at_fitted(whole, 5, np.geomspace(1, 2000, _POINTS), trials=_TRIALS, rejects_all=True)
     twv = time.process_time() - clock
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     name = f"sweep, {number // 1_000_000} million detections"

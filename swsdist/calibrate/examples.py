@@ -16,9 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio import speech
-from swsdist.calibrate.regression import logarithm
 from swsdist.calibrate.statistics import Key, Tally
 from swsdist.errors import UserError
+from swsdist.kernels.regression import logarithm
 
 #: An entropy of 1 nat is this many units.
 NAT = 1 << 32

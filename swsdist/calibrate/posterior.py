@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.calibrate.coding import coded
 from swsdist.errors import UserError
+from swsdist.kernels.coding import coded
 
 Floats = NDArray[np.float64]
 

@@ -3,9 +3,8 @@
     scores ── a step ──► scores ── the next ──► ... ──► scores ── a threshold ──► decisions
 
 Steps before the first that is fitted need no references, and are done as soon as there are detections. The others are fitted on
-aligned lists, crossfit by default: each fold of queries has what was fitted on the others. The threshold is the last step's
-own, or that of best TWV: for a fold it is fitted on the scores which that fold's steps give to the others, so nothing of a
-query reaches its own decisions.
+aligned lists, crossfit by default: each fold of queries has what was fitted on the others (`swsdist.calibrate.fitting`). The
+threshold is the last step's own, or that of best TWV.
 
 A step may keep the order within a query, but change the distances, and STDEval's alignment looks at these where two
 detections could be paired with one occurrence. So the list is aligned again with its final scores, whose least and greatest
@@ -18,30 +17,24 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from swsdist.calibrate.coding import coded
-from swsdist.calibrate.logistic import STEPS_SCHEMA
 from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Point, Step, scores_of
-from swsdist.calibrate.threshold import Calibration, by_fold, decide, demand_folds, folds_of
+from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Point, Step, scores_of
+from swsdist.calibrate.threshold import decide, folds_of
 from swsdist.config.calibration import Calibrate
-from swsdist.errors import ConfigError, UserError
+from swsdist.errors import ConfigError
+from swsdist.kernels.coding import coded
 from swsdist.registries import CALIBRATION
-from swsdist.score import Counts, score_limits
-from swsdist.score.parts.spilled import LIMIT, SpilledCounts, threshold_of
 from swsdist.steps import Score
-from swsdist.types import TRIALS
 
 AnyStep = Step[Any, Any]
 
@@ -52,9 +45,6 @@ class Described(TypedDict):
     name: str
     version: int
     options: dict[str, object]
-
-
-Parts = Callable[[], Iterable[pa.Table]]
 
 
 def make_steps(
@@ -207,7 +197,11 @@ class Procedure:
 
     def apply(self, table: pa.Table, statistics: Mapping[str, Tally] | None = None) -> pa.Table:
         """The same, decided."""
-        return decide(self.scores(table, statistics), Calibration(self.fit, self.thresholds, {}))
+        return decide(self.scores(table, statistics), self.thresholds)
+
+    def before(self, number: int) -> Procedure:
+        """The first steps of it, which decide nothing."""
+        return replace(self, steps=self.steps[:number], models=self.models[:number], thresholds=())
 
     def of_fold(self, fold: int) -> Procedure:
         """With what one fold's queries get, for all queries."""
@@ -232,7 +226,7 @@ class Procedure:
     @classmethod
     def from_run(cls, data: bytes) -> Procedure:
         """From a run's own file, folds and all."""
-        values = json.loads(data)
+        values = _values(data)
         steps = make_steps([s["name"] for s in values["steps"]], {s["name"]: s["options"] for s in values["steps"]})
         return cls(
             steps,
@@ -247,28 +241,80 @@ class Procedure:
             documents=values.get("documents", False),
         )
 
+    @classmethod
+    def from_file(cls, data: bytes, where: str) -> Procedure:
+        """All that another run fitted, to be applied to other data: its steps and threshold, of several folds the average.
+
+        Raises:
+            ConfigError: it is no such file, or holds no threshold.
+        """
+        with _of_file(where):
+            found = cls.from_run(data)
+        return found.with_file(data, where, thresholds=True)
+
     def with_file(self, data: bytes, where: str, *, thresholds: bool) -> Procedure:
         """With what another run fitted; of several folds it is the average, to be applied to other data.
 
         Args:
-            data: as `to_json` gave it; or, for steps that are a logistic and others that are not fitted, a saved logistic.
+            data: as `to_json` gave it.
             where: its name, for messages.
             thresholds: also take the mean of its thresholds.
 
         Raises:
             ConfigError: it lacks a step, or has other steps than these where their threshold is wanted.
         """
-        models = tuple((step.read(data, where),) if CALIBRATION[step.name].fits else () for step in self.steps)
-        given = (_threshold_in(data, where, self),) if thresholds else ()
-        values = json.loads(data)
+        with _of_file(where):
+            values = _values(data)
+            models = tuple(
+                (_average_in(values["steps"], step),) if CALIBRATION[step.name].fits else () for step in self.steps
+            )
+            given = (_threshold_in(values, where, self),) if thresholds else ()
+            trained_on = values["trained_on"]
         return replace(
             self,
             models=models,
             thresholds=given,
             fit="file",
-            trained_on=values["trained_on"],
+            trained_on=trained_on,
             by_document=values.get("by_document", False),
         )
+
+
+def _values(data: bytes) -> dict[str, Any]:
+    """What a file of fitted steps holds.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none.
+    """
+    values: dict[str, Any] = json.loads(data)
+    if values["schema"] != STEPS_SCHEMA:
+        raise ValueError(f"its schema is {values['schema']}")
+    return values
+
+
+@contextmanager
+def _of_file(where: str) -> Iterator[None]:
+    """What is wrong with a file of fitted steps is told with its name."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"not fitted steps of swsdist ({error})",
+            where=where,
+            remedy="name a file that --save of `swsdist calibrate` or `fuse` wrote, or one of calibration/ of an earlier run",
+        ) from None
+
+
+def _average_in(steps: Iterable[Mapping[str, Any]], mine: AnyStep) -> Json:
+    """What a file of steps holds of one, of several folds the average.
+
+    Raises:
+        ValueError: it does not hold it.
+    """
+    for step in steps:
+        if (step["name"], step["version"]) == (mine.name, mine.version) and step["models"]:
+            return mine.average(step["models"])
+    raise ValueError(f"it holds nothing that was fitted for {mine.name}, version {mine.version}")
 
 
 def _best_of_documents(table: pa.Table) -> NDArray[np.bool_]:
@@ -289,19 +335,25 @@ def _described(step: AnyStep) -> Described:
     return {"name": step.name, "version": step.version, "options": step.options.model_dump(mode="json")}
 
 
-def _threshold_in(data: bytes, where: str, procedure: Procedure) -> float:
-    """The mean of the thresholds that another run fitted for the same steps."""
-    values = json.loads(data)
-    theirs, mine = (_told(steps) for steps in (values.get("steps", ()), procedure.identity()))
+def _threshold_in(values: Mapping[str, Any], where: str, procedure: Procedure) -> float:
+    """The mean of the thresholds that another run fitted for the same steps.
+
+    Raises:
+        ConfigError: they are of other steps.
+        ValueError: there is none, or one is no number.
+    """
+    theirs, mine = (_told(steps) for steps in (values["steps"], procedure.identity()))
     if theirs != mine:
         raise ConfigError(
-            f"its thresholds are for {theirs or 'no steps'}, not for {mine}",
+            f"its thresholds are for {theirs or 'no steps'}, not for {mine or 'no steps'}",
             where=where,
             remedy="decide by the own threshold (calibrate.threshold: own), or name a file of the same steps",
         )
-    given = [value for value in values.get("thresholds", ()) if value is not None]
+    given = [float(value) for value in values["thresholds"] if value is not None]
     if not given:
-        raise ConfigError("it holds no threshold", where=where, remedy="name a file of a run that was decided")
+        raise ValueError("it holds no threshold")
+    if not all(map(math.isfinite, given)):
+        raise ValueError("a threshold is not finite")
     return math.fsum(given) / len(given)
 
 
@@ -312,109 +364,3 @@ def _told(steps: Iterable[Described]) -> str:
         options = ", ".join(f"{name} {value}" for name, value in sorted(step["options"].items()))
         found.append(f"{step['name']} ({options})" if options else str(step["name"]))
     return ", ".join(found)
-
-
-def fit_procedure(
-    parts: Parts,
-    procedure: Procedure,
-    *,
-    folds: int,
-    own: bool,
-    point: Point,
-    trained_on: Mapping[str, object],
-    asked: Iterable[str] = (),
-) -> Procedure:
-    """Fit steps, and thresholds unless the last step's own is to decide.
-
-    Args:
-        parts: yields the aligned lists (schema TRIALS), each with all rows of its queries; called a few times.
-        procedure: the steps; the first is fitted on the lists' scores as they are.
-        folds: 1 fits and decides on all (oracle).
-        own: decide by the last step's own threshold, if it has one.
-        point: of the threshold.
-        trained_on: goes into the file, with the number of queries.
-        asked: ids of all queries that were asked. Of those that have neither a detection nor a true occurrence the lists tell
-            nothing, and their trials count, too.
-
-    Raises:
-        UserError: there is too little to learn from.
-    """
-    fitted = fit_models(parts, procedure, folds=folds, trained_on=trained_on, asked=asked)
-    return completed(fitted, parts, folds=folds, own=own, point=point)
-
-
-def fit_models(
-    parts: Parts,
-    procedure: Procedure,
-    *,
-    folds: int,
-    trained_on: Mapping[str, object],
-    asked: Iterable[str] = (),
-) -> Procedure:
-    """Fit steps, but no threshold; arguments as of `fit_procedure`."""
-    seen, true, schema = set[str](), set[str](), TRIALS
-    for table in parts():
-        schema = table.schema
-        seen.update(table["query_id"].unique().to_pylist())
-        true.update(table.filter(pc.is_valid(table["ref_start"]))["query_id"].unique().to_pylist())
-    silent = [{"query_id": query, "doc_id": "", "channel": 0} for query in sorted(set(asked) - seen)]
-    rest = [pa.Table.from_pylist(silent, schema)] if silent else []
-    if any(CALIBRATION[step.name].fits for step in procedure.steps):
-        demand_folds(true, folds)
-    models: list[tuple[Json, ...]] = []
-    for number, step in enumerate(procedure.steps):
-        if CALIBRATION[step.name].fits:
-            before = replace(procedure, steps=procedure.steps[:number], models=tuple(models), thresholds=())
-            models.append(tuple(_fitted(lambda: chain(parts(), rest), before, step, folds)))
-        else:
-            models.append(())
-    fit = "oracle" if folds == 1 else "crossfit"
-    return replace(procedure, models=tuple(models), fit=fit, trained_on={**trained_on, "queries": len(seen)})
-
-
-def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Iterable[Json]:
-    """What is fitted for each fold, on the others as the steps before it make them for that fold."""
-    # Where nothing came before, a list's scores are the same for each fold, and are gathered once.
-    views = 1 if not any(before.models) else folds
-    gathered: dict[tuple[int, int], Addable] = {}
-    for table in parts():
-        for fold, rows in by_fold(table, folds):
-            for view in range(views):
-                if views == 1 or folds == 1 or view != fold:
-                    scored = before.of_fold(view).scores(rows) if views > 1 else before.scores(rows)
-                    found = step.gather(scored, before.known(step), before.point)
-                    known = gathered.get((view, fold))
-                    gathered[view, fold] = found if known is None else known + found
-    for k in range(folds):
-        view = k if views > 1 else 0
-        others = [gathered[key] for key in sorted(gathered) if key[0] == view and (folds == 1 or key[1] != k)]
-        model = step.fit(others)
-        assert model is not None  # its entry says that it is fitted
-        yield model
-
-
-def completed(procedure: Procedure, parts: Parts, *, folds: int, own: bool, point: Point) -> Procedure:
-    """With the limits of its scores, and with thresholds unless it has some; arguments as of `fit_procedure`."""
-    given = procedure.thresholds
-    mine = procedure.own_threshold
-    if not given and own and mine is not None:
-        given = (mine,)
-    low, high = score_limits([])
-    with ExitStack() as held:
-        counts = [held.enter_context(SpilledCounts(LIMIT // folds)) for _ in range(0 if given else folds)]
-        for table in parts():
-            scores = procedure.scores(table)["score"]
-            low, high = score_limits(scores.drop_null(), low, high)
-            for fold, rows in by_fold(table, folds) if counts else ():
-                for k in range(folds):
-                    if folds == 1 or k != fold:
-                        counts[k].add(Counts.of(procedure.of_fold(k).scores(rows)))
-        thresholds = given or tuple(_threshold(each, point) for each in counts)
-    return replace(procedure, thresholds=thresholds, low=low, high=high)
-
-
-def _threshold(counts: SpilledCounts, point: Point) -> float | None:
-    try:
-        return threshold_of([counts], trials=point.trials, beta=point.beta)
-    except UserError:
-        return None  # nothing to learn from: such a fold decides NO

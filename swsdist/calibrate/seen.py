@@ -1,4 +1,4 @@
-"""Whether what was fitted, and is read from a file, was fitted on the very occurrences that it is scored by.
+"""Files of what was fitted, and whether it was fitted on the very occurrences that it is scored by.
 
 A file says in `trained_on` where each query occurred truly, as a fingerprint a query. One that any query shares with the
 references that score was fitted on what is scored: it is called oracle, as a fit in place would be.
@@ -11,7 +11,9 @@ from itertools import groupby
 
 import pyarrow as pa
 
+from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
+from swsdist.io.filesystem import locate
 
 #: The entry of `trained_on`.
 ENTRY = "references"
@@ -45,3 +47,28 @@ def shares(trained_on: object, references: pa.Table | None) -> bool | None:
 def fit_of_file(trained_on: object, references: pa.Table | None) -> str:
     """How something from a file was fitted, for who decides by it: `oracle` or `file`."""
     return "oracle" if shares(trained_on, references) else "file"
+
+
+def fitted_bytes(path: str, storage: Mapping[str, object], where: str) -> bytes:
+    """The content of a file of what was fitted.
+
+    Args:
+        path: local or `s3://`.
+        storage: options for s3fs.
+        where: it was named, for messages.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    folder, name = locate(path, storage)
+    try:
+        return folder.read_bytes(name)
+    except FileNotFoundError:
+        complaint = "there is no such file"
+    except IsADirectoryError:
+        complaint = "this is a folder, and not that of a run"
+    raise ConfigError(
+        complaint,
+        where=where,
+        remedy="name the folder of a finished run, or a file of what was fitted (calibration/ in a run)",
+    )

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.coding import coded
 from swsdist.errors import DataError
+from swsdist.kernels.coding import coded
 from swsdist.registries import STATISTICS
 from swsdist.types import QUERY_STATISTICS
 

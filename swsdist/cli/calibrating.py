@@ -11,14 +11,14 @@ from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
-    from swsdist.evaluation.calibration import How
     from swsdist.evaluation.lists import Kaldi
 
 
 class _Calibrated(TaskOptions):
     """Options of `calibrate`."""
 
-    method: How
+    method: str
+    options: tuple[str, ...]
     alpha: float | None
     fit: str | None
     folds: int
@@ -34,9 +34,9 @@ class _Calibrated(TaskOptions):
 @click.option("-s", "--system", required=True, metavar="FILE", help="STDLIST, KWSLIST, table, Kaldi's results.")
 @click.option(
     "--method",
-    type=click.Choice(["none", "logistic", "threshold", "kst", "sto", "oracle-kst", "kaldi"]),
+    metavar="STEPS",
     required=True,
-    help="What to do with its scores.",
+    help="What to do with its scores: steps of calibration, by commas; none, threshold, oracle-kst, kaldi.",
 )
 @click.option("--out", required=True, type=written(), metavar="FILE", help="The new list: .xml, .csv or .parquet.")
 @click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Of --out.")
@@ -47,6 +47,9 @@ class _Calibrated(TaskOptions):
     help="Threshold or logistic from: crossfit, oracle, a file, a finished run, none. [default: crossfit, where it is needed]",
 )
 @click.option("--folds", default=5, show_default=True, help="Folds of queries, for crossfit.")
+@click.option(
+    "--set", "options", multiple=True, metavar="STEP.OPTION=VALUE", help="Set an option of a step; may be repeated."
+)
 @click.option("--prior", type=float, help="Effective prior that the logistic is fitted at.")
 @click.option("--keep-scores", is_flag=True, help="kst, sto, oracle-kst, kaldi: decide only, leave the scores.")
 @click.option("--save", type=written(".json"), metavar="FILE", help="Write what was fitted, for --fit on other data.")
@@ -76,6 +79,7 @@ def calibrate(
     kst, sto    normalised scores, decided by the method's own threshold
     oracle-kst  the same, told how often each query occurs
     kaldi       what Kaldi's write_kwslist.pl makes of results
+    STEP,...    the same steps as of calibrate.steps in a config, such as llr; threshold may come last
 
     \b
     swsdist calibrate -s list.xml --method kst -e ecf.xml -r ref.rttm -t tlist.xml --out kst.xml
@@ -84,6 +88,7 @@ def calibrate(
     """
     from pathlib import Path
 
+    from swsdist.config.loader import section_values
     from swsdist.errors import UserError
     from swsdist.evaluation.calibration import Request
     from swsdist.evaluation.calibration import calibrate as work
@@ -104,6 +109,7 @@ def calibrate(
         options["alpha"],
         options["prior"],
         options["keep_scores"],
+        section_values(options["options"], "options"),
     )
     given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, reader=reader)
     if save is not None and not request.fits(given.detections["score"]):

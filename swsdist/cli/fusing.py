@@ -11,8 +11,8 @@ from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registries import WRITERS
 
 if TYPE_CHECKING:
-    from swsdist.calibrate.fusion import Missing
-    from swsdist.reduce.joining import Meeting
+    from swsdist.fusion.joining import Meeting
+    from swsdist.fusion.weights import Missing
 
 
 class _Fused(TaskOptions):
@@ -28,6 +28,7 @@ class _Fused(TaskOptions):
     marks: bool
     prior: float | None
     between_queries: bool
+    method: str
 
 
 @click.command(cls=Writing)
@@ -73,6 +74,13 @@ class _Fused(TaskOptions):
     show_default=True,
     help="Decide at ln(beta), or at best TWV.",
 )
+@click.option(
+    "--method",
+    default="fusion",
+    show_default=True,
+    metavar="STEPS",
+    help="Steps of calibration, by commas: one that fuses first.",
+)
 @click.option("--marks", is_flag=True, help="Also weigh that a system made no detection.")
 @click.option("--prior", type=float, help="Effective prior of the fit. [default: the operating point's]")
 @click.option(
@@ -115,6 +123,7 @@ def fuse(
         options["marks"],
         options["prior"],
         options["between_queries"],
+        options["method"],
     )
     if save is not None and request.how(references=has_references(options)) == "none":
         raise UserError(

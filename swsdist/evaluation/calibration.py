@@ -1,46 +1,50 @@
 """`swsdist calibrate` reads any system's list, fits what needs fitting, decides, and writes the list.
 
+A method is one or more registered steps (`swsdist.registries.CALIBRATION`), done and fitted as those of a run are, by
+`swsdist.calibrate.procedure`; and one of these may stand for them, or after them:
+
 =============  ==================================================================================================
-method         scores                              decisions
-=============  ==================================================================================================
-none           as they were                        as they were: the list is converted, no more
-logistic       probabilities                       as they were
-threshold      as they were                        by the threshold of best TWV
-kst, sto       normalised (`calibrate.thresholding`)  by the method's own threshold
-oracle-kst     normalised, Ntrue known             the same; optimistic by definition
-kaldi          normalised as Kaldi's recipes do    the same; duplicates go, times get two decimals (`io.kaldi.as_kwslist`)
+none           nothing is done: the list is converted
+threshold      the threshold of best TWV decides; scores stay as the steps make them
+oracle-kst     normalised as by kst, and decided, Ntrue known; optimistic by definition
+kaldi          normalised as Kaldi's recipes do, and decided; duplicates go, times get two decimals (`io.kaldi.as_kwslist`)
 =============  ==================================================================================================
 
-KST, STO and Kaldi's want probabilities. Scores that are not go through a logistic first; what is fitted is fitted as in a
-run: crossfit, oracle, or from a file. S(w) is over the list as it is given.
+A last step with a threshold of its own decides; else decisions are as they were. Where probabilities are wanted and scores are
+none, a logistic comes first. What is fitted is fitted as in a run: crossfit, oracle, or from a file. S(w) is over the list as
+it is given. A list tells no candidates of a search, so steps that need these are refused.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.logistic import Labelled, Logistics, fit_logistics
-from swsdist.calibrate.posterior import PosteriorSums
-from swsdist.calibrate.seen import ENTRY, fit_of_file, occurrences
-from swsdist.calibrate.threshold import Calibration, by_fold, decide
-from swsdist.calibrate.threshold import fit as fit_thresholds
-from swsdist.calibrate.thresholding import ALPHA, Thresholding
+from swsdist.calibrate.fitting import completed, fit_models
+from swsdist.calibrate.posterior import UNIT, PosteriorSums
+from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.seen import ENTRY, fit_of_file, fitted_bytes, occurrences
+from swsdist.calibrate.steps.by_term import ByTerm
+from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.logistic import LogisticStep
+from swsdist.calibrate.thresholding import Thresholding
 from swsdist.errors import UserError
 from swsdist.evaluation.task import ScoringTask, System
 from swsdist.fingerprint import fingerprint
+from swsdist.registries import CALIBRATION
 from swsdist.score.measures.protocol import OperatingPoint, Protocol, operating_point
-from swsdist.score.measures.twv import Counts
+from swsdist.steps import misfit
 
 if TYPE_CHECKING:
     from swsdist.evaluation.evaluate import Evaluation
 
-How = Literal["none", "logistic", "threshold", "kst", "sto", "oracle-kst", "kaldi"]
+#: What may stand for, or after, the steps of a list; see the module.
+LAST = ("none", "threshold", "oracle-kst", "kaldi")
 
 
 @dataclass(frozen=True)
@@ -48,47 +52,61 @@ class Request:
     """A request to calibrate a list.
 
     Attributes:
-        method: see the module.
+        method: steps in their order, by commas; see the module.
         fit: `none`, `crossfit`, `oracle`, a file; None: what is needed, crossfit where something is.
         folds: for crossfit.
         alpha: of kst and sto; of kaldi its `--Ntrue-scale`. None: 1.5; of kaldi 1, as the script has it.
         prior: effective prior that the logistic is fitted at; None: as the detections are.
         keep_scores: decide only; of kaldi the probabilities are kept.
+        options: of steps, by their names.
     """
 
-    method: How
+    method: str
     fit: str | None = None
     folds: int = 5
     alpha: float | None = None
     prior: float | None = None
     keep_scores: bool = False
-
-    def fits(self, scores: pa.ChunkedArray) -> bool:
-        """Whether something is fitted to a list of these scores, or read from a file.
-
-        Raises:
-            UserError: a logistic is asked for that is neither.
-        """
-        return self.method == "threshold" or (self.method != "none" and self.wants_logistic(scores))
-
-    def wants_logistic(self, scores: pa.ChunkedArray) -> bool:
-        """Whether these scores go through a logistic, where the method is none of `none` and `threshold`.
-
-        Raises:
-            UserError: one is asked for that is neither fitted nor read.
-        """
-        if self.fit == "none":
-            if self.method == "logistic":
-                raise UserError("a logistic that is neither fitted nor read", remedy="give --fit crossfit, or a file")
-            return False
-        return self.method == "logistic" or self.fit is not None or not are_probabilities(scores)
+    options: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def factor(self) -> float:
-        """alpha, or its default."""
-        if self.alpha is not None:
-            return self.alpha
-        return 1.0 if self.method == "kaldi" else ALPHA
+    def last(self) -> str:
+        """One of `LAST` that it ends in; else empty."""
+        name = self.method.rpartition(",")[2]
+        return name if name in LAST else ""
+
+    def steps(self, scores: pa.ChunkedArray) -> tuple[str, ...]:
+        """The registered steps that a list of these scores goes through, a logistic first where probabilities are wanted.
+
+        Raises:
+            ConfigError: there is no such step.
+            UserError: they do not fit together, or cannot be done on a list, or one is neither fitted nor read.
+        """
+        every = self.method.split(",")
+        names = tuple(every[:-1] if self.last else every)
+        entries = {name: CALIBRATION[name] for name in ("logistic", *names)}
+        takes = entries[names[0]].takes if names else "posterior" if self.last in ("oracle-kst", "kaldi") else "any"
+        if takes == "posterior" and self.fit != "none" and (self.fit is not None or not are_probabilities(scores)):
+            names = ("logistic", *names)
+        where = f"--method {self.method}"
+        for name in names:
+            if entries[name].first:
+                raise UserError(
+                    f"{name} is of all candidates of a search, which a list does not tell",
+                    where=where,
+                    remedy="leave it out",
+                )
+            if entries[name].fits and self.fit == "none":
+                raise UserError(
+                    f"{name} is neither fitted nor read", where=where, remedy="give --fit crossfit, or --fit FILE"
+                )
+        if complaint := misfit(names, entries, takes):
+            raise UserError(complaint, where=where, remedy=f"steps are {', '.join(CALIBRATION)}")
+        return names
+
+    def fits(self, scores: pa.ChunkedArray) -> bool:
+        """Whether something is fitted to a list of these scores, or read from a file."""
+        return self.last == "threshold" or any(CALIBRATION[name].fits for name in self.steps(scores))
 
 
 @dataclass(frozen=True)
@@ -99,11 +117,13 @@ class Calibrated:
         detections: the list, rows as they were given (kaldi: without duplicates), with new scores and decisions.
         fitted: what was fitted or read, as a file; None where nothing was.
         lines: what was done, for people.
+        fit: how it was fitted: `crossfit`, `oracle`, `file`, or `none` where nothing was.
     """
 
     detections: pa.Table
     fitted: bytes | None
     lines: tuple[str, ...]
+    fit: str = "none"
 
 
 def point_without_references(rules: Protocol, ecf: str | None, total_seconds: float | None) -> OperatingPoint | None:
@@ -124,11 +144,6 @@ def point_without_references(rules: Protocol, ecf: str | None, total_seconds: fl
     return operating_point(rules, seconds=total_seconds, true=0, queries=0)
 
 
-def aligned_list(task: ScoringTask, system: System) -> pa.Table:
-    """What a system found, aligned with a task's references: schema TRIALS, not decided."""
-    return undecided_list(task, system).aligned
-
-
 def undecided_list(task: ScoringTask, system: System) -> Evaluation:
     """What a system found, scored without its decisions."""
     from swsdist.evaluation.evaluate import evaluate
@@ -147,7 +162,11 @@ def are_probabilities(scores: pa.ChunkedArray) -> bool:
 
 
 def calibrate(
-    system: System, request: Request, task: ScoringTask | None = None, point: OperatingPoint | None = None
+    system: System,
+    request: Request,
+    task: ScoringTask | None = None,
+    point: OperatingPoint | None = None,
+    scored: Callable[[ScoringTask], Evaluation] | None = None,
 ) -> Calibrated:
     """Calibrate a list.
 
@@ -156,9 +175,11 @@ def calibrate(
         request: what is asked for.
         task: references and operating point; needed by all that is fitted here, and by the oracle.
         point: the operating point where there is no task.
+        scored: the list by a task, undecided, where that is known already.
 
     Raises:
         UserError: what is needed was not given, or cannot be fitted.
+        ConfigError: a step, one of its options, or a file is wrong.
     """
     detections = as_text(system.detections)
     limits = pc.min_max(detections["score"]).as_py()
@@ -166,40 +187,165 @@ def calibrate(
     lines = [f"{system.path}: {detections.num_rows} detections of {queries} queries, {_range(limits)}"]
     if task is not None:
         point = task.point
-    if request.method == "none":
+    if request.last == "none":
         if request.fit not in (None, "none"):
             raise UserError("--method none fits nothing", where=f"--fit {request.fit}", remedy="leave --fit out")
         return _finished(detections, None, lines)
-    fitter = _Fitter(system, request, task)
-    if request.method == "threshold":
-        calibration = fitter.threshold()
-        lines.append(f"threshold: {_named(calibration.fit)}, {_thresholds(calibration.thresholds)}")
-        return _finished(decide(detections, calibration), calibration.to_json(), lines)
-
-    given, logistics = detections["score"], None
-    if request.wants_logistic(given):
-        logistics = fitter.logistics()
-        detections = logistics.apply(detections)
-        lines.append(_told(logistics, detections))
-    data = None if logistics is None else logistics.to_json()
-    if request.method == "logistic":
-        return _finished(detections, data, lines)
-    if point is None:
-        raise UserError(
-            f"{request.method} needs to know how much audio was searched", remedy="give --ecf, or --seconds"
-        )
-    if request.method == "oracle-kst" and task is None:
+    given, last = detections["score"], request.last
+    procedure = list_procedure(system, request, task, point, scored)
+    if point is None and last in ("oracle-kst", "kaldi"):
+        raise _no_point(last)
+    if last == "oracle-kst" and task is None:
         raise UserError("oracle-kst needs the true occurrences", remedy="give --rttm and --terms, or --references")
-    if request.method == "kaldi":
-        return _as_kaldi(detections, request, point, data, lines)
-    how = Thresholding(request.method, point.trials, point.beta, request.factor)
-    true = None if task is None else _counted(task.references)
-    sums = PosteriorSums.of(detections)
-    detections = how.apply(detections, true=true)
+    fitted = procedure.to_json() if request.fits(given) else None
+    lines += _said(procedure, detections)
+    if last == "kaldi":
+        assert point is not None
+        return _as_kaldi(procedure.scores(detections), request, point, fitted, lines)
+    if last == "oracle-kst":
+        assert point is not None
+        assert task is not None
+        how = Thresholding("oracle-kst", point.trials, point.beta)
+        true, detections = _counted(task.references), procedure.scores(detections)
+        lines.append(_decided(how, PosteriorSums.of(detections), true))
+        detections = how.apply(detections, true=true)
+    else:
+        detections = procedure.apply(detections) if procedure.thresholds else procedure.scores(detections)
     if request.keep_scores:
         detections = detections.set_column(detections.schema.get_field_index("score"), "score", given)
-    lines.append(_decided(how, sums, true or {}))
-    return _finished(detections, data, lines)
+    return replace(_finished(detections, fitted, lines), fit=procedure.fit)
+
+
+def _no_point(name: str) -> UserError:
+    return UserError(f"{name} needs to know how much audio was searched", remedy="give --ecf, or --seconds")
+
+
+def list_procedure(
+    system: System,
+    request: Request,
+    task: ScoringTask | None,
+    point: OperatingPoint | None,
+    scored: Callable[[ScoringTask], Evaluation] | None = None,
+) -> Procedure:
+    """The steps that a list goes through, fitted or read, and how it is decided, where they say.
+
+    Args:
+        system, request, task, point, scored: as of `calibrate`.
+
+    Raises:
+        UserError: what is needed was not given, or cannot be fitted.
+        ConfigError: a step, one of its options, or a file is wrong.
+    """
+    names = request.steps(system.detections["score"])
+    options: dict[str, dict[str, object]] = {name: {} for name in names}
+    for name, given in request.options.items():
+        if name not in names or not isinstance(given, Mapping):
+            raise UserError(
+                f"options are given for {name}, which is not among the steps {', '.join(names) or '(none)'}",
+                where=f"--method {request.method}",
+                remedy="write STEP.OPTION=VALUE, of one of the steps",
+            )
+        options[name] |= given
+    if request.prior is not None and "logistic" in options:
+        options["logistic"].setdefault("prior", request.prior)
+    steps = make_steps(names, options, request.alpha)
+    at = None if point is None else Point(point.trials, point.beta)
+    for step in steps:
+        if wanted := step.wants():
+            raise UserError(
+                f"{step.name} wants to know {', '.join(wanted)} of the search, which a list does not tell",
+                where=f"--method {request.method}",
+                remedy="leave the options out that ask for it",
+            )
+        if at is None and (CALIBRATION[step.name].operating_point or CALIBRATION[step.name].own_threshold):
+            raise _no_point(step.name)
+    procedure = Procedure(steps, at)
+    if not request.fits(system.detections["score"]):
+        return replace(procedure, thresholds=_own(procedure))
+    implied = "logistic" in names and "logistic" not in request.method
+    first = next((name for name in names if CALIBRATION[name].fits), "threshold")
+    what = "a logistic, as scores are no probabilities," if implied else f"a {first}"
+    return settled(
+        procedure,
+        request.fit or "crossfit",
+        request.folds,
+        task,
+        what,
+        scored or (lambda of: undecided_list(of, system)),
+        {"list": system.path},
+        threshold=request.last == "threshold",
+    )
+
+
+def _own(procedure: Procedure) -> tuple[float, ...]:
+    own = procedure.own_threshold
+    return () if own is None else (own,)
+
+
+def settled(
+    procedure: Procedure,
+    fit: str,
+    folds: int,
+    task: ScoringTask | None,
+    what: str,
+    scored: Callable[[ScoringTask], Evaluation],
+    trained_on: Mapping[str, object],
+    *,
+    threshold: bool,
+) -> Procedure:
+    """Steps of a list, fitted, or read from a file, with thresholds: fitted ones, or the last step's own, if it has one.
+
+    Args:
+        procedure: the steps.
+        fit: `crossfit`, `oracle` or a file.
+        folds: for crossfit.
+        task: references and operating point; needed to fit.
+        what: is fitted, for messages.
+        scored: the list by a task, undecided.
+        trained_on: goes into the file, beside what the task says.
+        threshold: whether it is fitted.
+
+    Raises:
+        UserError: what is needed was not given, or cannot be fitted.
+        ConfigError: there is no such file, or it is wrong.
+    """
+    if fit not in ("crossfit", "oracle"):
+        where = f"--fit {fit}"
+        found = procedure.with_file(fitted_bytes(fit, {}, where), where, thresholds=threshold)
+        references = None if task is None else task.references
+        found = replace(found, fit=fit_of_file(found.trained_on, references))
+        return found if threshold else replace(found, thresholds=_own(found))
+    if folds < 2:
+        raise UserError(f"{folds} folds", remedy="cross-fitting takes two folds or more")
+    if task is None:
+        raise UserError(
+            f"{what} is fitted on true occurrences, and none are given (--fit {fit})",
+            remedy="give --ecf, --rttm and --terms (or --references), or a fitted file: --fit FILE",
+        )
+    evaluated = scored(task)
+    aligned, folds = evaluated.aligned, 1 if fit == "oracle" else folds
+    told = {
+        **trained_on,
+        "aligned": fingerprint(
+            [aligned[name].to_pylist() for name in ("query_id", "doc_id", "channel", "start", "score", "ref_start")]
+        ),
+        "true": task.references.num_rows,
+        ENTRY: occurrences(task.references),
+        "protocol": task.protocol.name,
+        "trials": task.trials,
+        "beta": task.beta,
+    }
+    point = Point(task.trials, task.beta)
+    found = fit_models(
+        lambda: [aligned],
+        replace(procedure, by_document=task.protocol.trials == "document"),
+        folds=folds,
+        trained_on=told,
+        asked=evaluated.task.terms["query_id"].to_pylist(),
+    )
+    if not threshold and found.own_threshold is None:
+        return found
+    return completed(found, lambda: [aligned], folds=folds, own=not threshold, point=point)
 
 
 def _as_kaldi(
@@ -207,97 +353,18 @@ def _as_kaldi(
 ) -> Calibrated:
     from swsdist.io.kaldi import as_kwslist
 
+    scale = 1.0 if request.alpha is None else request.alpha
     result = as_kwslist(
         detections,
         seconds=point.trials,
         beta=point.beta,
-        ntrue_scale=request.factor,
+        ntrue_scale=scale,
         normalize=not request.keep_scores,
         remove_duplicates=True,
     )
     gone = detections.num_rows - result.num_rows
-    lines.append(
-        f"kaldi: Ntrue scale {request.factor:g}, beta {point.beta:.5g}, T {point.trials}; {gone} duplicates removed"
-    )
+    lines.append(f"kaldi: Ntrue scale {scale:g}, beta {point.beta:.5g}, T {point.trials}; {gone} duplicates removed")
     return _finished(result, fitted, lines)
-
-
-@dataclass(frozen=True)
-class _Fitter:
-    """Fits what is asked for, or reads it."""
-
-    system: System
-    request: Request
-    task: ScoringTask | None
-
-    def logistics(self) -> Logistics:
-        if (file := self._file()) is not None:
-            logistics = Logistics.from_json(file.read_bytes(), str(file))
-            return replace(logistics, fit=fit_of_file(logistics.trained_on, self._references()))
-        folds, aligned = self._folds(), self._aligned()
-        labelled = {fold: Labelled.of(rows) for fold, rows in by_fold(aligned, folds)}
-        return fit_logistics(labelled, folds, trained_on=self._trained_on(aligned), prior=self.request.prior)
-
-    def threshold(self) -> Calibration:
-        if self.request.fit == "none":
-            raise UserError("a threshold that is neither fitted nor read", remedy="give --fit crossfit, or a file")
-        if (file := self._file()) is not None:
-            calibration = Calibration.from_json(file.read_bytes(), str(file))
-            return replace(calibration, fit=fit_of_file(calibration.trained_on, self._references()))
-        folds, aligned = self._folds(), self._aligned()
-        assert self.task is not None  # _aligned has seen to it
-        counts = {fold: Counts.of(rows) for fold, rows in by_fold(aligned, folds)}
-        trained_on = self._trained_on(aligned)
-        return fit_thresholds(counts, folds, trials=self.task.trials, beta=self.task.beta, trained_on=trained_on)
-
-    def _references(self) -> pa.Table | None:
-        return None if self.task is None else self.task.references
-
-    def _file(self) -> Path | None:
-        fit = self.request.fit
-        if fit in (None, "crossfit", "oracle"):
-            return None
-        if not Path(str(fit)).is_file():
-            raise UserError(
-                "this is a folder, and not that of a run" if Path(str(fit)).is_dir() else "there is no such file",
-                where=f"--fit {fit}",
-                remedy="give none, crossfit, oracle, a fitted file, or the folder of a finished run",
-            )
-        return Path(str(fit))
-
-    def _folds(self) -> int:
-        if self.request.folds < 2:
-            raise UserError(f"{self.request.folds} folds", remedy="cross-fitting takes two folds or more")
-        return 1 if self.request.fit == "oracle" else self.request.folds
-
-    def _aligned(self) -> pa.Table:
-        if self.task is None:
-            what = (
-                "a threshold" if self.request.method == "threshold" else "a logistic, as scores are no probabilities,"
-            )
-            if self.request.method == "logistic":
-                what = "a logistic"
-            raise UserError(
-                f"{what} is fitted on true occurrences, and none are given",
-                remedy="give --ecf, --rttm and --terms (or --references), or a fitted file: --fit FILE",
-            )
-        return aligned_list(self.task, self.system)
-
-    def _trained_on(self, aligned: pa.Table) -> dict[str, object]:
-        assert self.task is not None
-        columns = [
-            aligned[name].to_pylist() for name in ("query_id", "doc_id", "channel", "start", "score", "ref_start")
-        ]
-        return {
-            "list": self.system.path,
-            "aligned": fingerprint(columns),
-            "queries": pc.count_distinct(aligned["query_id"]).as_py(),
-            "true": self.task.references.num_rows,
-            ENTRY: occurrences(self.task.references),
-            "protocol": self.task.protocol.name,
-            "trials": self.task.trials,
-            "beta": self.task.beta,
-        }
 
 
 def as_text(table: pa.Table) -> pa.Table:
@@ -324,18 +391,35 @@ def _thresholds(values: tuple[float | None, ...]) -> str:
     return shown + (f"; {len(values) - len(known)} folds have none and are decided NO" if None in values else "")
 
 
-def _told(logistics: Logistics, detections: pa.Table) -> str:
-    first = logistics.models[0]
-    many = f" (first of {len(logistics.models)} folds)" if len(logistics.models) > 1 else ""
-    sums = PosteriorSums.of(detections)
-    whole = sum(sums.units.values()) / (1 << 62)
-    return (
-        f"logistic: {_named(logistics.fit)}, p = sigmoid({first.slope:.5g} score {first.offset:+.5g}){many}; "
-        f"probabilities sum to {whole:.1f}"
-    )
+def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
+    """What the steps of a list do, for people, a line each."""
+    lines = []
+    for k, step in enumerate(procedure.steps):
+        models = procedure.models[k] if procedure.models else ()
+        if isinstance(step, LogisticStep):
+            slope, offset = (float(str(models[0][name])) for name in ("slope", "offset"))
+            many = f" (first of {len(models)} folds)" if len(models) > 1 else ""
+            whole = sum(PosteriorSums.of(procedure.before(k + 1).scores(detections)).units.values()) / UNIT
+            lines.append(
+                f"logistic: {called(procedure.fit)}, p = sigmoid({slope:.5g} score {offset:+.5g}){many}; "
+                f"probabilities sum to {whole:.1f}"
+            )
+        elif isinstance(step, ByTerm):
+            assert procedure.point is not None  # its entry says that it wants one
+            how = Thresholding(step.method, procedure.point.trials, procedure.point.beta, step.options.alpha)
+            lines.append(_decided(how, PosteriorSums.of(procedure.before(k).scores(detections)), {}))
+        else:
+            lines.append(f"{step.name}: {called(procedure.fit) if models else 'not fitted'}")
+    own = procedure.own_threshold
+    if procedure.thresholds and (own is None or procedure.thresholds != (own,)):
+        lines.append(f"threshold: {called(procedure.fit)}, {_thresholds(procedure.thresholds)}")
+    elif own is not None and not isinstance(procedure.steps[-1], ByTerm):
+        lines.append(f"threshold: {procedure.steps[-1].name}'s own, {own:.6g}")
+    return lines
 
 
-def _named(fit: str) -> str:
+def called(fit: str) -> str:
+    """How something was fitted, for people."""
     return "ORACLE, fitted on what is decided, so optimistic" if fit == "oracle" else fit
 
 

@@ -1,6 +1,6 @@
 """`swsdist fuse` makes one list of several systems' lists: joined, filled, weighted, decided.
 
-The functions are those of the chain fuse (`swsdist.reduce.fusing`, `swsdist.calibrate.fusion`). A list tells no candidates,
+The functions are those of the chain fuse (`swsdist.fusion.fusing`, `swsdist.fusion.weights`). A list tells no candidates,
 so its scores are made comparable by the mean and standard deviation of each query's detections in it. Without references, and
 without a fusion that was fitted elsewhere, all systems weigh the same.
 """
@@ -11,27 +11,28 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.fusion import Missing
-from swsdist.calibrate.joined import keys_of, parts_of, places_in_common, tell_of_apart, with_parts_of
-from swsdist.calibrate.procedure import Procedure, completed, fit_procedure, make_steps
-from swsdist.calibrate.seen import ENTRY, fit_of_file, occurrences
+from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.seen import fitted_bytes
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import Point
-from swsdist.errors import ConfigError, UserError
-from swsdist.evaluation.calibration import undecided_list
+from swsdist.errors import UserError
+from swsdist.evaluation.calibration import called, settled, undecided_list
+from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.lists import with_durations
 from swsdist.evaluation.task import ScoringTask, System
-from swsdist.fingerprint import fingerprint
+from swsdist.fusion.fusing import joined, without_gaps
+from swsdist.fusion.joining import Meeting, without_overlaps
+from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart, with_parts_of
+from swsdist.fusion.weights import Missing
 from swsdist.io.notices import Notices
-from swsdist.reduce.fusing import joined, without_gaps
-from swsdist.reduce.joining import Meeting, without_overlaps
+from swsdist.registries import CALIBRATION
 from swsdist.score.measures.protocol import OperatingPoint
+from swsdist.steps import misfit
 from swsdist.types import DETECTIONS
 
 
@@ -41,7 +42,7 @@ class Request:
 
     Attributes:
         standardise: q-norm first; else the scores are taken as they are.
-        meet, overlap: when detections of two systems mean one place; see `swsdist.reduce.joining`.
+        meet, overlap: when detections of two systems mean one place; see `swsdist.fusion.joining`.
         missing: what stands for missing scores.
         fit: `crossfit`, `oracle`, `none` (the same weights), a file; None: crossfit where there are references, else none.
         folds: for crossfit.
@@ -49,6 +50,7 @@ class Request:
         marks: also fit a weight for each system's having made no detection.
         prior: effective prior of the fit; None: the operating point's.
         between_queries: of overlapping detections of different queries the better stays.
+        method: registered steps, by commas: one that fuses, and what comes after it.
     """
 
     standardise: bool = True
@@ -61,6 +63,7 @@ class Request:
     marks: bool = False
     prior: float | None = None
     between_queries: bool = False
+    method: str = "fusion"
 
     def how(self, *, references: bool) -> str:
         """How it is fitted, with or without references: as `fit`, never None."""
@@ -135,7 +138,11 @@ def fuse_lists(
         )
     else:
         table = procedure.apply(table)
-        lines += _weights(procedure, request)
+        lines += (
+            _weights(procedure)
+            if "fusion" in request.method.split(",")
+            else [f"{request.method}: {called(procedure.fit)}"]
+        )
     if request.between_queries:
         rows = table.num_rows
         table = without_overlaps(table, request.overlap, between_queries=True)
@@ -199,95 +206,52 @@ def _procedure(
     fit = request.how(references=task is not None)
     if fit == "none":
         return None
+    names = request.method.split(",")
+    if complaint := misfit(names, {name: CALIBRATION[name] for name in names}, "any", joined=True):
+        raise UserError(complaint, where=f"--method {request.method}", remedy=f"steps are {', '.join(CALIBRATION)}")
     options: dict[str, object] = {"marks": request.marks}
     if request.prior is not None:
         options["prior"] = request.prior
-    steps = make_steps(["fusion"], {"fusion": options})
-    settled = task.point if task is not None else given
-    point = None if settled is None else Point(settled.trials, settled.beta)
-    own = request.threshold == "own"
+    at = task.point if task is not None else given
+    point = None if at is None else Point(at.trials, at.beta)
     if fit not in ("crossfit", "oracle"):
-        fitted = _read(fit, steps, table, point, own)
-        references = None if task is None else task.references
-        return replace(fitted, fit=fit_of_file(fitted.trained_on, references))
-    if task is None or point is None:
-        raise UserError(
-            f"a fusion is fitted on true occurrences, and none are given (--fit {fit})",
-            remedy="give --ecf, --rttm and --terms (or --references), or a fitted file: --fit FILE",
-        )
-    if request.folds < 2:
-        raise UserError(f"{request.folds} folds", remedy="cross-fitting takes two folds or more")
-    listed = next(iter(systems.values()))
-    place = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
-    system = replace(listed, detections=with_durations(table.select(place)), path="the joined list")
-    scored = undecided_list(task, system)
-    aligned = with_parts_of(scored.aligned, table)
-    trained_on: dict[str, object] = {
-        "lists": {name: one.path for name, one in systems.items()},
-        "aligned": fingerprint(
-            [list(keys_of(aligned)), aligned["score"].to_pylist(), aligned["ref_start"].to_pylist()]
-        ),
-        "true": task.references.num_rows,
-        ENTRY: occurrences(task.references),
-        "protocol": task.protocol.name,
-    }
-    folds = 1 if fit == "oracle" else request.folds
-    return fit_procedure(
-        lambda: [aligned],
-        Procedure(steps, point),
-        folds=folds,
-        own=own,
-        point=point,
-        trained_on=trained_on,
-        asked=scored.task.terms["query_id"].to_pylist(),
+        options, saved = _saved(fitted_bytes(fit, {}, f"--fit {fit}"))
+        point = point or saved
+    steps = make_steps(names, {"fusion": options})
+
+    def scored(of: ScoringTask) -> Evaluation:
+        listed = next(iter(systems.values()))
+        place = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
+        system = replace(listed, detections=with_durations(table.select(place)), path="the joined list")
+        found = undecided_list(of, system)
+        return replace(found, aligned=with_parts_of(found.aligned, table))
+
+    lists = {"lists": {name: one.path for name, one in systems.items()}}
+    threshold = request.threshold == "fitted"
+    found = settled(
+        Procedure(steps, point), fit, request.folds, task, f"a {names[0]}", scored, lists, threshold=threshold
     )
+    return found if found.thresholds else replace(found, thresholds=(None,))
 
 
-def _read(path: str, steps: tuple[object, ...], table: pa.Table, point: Point | None, own: bool) -> Procedure:
-    """A fusion that was fitted elsewhere; several folds are averaged."""
-    file = Path(path)
-    if not file.is_file():
-        raise UserError(
-            "this is a folder, and not that of a run" if file.is_dir() else "there is no such file",
-            where=f"--fit {path}",
-            remedy="give crossfit, oracle, none, a fitted file, or the folder of a finished run",
-        )
-    data = file.read_bytes()
-    if point is None:
-        point = _point_in(data)
-    fitted = Procedure(steps, point).with_file(data, path, thresholds=not own)  # type: ignore[arg-type]
-    (model,) = fitted.models[0]
-    fitted = replace(fitted, steps=make_steps(["fusion"], {"fusion": {"marks": _is_marked(model)}}))
-    if point is None:
-        return replace(fitted, thresholds=fitted.thresholds or (None,))
-    return completed(fitted, lambda: [table], folds=1, own=own, point=point)
-
-
-def _is_marked(model: Mapping[str, object]) -> bool:
-    (fusion,) = fusions_in({"steps": [{"name": "fusion", "models": [model]}]})
-    return bool(fusion.marks)
-
-
-def _point_in(data: bytes) -> Point | None:
-    """The operating point that a file was fitted for."""
+def _saved(data: bytes) -> tuple[dict[str, object], Point | None]:
+    """With which options, and for which operating point, a fusion was fitted."""
     try:
         values = json.loads(data)
-        return Point(int(values["trials"]), float(values["beta"]))
+        (options,) = (step["options"] for step in values["steps"] if step["name"] == "fusion")
+        return options, Point(int(values["trials"]), float(values["beta"])) if "trials" in values else None
     except (ValueError, KeyError, TypeError):
-        return None
+        return {}, None  # who reads what was fitted says what is wrong
 
 
-def _weights(procedure: Procedure, request: Request) -> list[str]:
+def _weights(procedure: Procedure) -> list[str]:
     """What was fitted, for people."""
     models = fusions_in(json.loads(procedure.to_json()))
     if not models:
-        raise ConfigError(
-            "it holds no fusion", where=f"--fit {request.fit}", remedy="name a file of `swsdist fuse --save`"
-        )
+        return [f"{procedure.steps[0].name}: {called(procedure.fit)}"]
     many = f" (means of {len(models)} folds)" if len(models) > 1 else ""
-    named = "ORACLE, fitted on what is decided, so optimistic" if procedure.fit == "oracle" else procedure.fit
     first = models[0]
-    found = [f"fusion: {named}{many}; offset {_mean([one.offset for one in models]):+.4g}"]
+    found = [f"fusion: {called(procedure.fit)}{many}; offset {_mean([one.offset for one in models]):+.4g}"]
     for k, name in enumerate(first.systems):
         line = f"  {name}: weight {_mean([one.weights[k] for one in models]):.4g}"
         if first.marks:

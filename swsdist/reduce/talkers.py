@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.coding import coded
 from swsdist.errors import DataError
+from swsdist.kernels.coding import coded
 
 #: Columns of DOCUMENTS that are wanted.
 WHO = ("doc_id", "channel", "recording", "speaker")

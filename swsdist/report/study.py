@@ -1,4 +1,4 @@
-"""The study of KST against STO for people and programs: figures 2 to 8, its table and tests, one JSON, one page.
+"""The study of KST against STO in a sweep's report: figures 2 to 8, its tables and tests, and one JSON for programs.
 
 Figures are numbered as in Wang and Metze 2014. Curves of thresholds (2 and 4) are those of the single system's operating point.
 """
@@ -6,7 +6,6 @@ Figures are numbered as in Wang and Metze 2014. Curves of thresholds (2 and 4) a
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 from swsdist.calibrate.points.study import Breakdown, Studied, Study, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
-from swsdist.report.summary import fixed, rendered, short
-from swsdist.report.tables import Table
+from swsdist.report.summary import fixed, short
+from swsdist.report.tables import Table, padded
 
 Floats = NDArray[np.float64]
 
@@ -176,20 +175,46 @@ def _p(tests: Tests) -> list[str]:
 
 
 def study_tables(study: Study) -> list[Table]:
-    """Table 1 and the tests."""
-    single = study.systems[0].entry.name
-    head = ["", "alpha", f"ATWV ({single})", f"ATWV (average of {len(study.systems)})"]
-    tests = ["KST against STO, pairs are", "n", "t test, p", "Wilcoxon, p"]
+    """Table 1, the tests, and the systems."""
+    single, many = study.systems[0].entry.name, len(study.systems)
+    systems = [
+        [
+            *(one.entry.name, one.entry.task, str(len(one.entry.sweep.ntrue)), str(one.entry.trials)),
+            *(short(one.entry.beta, 5), one.entry.logistic),
+            *(fixed(one.atwv[method]) for method in NAMES),
+        ]
+        for one in study.systems
+    ]
+    oracle = any(one.entry.logistic == "oracle" for one in study.systems)
     return [
-        Table("Thresholds by keyword and sum-to-one", head, table_one(study)),
-        Table("Tests of estimated KST against STO", tests, tests_rows(study)),
+        Table(
+            "Thresholds by keyword and sum-to-one",
+            ["", "alpha", f"ATWV ({single})", f"ATWV (average of {many})"],
+            table_one(study),
+            " ".join(["Oracle KST knows how often each keyword occurs, which no system does.", *remarks(study)]),
+        ),
+        Table(
+            "Tests of estimated KST against STO",
+            ["KST against STO, pairs are", "n", "t test, p", "Wilcoxon, p"],
+            tests_rows(study),
+            "Two-sided, paired. Differences of keywords are far from normal, so of the two believe the second there."
+            + (" Over systems no test is defined: there is one." if many == 1 else ""),
+        ),
+        Table(
+            "The systems of the study",
+            ["system", "task", "keywords", "T", "beta", "logistic", *NAMES.values()],
+            systems,
+            "Keywords that occur. Logistic: how scores became probabilities; none: they were."
+            + (" Oracle: it was fitted on what is scored here, so all values are optimistic." if oracle else ""),
+            texts=(0, 1, 5),
+        ),
     ]
 
 
 def text_lines(study: Study) -> list[str]:
     """Table 1 and the tests for a terminal."""
-    first, second = ([table.columns, *table.rows] for table in study_tables(study))
-    lines = [*_columns(first), "", *_columns(second)]
+    first, second, _ = ([table.columns, *table.rows] for table in study_tables(study))
+    lines = [*padded(first), "", *padded(second)]
     lines += [f"\n{note}" for note in remarks(study)]
     logistics = sorted({one.entry.logistic for one in study.systems} - {"none"})
     if logistics:
@@ -211,11 +236,6 @@ def remarks(study: Study) -> list[str]:
         f"The best alpha of {' and '.join(at_end)} is at an end of what was tried ({first:g} to {last:g}): "
         "try more values of calibrate.alpha."
     ]
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def study_json(study: Study) -> str:
@@ -267,35 +287,11 @@ def _breakdown_json(found: Breakdown) -> dict[str, list[float]]:
     return {name: values.tolist() for name, values in found._asdict().items()}
 
 
-# -- page -----------------------------------------------------------------------------------------------------------
+def captioned(study: Study) -> list[tuple[str, str]]:
+    """Captions with their numbers, and SVG, of all figures."""
+    return [(f"Figure {name[3:]}. {caption}", svg) for name, (caption, svg) in figures(study).items()]
 
 
-def render_study(study: Study, notices: Sequence[str] = ()) -> str:
-    """The page as HTML text, to be written as UTF-8: it stands alone and runs no script."""
-    systems = [
-        [
-            *(one.entry.name, one.entry.task, str(len(one.entry.sweep.ntrue)), str(one.entry.trials)),
-            *(short(one.entry.beta, 5), one.entry.logistic),
-            *(fixed(one.atwv[method]) for method in NAMES),
-        ]
-        for one in study.systems
-    ]
-    return rendered(
-        "study",
-        study=study,
-        single=study.systems[0].entry.name,
-        count=len(study.systems),
-        table=table_one(study),
-        tests=tests_rows(study),
-        systems=systems,
-        methods=list(NAMES.values()),
-        figures=[(name.replace("fig", "Figure "), *rest) for name, rest in figures(study).items()],
-        notices=[*remarks(study), *notices],
-        oracle=any(one.entry.logistic == "oracle" for one in study.systems),
-    )
-
-
-def study_files(study: Study, notices: Sequence[str] = ()) -> dict[str, str]:
-    """The text of `study.json`, `study.html` and `fig2.svg` to `fig8.svg`, by name."""
-    texts = {"study.json": study_json(study) + "\n", "study.html": render_study(study, notices)}
-    return {**texts, **{f"{name}.svg": svg for name, (_, svg) in figures(study).items()}}
+def study_files(study: Study) -> dict[str, str]:
+    """The text of `study.json` and `fig2.svg` to `fig8.svg`, by name."""
+    return {"study.json": study_json(study) + "\n"} | {f"{name}.svg": svg for name, (_, svg) in figures(study).items()}

@@ -14,6 +14,7 @@ from swsdist.report.plots.heat import heat_svg
 from swsdist.report.plots.run import Axes, Series, dots_svg, lines_svg, spans_decades
 from swsdist.report.plots.scatter import scatter_svg
 from swsdist.report.summary import NOTHING, fixed, gaps, reasons, rendered, short
+from swsdist.report.tables import Table, padded
 
 #: Lines of a plot that can be told apart.
 _MOST_LINES = 8
@@ -61,6 +62,7 @@ class SweepData:
         about: pairs of what and which, shown at the top.
         notices: what a reader should know.
         more: captions and SVG of further figures.
+        tables: further ones.
         links: names of files beside the page, with what they are.
     """
 
@@ -75,6 +77,7 @@ class SweepData:
     about: tuple[tuple[str, str], ...] = ()
     notices: tuple[str, ...] = ()
     more: tuple[tuple[str, str], ...] = ()
+    tables: tuple[Table, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -301,8 +304,7 @@ def text_lines(data: SweepData) -> list[str]:
     """The best points for a terminal."""
     rows = [head(data), *best_rows(data)]
     more = _of_rankings(data)
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = padded(rows)
     return [
         *(f"{what}: {which}" for what, which in data.about),
         "",

@@ -93,6 +93,12 @@ class Table:
         return f"{self.note} {_NOTHING}: {self.gap}.".strip() if dashes and _NOTHING not in self.note else self.note
 
 
+def padded(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of text as lines, all columns as wide as they must be."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
 def write_tables(tables: Sequence[Table], path: str | Path) -> list[Path]:
     """Write tables to a file; gives what was written.
 

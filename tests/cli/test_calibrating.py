@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from commands import Command, Ended
 
-from swsdist.calibrate.logistic import Logistics
+from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.steps.interface import Options, Point, Step, scores_of
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
+from swsdist.registries import CALIBRATION
+from swsdist.steps import StepEntry
 from swsdist.types import DETECTIONS
 
 SECONDS = 3600
@@ -64,9 +68,10 @@ def test_kst_of_any_scores(place: Path, swsdist: Command) -> None:
     assert "kst.xml: written (stdlist)" in said
     swsdist(*arguments, "--out", "kst.csv", cwd=place)
 
-    logistics = Logistics.from_json((place / "fitted.json").read_bytes(), "fitted", average=False)
-    assert len(logistics.models) == 5
-    expected = Thresholding("kst", SECONDS, BETA, 1.2).apply(logistics.apply(listed(place / "scores.csv")))
+    fitted = Procedure.from_run((place / "fitted.json").read_bytes())
+    assert ([step.name for step in fitted.steps], len(fitted.models[0])) == (["logistic", "kst"], 5)
+    probable = fitted.before(1).scores(listed(place / "scores.csv"))
+    expected = Thresholding("kst", SECONDS, BETA, 1.2).apply(probable)
     found = listed(place / "kst.csv")
     assert found.equals(expected)
     xml = read_systemlist(str(place / "kst.xml")).detections
@@ -119,8 +124,9 @@ def test_a_file_takes_a_logistic_elsewhere(place: Path, swsdist: Command) -> Non
         cwd=place,
     )
     swsdist(*("calibrate", "-s", "other.csv", "--method", "logistic", "--fit", "l.json", "--out", "q.csv"), cwd=place)
-    mean = Logistics.from_json((place / "l.json").read_bytes(), "l.json")
-    assert listed(place / "q.csv").equals(mean.apply(listed(place / "other.csv")))
+    steps = Procedure(make_steps(["logistic"], {}))
+    mean = steps.with_file((place / "l.json").read_bytes(), "l.json", thresholds=False)
+    assert listed(place / "q.csv").equals(mean.scores(listed(place / "other.csv")))
 
 
 def test_a_file_that_was_fitted_on_what_is_scored_is_an_oracle(place: Path, swsdist: Command) -> None:
@@ -137,6 +143,54 @@ def test_a_file_that_was_fitted_on_what_is_scored_is_an_oracle(place: Path, swsd
         elsewhere = (*TASK[:1], "elsewhere.csv", *TASK[2:])
         assert f"{method}: file" in swsdist(*applied, *elsewhere, cwd=place).out
         assert f"{method}: file" in swsdist(*applied, cwd=place).out
+
+
+class Doubled(Step[Options, Any]):
+    """Twice the score, decided from 1 on."""
+
+    name = "doubled"
+    version = 1
+
+    def threshold(self, point: Point) -> float:
+        return 1.0
+
+    def apply(self, table: pa.Table, *_: Any) -> Any:
+        return scores_of(table) * 2
+
+
+@pytest.fixture
+def doubled() -> Iterator[None]:
+    CALIBRATION.add("doubled", StepEntry(f"{__name__}:Doubled", 1, own_threshold=True))
+    yield
+    CALIBRATION.remove("doubled")
+
+
+@pytest.mark.usefixtures("doubled")
+def test_any_registered_step_calibrates_a_list(place: Path, swsdist: Command) -> None:
+    """One of a stranger's package, alone and behind a fitted one, as `Procedure` does it in a run."""
+    seconds = ("--seconds", SECONDS, "--protocol", "sws2013")
+    said = swsdist("calibrate", "-s", "scores.csv", "--method", "doubled", *seconds, "--out", "d.csv", cwd=place).out
+    assert "threshold: doubled's own, 1\n" in said
+    given, found = (listed(place / name)["score"].to_numpy() for name in ("scores.csv", "d.csv"))
+    assert (found == 2 * given).all()
+    assert listed(place / "d.csv")["decision"].to_pylist() == (found >= 1).tolist()
+    arguments = ("calibrate", "-s", "scores.csv", "--method", "llr,doubled", *TASK, "--out", "e.csv")
+    said = swsdist(*arguments, "--set", "llr.curve=rising", "--save", "e.json", cwd=place).out
+    assert "llr: crossfit" in said
+    fitted = Procedure.from_run((place / "e.json").read_bytes())
+    assert fitted.steps[0].options.curve == "rising"
+    assert (len(fitted.models[0]), fitted.models[1], fitted.thresholds) == (5, (), (1.0,))
+    assert listed(place / "e.csv").equals(fitted.apply(listed(place / "scores.csv")))
+
+
+def test_a_threshold_may_be_fitted_behind_steps(place: Path, swsdist: Command) -> None:
+    arguments = ("calibrate", "-s", "scores.csv", "--fit", "oracle", *TASK, "--out", "b.csv")
+    said = swsdist(*arguments, "--method", "logistic,threshold", "--save", "b.json", cwd=place).out
+    assert "threshold: ORACLE" in said
+    fitted = Procedure.from_run((place / "b.json").read_bytes())
+    assert listed(place / "b.csv").equals(fitted.apply(listed(place / "scores.csv")))
+    values = scored(swsdist, place, "b.csv")
+    assert values["atwv"] == pytest.approx(values["mtwv"], abs=1e-12)
 
 
 def test_a_threshold_decides_and_leaves_scores(place: Path, swsdist: Command) -> None:
@@ -165,6 +219,18 @@ def test_a_threshold_decides_and_leaves_scores(place: Path, swsdist: Command) ->
         (("--method", "threshold", "--out", "x.csv"), "a threshold is fitted on true occurrences"),
         (("--method", "threshold", *TASK, "--out", "x.txt"), "the ending '.txt' tells no format"),
         (("--method", "kst", *TASK, "--folds", "1", "--out", "x.csv"), "1 folds"),
+        (("--method", "q-norm", *TASK, "--out", "x.csv"), "q-norm is of all candidates of a search"),
+        (("--method", "fusion", *TASK, "--out", "x.csv"), "fusion is of the scores of several systems"),
+        (
+            ("--method", "llr,kst", *TASK, "--out", "x.csv"),
+            "kst takes scores of the kind posterior, but comes after llr",
+        ),
+        (("--method", "ksd", *TASK, "--out", "x.csv"), "ksd"),
+        (("--method", "llr", "--fit", "none", *TASK, "--out", "x.csv"), "llr is neither fitted nor read"),
+        (("--method", "llr", "--out", "x.csv"), "how much audio was searched"),
+        (("--method", "llr", "--set", "llr.covariates=[mean]", *TASK, "--out", "x.csv"), "cost-sums of the search"),
+        (("--method", "llr", "--set", "kst.alpha=2", *TASK, "--out", "x.csv"), "options are given for kst"),
+        (("--method", "llr", "--set", "llr.curv=line", *TASK, "--out", "x.csv"), "options of llr: covariates, curve"),
     ],
 )
 def test_mistakes_are_told(place: Path, swsdist: Command, arguments: tuple[str, ...], complaint: str) -> None:
@@ -311,7 +377,7 @@ def test_a_study_of_three(place: Path, swsdist: Command) -> None:
     said = study_of(place, swsdist, f"{ONE}scores: scores.csv, second: other.csv, posteriors: posteriors.csv}}}}}}").out
     assert "average of 3" in said
     assert "Scores of 2 of 3 systems became probabilities by a logistic: crossfit" in said
-    names = {"study.json", "study.html", *(f"fig{k}.svg" for k in range(2, 9))}
+    names = {"study.json", *(f"fig{k}.svg" for k in range(2, 9))}
     assert {path.name for path in (place / "swept/sweeps/sweep/study").iterdir()} == names
     values = studied(place)
     assert [one["name"] for one in values["systems"]] == ["scores", "second", "posteriors"]
@@ -372,6 +438,28 @@ def test_a_study_of_one_says_what_is_not_defined(place: Path, swsdist: Command) 
     assert "not defined (fewer than two pairs)" in said
 
 
+@pytest.mark.usefixtures("doubled")
+def test_points_of_lists_take_any_registered_step(place: Path, swsdist: Command) -> None:
+    """And agree with `calibrate` and `score`, at the point's own beta too."""
+    sweep = f"run: any\nlists:\n  protocol: sws2013\n  {ONE}mine: scores.csv}}}}}}\n"
+    both = "measures: [atwv, atwv_pmiss, atwv_pfa]\npoints:\n  list:\n"
+    steps = {"llr": "", "logistic,power,sto": ", calibrate.options.power.gamma: 0.5", "logistic": "", "doubled": ""}
+    lines = [f"  - {{calibrate.steps: [{name}], score.beta: 50{more}}}\n" for name, more in steps.items()]
+    (place / "any.yaml").write_text(sweep + both + "".join(lines))
+    swsdist("sweep", "any.yaml", cwd=place)
+    rows = pq.read_table(place / "any/sweeps/any/points.parquet").to_pylist()
+    task = (*TASK, "--beta", "50")
+    for name, row in zip(steps, rows, strict=True):
+        method = f"{name},threshold" if name == "logistic" else name
+        more = ("--set", "power.gamma=0.5") if "power" in name else ()
+        swsdist("calibrate", "-s", "scores.csv", "--method", method, *more, *task, "--out", "any.xml", cwd=place)
+        values = json.loads(swsdist("score", "-s", "any.xml", *task, "--json", cwd=place).out)["measures"]
+        assert [row[key] for key in ("atwv", "atwv_pmiss", "atwv_pfa")] == pytest.approx(
+            [values[key] for key in ("atwv", "atwv_pmiss", "atwv_pfa")], abs=1e-15
+        )
+        assert row["fit"] == ("none" if name == "doubled" else "crossfit")
+
+
 @pytest.mark.parametrize(
     ("lists", "points", "complaint"),
     [
@@ -387,6 +475,7 @@ def test_a_study_of_one_says_what_is_not_defined(place: Path, swsdist: Command) 
             "calibrate.alpha is 0",
         ),
         (f"{ONE}mine: scores.csv}}}}}}\n  fit: none", "", "not probabilities"),
+        (f"{ONE}mine: scores.csv}}}}}}", "{calibrate.steps: [[q-norm, logistic, kst]]}", "point 1: q-norm is of all"),
         (f"{ONE}mine: gone.csv}}}}}}", "", "gone.csv"),
     ],
 )

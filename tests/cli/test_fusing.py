@@ -231,3 +231,18 @@ def test_a_run_folder_is_no_list(swsdist: Command, place: Path, tmp_path: Path) 
         (bare / name).write_bytes((place / "run" / name).read_bytes())
     told = swsdist("fuse", listed, f"b={bare}", *out, code=2).err
     assert f"swsdist export {bare}/config.yaml --set report.exports=[csv]; then name its list" in told
+
+
+def test_steps_may_come_after_the_fusion(swsdist: Command, lists: Path) -> None:
+    """Posteriors of the fused ratios, decided at 1/2: what ln(beta) decides of the ratios; and applied from the file."""
+    task = ("a=one.csv", "b=two.csv", *TASK, "--fit", "oracle", "--out")
+    fuse(swsdist, lists, *task, "ratios.csv")
+    fuse(swsdist, lists, *task, "p.csv", "--method", "fusion,at-prior", "--save", "p.json")
+    ratios, posteriors = rows(lists / "ratios.csv"), rows(lists / "p.csv")
+    assert [row["decision"] for row in posteriors] == [row["decision"] for row in ratios]
+    assert all((float(row["score"]) >= 0.5) == (row["decision"] == "true") for row in posteriors)
+    again = ("a=one.csv", "b=two.csv", "--fit", "p.json", "--method", "fusion,at-prior", "--out", "again.csv")
+    fuse(swsdist, lists, *again)
+    assert (lists / "again.csv").read_text() == (lists / "p.csv").read_text()
+    told = fuse(swsdist, lists, *task, "x.csv", "--method", "logistic,fusion", code=2)
+    assert "it must come first, not after logistic" in told

@@ -140,7 +140,7 @@ def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None
     assert "name the folder of a finished run" in told
     (tmp_path / "wrong.json").write_text('{"schema": "something else"}')
     told = swsdist(*own, f"calibrate.fit={tmp_path}/wrong.json", cwd=place, code=2).err
-    assert f"{tmp_path}/wrong.json: not a calibration of swsdist (its schema is something else)" in told
+    assert f"{tmp_path}/wrong.json: not fitted steps of swsdist (its schema is something else)" in told
 
 
 @pytest.mark.parametrize(

@@ -201,8 +201,8 @@ def test_ratios_say_what_is_likely(swsdist, place: Path, tmp_path: Path) -> None
     [
         ("gone.json", "there is no such file"),
         ("corpus", "this is a folder, and not that of a run"),
-        ("config.yaml", "not a calibration of swsdist"),
-        ("run/report.json", "not a calibration of swsdist (its schema is swsdist-report/1)"),
+        ("config.yaml", "not fitted steps of swsdist"),
+        ("run/report.json", "not fitted steps of swsdist (its schema is swsdist-report/1)"),
     ],
 )
 def test_a_calibration_that_is_none(swsdist, place: Path, given: str, complaint: str) -> None:

@@ -13,7 +13,7 @@ from markdown_pages import DOCS, ROOT, rows, sections
 from pydantic import BaseModel
 
 from swsdist import types
-from swsdist.calibrate.threshold import SCHEMA as CALIBRATION
+from swsdist.calibrate.steps.interface import STEPS_SCHEMA
 from swsdist.cli.main import COMMANDS, cli
 from swsdist.config import config_from_dict
 from swsdist.features.fingerprint import MfccFingerprint
@@ -168,7 +168,7 @@ def test_stages() -> None:
 
 
 def test_calibrations_are_named_as_they_are() -> None:
-    assert CALIBRATION == "swsdist-calibration/1"
+    assert STEPS_SCHEMA == "swsdist-steps/1"
     table = {_plain(row[0]) for row in rows(sections(DOCS / "concepts/scoring.md")["The threshold"])}
     assert table >= {"crossfit", "oracle", "none"}
 

@@ -57,8 +57,9 @@ def test_bytes_change_with_versions() -> None:
     for method in ("kst", "sto", "oracle-kst"):
         found = whole.at(method, [0.5, 1.5], [10.0, 66.5], trials=900)
         points += [found.points.twv.tolist(), found.hits.tolist(), found.false_alarms.tolist()]
-    fitted = at_fitted(whole.swept, whole.names.to_pylist(), 3, np.array([1.0, 66.5]), trials=900, rejects_all=True)
-    points += [fitted.points.twv.tolist(), [column.tolist() for column in fitted.maxima]]
+    fitted = at_fitted(whole, 3, np.array([1.0, 66.5]), trials=900, rejects_all=True)
+    maxima = [*fitted.best.points, fitted.threshold]
+    points += [fitted.decided.points.twv.tolist(), [column.tolist() for column in maxima]]
     now = {
         "compact": (Compact.version, _digest([table.to_pylist() for table in part])),
         "score_points": (ScorePoints.version, _digest(points)),

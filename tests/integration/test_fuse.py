@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 import swsdist
-from swsdist.calibrate.joined import parts_of
 from swsdist.chains.fuse.check import check
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.report.ways import way_of
 from swsdist.chains.search.told import Bucket, Fitted
 from swsdist.config import Config, load_config
 from swsdist.errors import ConfigError, ImplausibleError, StoreError, UserError
+from swsdist.fusion.parts import parts_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.inspection.estimate import estimates

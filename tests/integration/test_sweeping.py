@@ -248,7 +248,7 @@ def test_a_point_that_fails_is_told_and_the_others_go_on(scene: Any) -> None:
     points = {"grid": {"calibrate.fit": ["crossfit", str(scene.folder / "wrong.json"), "oracle"]}}
     done = swsdist.sweep(write(scene, points=points))
     assert set(done.failed) == {2}
-    assert "wrong.json: not a calibration of swsdist" in done.failed[2]
+    assert "wrong.json: not fitted steps of swsdist" in done.failed[2]
     assert "\n" not in done.failed[2]  # the command says what helps below it
     found = rows(done)
     assert [row["mtwv"] is None for row in found] == [False, True, False]

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.points import fitted
 from swsdist.calibrate.points.fitted import at_fitted
-from swsdist.calibrate.points.sweep import Sweep
-from swsdist.calibrate.threshold import by_fold, decide, fit
+from swsdist.calibrate.points.rescoring import Rescoring, compacted
+from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.steps.interface import Point
 from swsdist.score import Counts, atwv, mtwv, twv_curve
 from swsdist.types import TRIALS
 
@@ -46,20 +48,18 @@ def table(rows: list[Any]) -> pa.Table:
 )
 def test_thresholds_and_maxima_are_those_of_a_run(rows: list[Any], folds: int, rejects: bool, block: int) -> None:
     aligned = table([("q0", None, True), *rows])
-    sweep = Sweep.of(aligned, probabilities=False)
+    part = compacted(aligned, tolerance=None, conventions="stdeval", probabilities=False)
+    whole = Rescoring.of([part], tolerance=None, conventions="stdeval")
     betas = np.array([0.01, 1.0, 10.0, 66.66, 5000.0])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitted, "_BLOCK", block)
-        found = at_fitted(sweep, sweep.names.to_pylist(), folds, betas, trials=TRIALS_N, rejects_all=rejects)
-    counts = {k: Counts.zero() for k in range(folds)}
-    for k, some in by_fold(aligned, folds):
-        counts[k] = counts[k] + Counts.of(some)
+        found = at_fitted(whole, folds, betas, trials=TRIALS_N, rejects_all=rejects)
     for p, beta in enumerate(betas.tolist()):
-        calibration = fit(counts, folds, trials=TRIALS_N, beta=beta, trained_on={})
-        decided = Counts.of(decide(aligned, calibration))
+        point = Point(TRIALS_N, beta)
+        threshold = fit_procedure(lambda: [aligned], Procedure(()), folds=folds, own=True, point=point, trained_on={})
+        decided = Counts.of(threshold.apply(aligned))
         direct = atwv(decided, trials=TRIALS_N, beta=beta)
-        assert (found.points.twv[p], found.points.pmiss[p], found.points.pfa[p]) == direct[:3]
+        assert tuple(column[p] for column in found.decided.points) == direct[:3]
         best = mtwv(twv_curve(decided, trials=TRIALS_N, beta=beta, reject_all=rejects))
-        maxima = tuple(float(column[p]) for column in found.maxima)
-        assert maxima[:3] == best[:3]
-        assert maxima[3] == best.threshold or (best.threshold is None and math.isnan(maxima[3]))
+        assert tuple(column[p] for column in found.best.points) == best[:3]
+        assert found.threshold[p] == best.threshold or (best.threshold is None and math.isnan(found.threshold[p]))

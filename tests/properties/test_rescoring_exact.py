@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.points.rescoring import Rescoring, compacted
+from swsdist.calibrate.points.rescoring import Rescoring, compacted, query_values
 from swsdist.calibrate.thresholding import METHODS, Thresholding
 from swsdist.score import Counts, align, atwv, per_term, score_limits
 from swsdist.score.conventions import conventions_of
@@ -101,7 +101,8 @@ def test_points_are_those_of_the_direct_way(
         assert whole.names.to_pylist() == [row["query_id"] for row in rows]
         assert swept.hits[:, 0].tolist() == [row["ncorr"] for row in rows]
         assert swept.false_alarms[:, 0].tolist() == [row["nfa"] for row in rows]
-        assert whole.values(how).tolist() == [row["twv"] for row in rows]
+        kept = swept.hits[:, 0], swept.false_alarms[:, 0]
+        assert query_values(whole.ntrue, *kept, beta=beta, trials=TRIALS_N).tolist() == [row["twv"] for row in rows]
 
 
 @settings(max_examples=120, deadline=None)

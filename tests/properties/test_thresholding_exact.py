@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.points.sweep import Sweep
+from swsdist.calibrate.points.rescoring import Rescoring, query_values
 from swsdist.calibrate.posterior import UNIT, PosteriorSums, sums
 from swsdist.calibrate.thresholding import METHODS, Thresholding, kst_threshold
 from swsdist.score import Counts, atwv, per_term
@@ -172,8 +172,9 @@ def test_sweep_is_deciding_and_counting(lists: dict[str, Any], method: Any, tria
     """The very doubles of the direct way, and the exact value to 1e-12."""
     assume(any(true(lists).values()))
     aligned = table(lists)
-    sweep = Sweep.of(aligned)
-    found = sweep.atwv(method, [a for a, _ in points], [b for _, b in points], trials=trials)
+    sweep = Rescoring.of_list(aligned, tolerance=None, conventions="stdeval")
+    scored = sweep.at(method, [a for a, _ in points], [b for _, b in points], trials=trials)
+    found = scored.points
     for k, (alpha, beta) in enumerate(points):
         how = Thresholding(method, trials, beta, alpha)
         decided = how.apply(aligned, true=true(lists))
@@ -181,9 +182,10 @@ def test_sweep_is_deciding_and_counting(lists: dict[str, Any], method: Any, tria
         assert (found.twv[k], found.pmiss[k], found.pfa[k]) == (direct.twv, direct.pmiss, direct.pfa)
         rows = [row for row in per_term(decided, trials=trials, beta=beta).to_pylist() if row["ntrue"]]
         assert sweep.names.to_pylist() == [row["query_id"] for row in rows]
-        assert sweep.values(how).tolist() == [row["twv"] for row in rows]
-        assert sweep.terms(how).hits.tolist() == [row["ncorr"] for row in rows]
-        assert sweep.terms(how).false_alarms.tolist() == [row["nfa"] for row in rows]
+        kept = scored.hits[:, k], scored.false_alarms[:, k]
+        assert query_values(sweep.ntrue, *kept, beta=beta, trials=trials).tolist() == [row["twv"] for row in rows]
+        assert kept[0].tolist() == [row["ncorr"] for row in rows]
+        assert kept[1].tolist() == [row["nfa"] for row in rows]
         if not borderline(lists, method, trials, beta, alpha):
             value = oracle.value(method, exact(lists), trials, beta, alpha)
             assert found.twv[k] == pytest.approx(float(value), abs=1e-9)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.threshold import SCHEMA, Calibration, decide, fit, fold_of
+from swsdist.calibrate.fitting import fit_procedure
+from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Point
+from swsdist.calibrate.threshold import decide, fold_of
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import stable_hash
-from swsdist.score import Counts
 from swsdist.testing.oracles import reduce as oracle
 from swsdist.types import DETECTIONS, TRIALS
 
@@ -41,14 +41,9 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, TRIALS)
 
 
-def counts_by_fold(trials: pa.Table, folds: int) -> dict[int, Counts]:
-    of_row = pa.array([fold_of(query_id, folds) for query_id in trials["query_id"].to_pylist()], pa.int32())
-    return {fold: Counts.of(trials.filter(pc.equal(of_row, fold))) for fold in range(folds)}
-
-
-def fitted(trials: pa.Table, folds: int) -> Calibration:
-    counts = counts_by_fold(trials, folds)
-    return fit(counts, folds, trials=NUMBER_OF_TRIALS, beta=BETA, trained_on={"queries": 1})
+def fitted(trials: pa.Table, folds: int) -> Procedure:
+    point = Point(NUMBER_OF_TRIALS, BETA)
+    return fit_procedure(lambda: [trials], Procedure(()), folds=folds, own=True, point=point, trained_on={})
 
 
 @st.composite
@@ -65,7 +60,7 @@ def lists(draw: st.DrawFn) -> list[dict[str, Any]]:
 @given(rows=lists(), folds=st.integers(2, 6))
 def test_crossfit_is_the_oracle(rows: list[dict[str, Any]], folds: int) -> None:
     trials = table(rows)
-    found = decide(trials, fitted(trials, folds))["decision"].to_pylist()
+    found = fitted(trials, folds).apply(trials)["decision"].to_pylist()
     assert found == oracle.crossfit_decisions(rows, folds, number_of_trials=NUMBER_OF_TRIALS, beta=BETA)
 
 
@@ -97,7 +92,7 @@ def test_oracle_fits_one_threshold_on_all() -> None:
     found = fitted(trials, 1)
     assert found.fit == "oracle"
     assert found.thresholds == (2.5,)
-    assert decide(trials, found)["decision"].to_pylist() == [True, False, True, False]
+    assert found.apply(trials)["decision"].to_pylist() == [True, False, True, False]
 
 
 def test_a_fold_without_others_decides_no() -> None:
@@ -106,19 +101,17 @@ def test_a_fold_without_others_decides_no() -> None:
     found = fitted(trials, 5)
     assert found.fit == "crossfit"
     assert [value is None for value in found.thresholds] == [fold == fold_of("a", 5) for fold in range(5)]
-    assert found.threshold("a") == math.inf
-    assert decide(trials, found)["decision"].to_pylist() == [False, False]
+    assert found.apply(trials)["decision"].to_pylist() == [False, False]
 
 
 def test_decide_leaves_all_else() -> None:
     trials = table([trial("a", 1.0, True), trial("a", None, True), trial("b", -1.0, False)])
-    one = Calibration("oracle", (0.0,), {})
-    found = decide(trials, one)
+    found = decide(trials, (0.0,))
     assert found.schema.equals(TRIALS)
     assert found["decision"].to_pylist() == [True, None, False]
     assert found.drop_columns("decision").equals(trials.drop_columns("decision"))
     assert decide(found, None)["decision"].to_pylist() == [None, None, None]
-    at_the_border = decide(trials, Calibration("oracle", (1.0,), {}))
+    at_the_border = decide(trials, (1.0,))
     assert at_the_border["decision"].to_pylist() == [True, None, False]
 
 
@@ -136,8 +129,8 @@ def test_decide_detections() -> None:
         for q, s in (("a", 0.5), ("b", -0.5))
     ]
     detections = pa.Table.from_pylist(rows, DETECTIONS)
-    assert decide(detections, Calibration("file", (0.0,), {}))["decision"].to_pylist() == [True, False]
-    assert decide(DETECTIONS.empty_table(), Calibration("file", (0.0,), {})).schema.equals(DETECTIONS)
+    assert decide(detections, (0.0,))["decision"].to_pylist() == [True, False]
+    assert decide(DETECTIONS.empty_table(), (0.0,)).schema.equals(DETECTIONS)
     assert decide(DETECTIONS.empty_table(), None).schema.equals(DETECTIONS)
 
 
@@ -145,40 +138,41 @@ def test_decide_detections() -> None:
 
 
 def test_a_run_reads_its_own_file() -> None:
-    one = Calibration("crossfit", (1.5, None, float(np.nextafter(2.0, 3.0))), {"queries": 3, "protocol": "sws2013"})
-    assert Calibration.from_run(one.to_json()) == one
-    assert json.loads(one.to_json())["schema"] == SCHEMA
+    given = {"queries": 3, "protocol": "sws2013"}
+    one = Procedure((), thresholds=(1.5, None, float(np.nextafter(2.0, 3.0))), fit="crossfit", trained_on=given)
+    assert Procedure.from_run(one.to_json()) == one
+    assert json.loads(one.to_json())["schema"] == STEPS_SCHEMA
 
 
 def test_folds_become_their_mean_for_others() -> None:
-    one = Calibration("crossfit", (1.0, None, 2.0), {"queries": 3})
-    found = Calibration.from_json(one.to_json(), "there.json")
+    one = Procedure((), thresholds=(1.0, None, 2.0), fit="crossfit", trained_on={"queries": 3})
+    found = Procedure(()).with_file(one.to_json(), "there.json", thresholds=True)
     assert (found.fit, found.thresholds, found.trained_on) == ("file", (1.5,), {"queries": 3})
-    assert found.threshold("any query") == 1.5
+    assert Procedure.from_file(one.to_json(), "there.json") == found
 
 
-GOOD = {"schema": SCHEMA, "fit": "oracle", "thresholds": [1.0], "trained_on": {}}
+GOOD = {"schema": STEPS_SCHEMA, "fit": "oracle", "steps": [], "thresholds": [1.0], "trained_on": {}}
 
 
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (b"", "not a calibration"),
-        (b"\xff", "not a calibration"),
-        (b"[1, 2]", "not a calibration"),
-        (b"{}", "not a calibration"),
-        (json.dumps({**GOOD, "schema": "swsdist-calibration/2"}).encode(), "its schema is swsdist-calibration/2"),
+        (b"", "not fitted steps"),
+        (b"\xff", "not fitted steps"),
+        (b"[1, 2]", "not fitted steps"),
+        (b"{}", "not fitted steps"),
+        (json.dumps({**GOOD, "schema": "swsdist-steps/2"}).encode(), "its schema is swsdist-steps/2"),
         (json.dumps({**GOOD, "thresholds": [None, None]}).encode(), "it holds no threshold"),
         (json.dumps({**GOOD, "thresholds": []}).encode(), "it holds no threshold"),
-        (json.dumps({**GOOD, "thresholds": ["high"]}).encode(), "not a calibration"),
-        (json.dumps({**GOOD, "thresholds": 3}).encode(), "not a calibration"),
+        (json.dumps({**GOOD, "thresholds": ["high"]}).encode(), "not fitted steps"),
+        (json.dumps({**GOOD, "thresholds": 3}).encode(), "not fitted steps"),
         (json.dumps({**GOOD, "thresholds": [float("nan")]}).encode(), "not finite"),
         (json.dumps({**GOOD, "thresholds": [float("inf"), 1.0]}).encode(), "not finite"),
-        (json.dumps({k: v for k, v in GOOD.items() if k != "trained_on"}).encode(), "not a calibration"),
+        (json.dumps({k: v for k, v in GOOD.items() if k != "trained_on"}).encode(), "not fitted steps"),
     ],
 )
 def test_wrong_files_are_refused(data: bytes, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint) as caught:
-        Calibration.from_json(data, "wrong.json")
+        Procedure(()).with_file(data, "wrong.json", thresholds=True)
     assert str(caught.value).startswith("wrong.json: ")
     assert "calibration/ of an earlier run" in str(caught.value)

@@ -132,7 +132,7 @@ def test_a_file_decides_as_it_was_fitted(place: Path, tmp_path: Path) -> None:
 
 def test_a_changed_file_decides_anew(place: Path, tmp_path: Path) -> None:
     path = tmp_path / "threshold.json"
-    kept = {"schema": "swsdist-calibration/1", "fit": "oracle", "trained_on": {}}
+    kept = {"schema": "swsdist-steps/1", "fit": "oracle", "steps": [], "trained_on": {}}
     for threshold, decided in ((-1e9, {True}), (1e9, {False})):
         path.write_text(json.dumps({**kept, "thresholds": [threshold]}))
         assert {decision for _, _, decision in decisions(run(place, str(path)))} == decided
@@ -142,7 +142,7 @@ def test_wrong_files_end_the_run(place: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no such file"):
         run(place, str(tmp_path / "gone.json"))
     (tmp_path / "wrong.json").write_text("{}")
-    with pytest.raises(ConfigError, match="not a calibration of swsdist"):
+    with pytest.raises(ConfigError, match="not fitted steps of swsdist"):
         run(place, str(tmp_path / "wrong.json"))
 
 

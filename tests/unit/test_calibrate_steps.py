@@ -14,12 +14,12 @@ import soundfile
 
 import swsdist
 from swsdist.api import RunResult
-from swsdist.calibrate.logistic import Labelled, Logistic, Logistics, fit_logistic
+from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.posterior import PosteriorSums
-from swsdist.calibrate.procedure import Procedure, fit_procedure, make_steps
+from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Options, Point, Step, scores_of
-from swsdist.calibrate.steps.logistic import LogisticStep
+from swsdist.calibrate.steps.logistic import Labelled, Logistic, LogisticStep, fit_logistic
 from swsdist.calibrate.threshold import by_fold, fold_of
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.config import config_from_dict
@@ -132,12 +132,12 @@ def test_kst_of_the_folds_own_logistic(place: Path) -> None:
     assert ([step.name for step in steps.steps], steps.thresholds) == (["logistic", "kst"], (0.5,))
     assert (steps.fit, steps.point, steps.steps[1].options.alpha) == ("crossfit", (18, 1.0), 1.2)
     assert {"aligned", "queries", "trials", "beta"} <= set(steps.trained_on)
-    logistics = Logistics.from_json(data, "there", average=False)
-    assert len(logistics.models) == 5
+    logistics = [Logistic(model["slope"], model["offset"]) for model in steps.models[0]]
+    assert len(logistics) == 5
     how = Thresholding("kst", 18, 1.0, 1.2)
     expected = set()
     for query, rows in plain.groupby("query_id"):
-        p = logistics.models[fold_of(str(query), 5)].probability(rows["score"])
+        p = logistics[fold_of(str(query), 5)].probability(rows["score"])
         sums = PosteriorSums({"q": sum(round(v * 2**62) for v in p.tolist())}).values(["q"])
         scores = how.normalised(p, np.repeat(sums, len(p)))
         expected |= {(query, score, score >= 0.5) for score in scores.tolist()}
@@ -188,7 +188,7 @@ def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:
     with pytest.raises(ConfigError, match=r"needs corpus\.references, or a fitted file"):
         run(place, steps=STEPS["sto"], references=False)
     (place / "wrong.json").write_text('{"schema": "swsdist-calibration/1"}')
-    with pytest.raises(ConfigError, match="not a logistic calibration"):
+    with pytest.raises(ConfigError, match="not fitted steps"):
         run(place, steps=STEPS["sto"], fit=str(place / "wrong.json"))
 
 
@@ -263,13 +263,20 @@ def test_nothing_of_a_query_reaches_its_own_threshold() -> None:
         others = pa.concat_tables([rows for k, rows in parts.items() if k != fold])
         logistic = fit_logistic(Labelled.of(others))
         assert found.models[0][fold] == {"slope": logistic.slope, "offset": logistic.offset}
-        scores = how.apply(Logistics("", (logistic,), {}).apply(others))
+        scores = how.apply(through(logistic, others))
         assert found.thresholds[fold] == fit_threshold(Counts.of(scores), trials=3000, beta=20.0)
     assert found.trained_on == {"queries": 12}
     scores = found.apply(whole)["score"].to_numpy()
     assert (found.low, found.high) == (scores.min(), scores.max())
     assert Procedure.from_run(found.to_json()).to_json() == found.to_json()
     assert Procedure.from_run(found.to_json()).apply(whole).equals(found.apply(whole))
+
+
+def through(logistic: Logistic, table: pa.Table) -> pa.Table:
+    """A list with probabilities in the place of its scores; misses stay."""
+    place, scores = table.schema.get_field_index("score"), table["score"].to_pylist()
+    values = [None if score is None else float(logistic.probability(score)) for score in scores]
+    return table.set_column(place, table.schema.field(place), pa.array(values, pa.float64()))
 
 
 def procedure(*names: str, **options: Any) -> Procedure:
@@ -307,7 +314,7 @@ def test_a_second_fitted_step_learns_what_the_first_makes_of_others() -> None:
     for fold in range(3):
         others = pa.concat_tables([rows for k, rows in by_fold(whole, 3) if k != fold])
         first = fit_logistic(Labelled.of(others))
-        second = fit_logistic(Labelled.of(Logistics("", (first,), {}).apply(others)))
+        second = fit_logistic(Labelled.of(through(first, others)))
         assert found.models[1][fold] == {"slope": second.slope, "offset": second.offset}
 
 
@@ -321,8 +328,9 @@ def test_thresholds_of_a_file() -> None:
         steps.with_file(replace(steps, thresholds=()).to_json(), "there", thresholds=True)
     with pytest.raises(ConfigError, match=r"for logistic, kst \(alpha 1.5\), not for logistic, kst \(alpha 2.0\)"):
         procedure("logistic", "kst", kst={"alpha": 2.0}).with_file(steps.to_json(), "there", thresholds=True)
-    saved = Logistics("crossfit", (Logistic(1.0, 0.0), Logistic(3.0, -1.0)), {}).to_json()
-    with pytest.raises(ConfigError, match="for no steps, not for logistic"):
+    folds = ({"slope": 1.0, "offset": 0.0}, {"slope": 3.0, "offset": -1.0})
+    saved = replace(procedure("logistic"), models=(folds,)).to_json()
+    with pytest.raises(ConfigError, match=r"for logistic, not for logistic, kst \(alpha 1.5\)"):
         steps.with_file(saved, "there", thresholds=True)
     assert steps.with_file(saved, "there", thresholds=False).models[0] == ({"slope": 2.0, "offset": -0.5},)
 

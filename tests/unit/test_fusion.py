@@ -11,15 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from swsdist.calibrate.fusion import Rows, comparable, filled, fit_fusion, with_rescored
-from swsdist.calibrate.joined import parts_of, with_parts, with_parts_of
-from swsdist.calibrate.logistic import Labelled, fit_logistic
-from swsdist.calibrate.procedure import Procedure, fit_procedure, make_steps
+from swsdist.calibrate.fitting import fit_procedure
+from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.logistic import Labelled, fit_logistic
 from swsdist.calibrate.threshold import by_fold, fold_of
 from swsdist.errors import ConfigError, UserError
-from swsdist.reduce.joining import join_lists
+from swsdist.fusion.joining import join_lists
+from swsdist.fusion.parts import parts_of, with_parts, with_parts_of
+from swsdist.fusion.weights import Rows, comparable, filled, fit_fusion, with_rescored
 from swsdist.types import JOINED, JOINED_TRIALS
 
 NAN = math.nan

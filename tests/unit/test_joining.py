@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.calibrate.joined import parts_of
 from swsdist.errors import UserError
-from swsdist.reduce.joining import join_lists, staying, without_overlaps
+from swsdist.fusion.joining import join_lists, staying, without_overlaps
+from swsdist.fusion.parts import parts_of
 from swsdist.testing.oracles.joining import joined as oracle
 from swsdist.types import JOINED
 

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.logistic import SCHEMA, Labelled, Logistic, Logistics, fit_logistic, fit_logistics
-from swsdist.calibrate.regression import PRIOR_DEVIATION, exponential, sigmoid
+from swsdist.calibrate.fitting import fit_models
+from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.steps.logistic import Labelled, Logistic, fit_logistic
 from swsdist.calibrate.threshold import fold_of
 from swsdist.errors import ConfigError, UserError
+from swsdist.kernels.regression import PRIOR_DEVIATION, exponential, sigmoid
 from swsdist.testing.oracles.calibrate import deviation, penalised_loss
 from swsdist.types import TRIALS
 
@@ -175,79 +177,100 @@ def test_labels_of_an_aligned_list() -> None:
     assert (found.hits.tolist(), found.false_alarms.tolist(), found.missed) == ([0, 1], [2, 1], 1)
 
 
-def test_trials_that_were_not_submitted_stand_at_the_least_score() -> None:
-    data = Labelled.of(table(("a", 1.0, True), ("a", None, True), ("a", 0.5, False)))
-    found = data.imputed(10)
-    assert (found.score.tolist(), found.hits.tolist(), found.false_alarms.tolist()) == ([0.5, 1.0], [1, 1], [8, 0])
-    with pytest.raises(UserError, match="2 trials cannot hold"):
-        data.imputed(2)
-    with pytest.raises(UserError, match="there is no detection"):
-        Labelled.zero().imputed(5)
-
-
 # -- folds and files ------------------------------------------------------------------------------------------------
 
 
-def test_crossfit_learns_from_the_others() -> None:
-    data = {
-        0: labelled((0.0, 10, 30), (1.0, 30, 10)),
-        1: labelled((0.0, 20, 30), (1.0, 30, 20)),
-        2: labelled((0.0, 1, 90), (1.0, 90, 1)),
+def several(*models: Logistic, **more: Any) -> Procedure:
+    """The step logistic, fitted so for each fold."""
+    fitted = tuple({"slope": model.slope, "offset": model.offset} for model in models)
+    return Procedure(make_steps(["logistic"], {}), models=(fitted,), **more)
+
+
+@pytest.mark.parametrize("prior", [None, 0.01])
+def test_crossfit_learns_from_the_others(prior: float | None) -> None:
+    counts = {0: ((10, 30), (30, 10)), 1: ((20, 30), (30, 20)), 2: ((1, 90), (90, 1))}
+    names = {fold: next(f"q{k}" for k in range(99) if fold_of(f"q{k}", 3) == fold) for fold in counts}
+    rows = {
+        fold: [
+            (names[fold], float(score), hit)
+            for score, many in enumerate(pairs)
+            for hit, n in zip((True, False), many, strict=True)
+            for _ in range(n)
+        ]
+        for fold, pairs in counts.items()
     }
-    found = fit_logistics(data, 3, trained_on={"of": "this"})
-    assert (found.fit, found.trained_on) == ("crossfit", {"of": "this"})
-    assert found.models == (
-        fit_logistic(data[1] + data[2]),
-        fit_logistic(data[0] + data[2]),
-        fit_logistic(data[0] + data[1]),
-    )
-    assert found.of("a query") == found.models[fold_of("a query", 3)]
-    oracle = fit_logistics(data, 1, trained_on={})
-    assert (oracle.fit, oracle.models) == ("oracle", (fit_logistic(data[0] + data[1] + data[2]),))
+    data = {fold: Labelled.of(table(*some)) for fold, some in rows.items()}
+    whole = table(*(row for some in rows.values() for row in some))
+    steps = Procedure(make_steps(["logistic"], {} if prior is None else {"logistic": {"prior": prior}}))
+    found = fit_models(lambda: [whole], steps, folds=3, trained_on={"of": "this"})
+    assert (found.fit, found.trained_on) == ("crossfit", {"of": "this", "queries": 3})
+    expected = [
+        fit_logistic(one + other, prior=prior)
+        for one, other in ((data[1], data[2]), (data[0], data[2]), (data[0], data[1]))
+    ]
+    assert found.models == several(*expected).models
+    oracle = fit_models(lambda: [whole], steps, folds=1, trained_on={})
+    every = fit_logistic(data[0] + data[1] + data[2], prior=prior)
+    assert (oracle.fit, oracle.models) == ("oracle", several(every).models)
 
 
 def test_apply_puts_probabilities_in_place() -> None:
     names = [f"q{k}" for k in range(8)]
-    found = Logistics("crossfit", tuple(Logistic(1.0 + k, -0.5 * k) for k in range(5)), {})
+    models = [Logistic(1.0 + k, -0.5 * k) for k in range(5)]
     trials = table(*((name, 0.3, True) for name in names), ("q0", None, True))
-    applied = found.apply(trials)
-    expected = [float(found.of(name).probability(0.3)) for name in names]
+    applied = several(*models).scores(trials)
+    expected = [float(models[fold_of(name, 5)].probability(0.3)) for name in names]
     assert applied["score"].to_pylist() == [*expected, None]
     assert applied.drop_columns("score").equals(trials.drop_columns("score"))
     assert applied.schema.equals(TRIALS)
-    assert found.apply(TRIALS.empty_table()).schema.equals(TRIALS)
-    assert Logistics("", (found.models[3],), {}).apply(trials)["score"][0].as_py() == float(
-        found.models[3].probability(0.3)
-    )
+    assert several(*models).scores(TRIALS.empty_table()).schema.equals(TRIALS)
+    assert several(models[3]).scores(trials)["score"][0].as_py() == float(models[3].probability(0.3))
 
 
 def test_files_come_back() -> None:
-    found = Logistics("crossfit", (Logistic(1.0, -2.0), Logistic(3.0, -0.1)), {"queries": 3})
-    data = found.to_json(method="kst")
-    assert json.loads(data)["schema"] == SCHEMA
-    assert Logistics.from_json(data, "there", average=False) == found
-    assert Logistics.from_json(data, "there") == Logistics("file", (Logistic(2.0, -1.05),), {"queries": 3})
+    found = several(Logistic(1.0, -2.0), Logistic(3.0, -0.1), fit="crossfit", trained_on={"queries": 3})
+    data = found.to_json()
+    again = Procedure.from_run(data)
+    assert (again.models, again.fit, again.trained_on) == (found.models, found.fit, found.trained_on)
+    mean = several(Logistic(1.0, 0.0)).with_file(data, "there", thresholds=False)
+    assert mean.models == several(Logistic(2.0, -1.05)).models
+    assert (mean.fit, mean.trained_on) == ("file", {"queries": 3})
 
 
-GOOD = {"schema": SCHEMA, "fit": "oracle", "models": [{"slope": 1.0, "offset": 0.0}], "trained_on": {}}
+def test_a_prior_is_kept_and_none_leaves_files_as_they_were() -> None:
+    options = [
+        json.loads(Procedure(make_steps(["logistic"], {"logistic": given})).to_json())["steps"][0]["options"]
+        for given in ({}, {"prior": 0.25})
+    ]
+    assert options == [{}, {"prior": 0.25}]
+    with pytest.raises(ConfigError, match=r"calibrate\.options\.logistic\.prior"):
+        make_steps(["logistic"], {"logistic": {"prior": 1.0}})
+
+
+STEP = {"name": "logistic", "version": 1, "options": {}, "models": [{"slope": 1.0, "offset": 0.0}]}
+GOOD = {"schema": "swsdist-steps/1", "fit": "oracle", "steps": [STEP], "thresholds": [], "trained_on": {}}
 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
         ({"schema": "swsdist-calibration/1"}, "its schema is swsdist-calibration/1"),
-        ({"models": []}, "it holds no logistic"),
-        ({"models": [{"slope": 1.0}]}, "not a logistic"),
-        ({"models": 3}, "not a logistic"),
-        ({"models": [{"slope": float("nan"), "offset": 0.0}]}, "not finite"),
-        ({"models": [{"slope": "steep", "offset": 0.0}]}, "not a logistic"),
+        ({"steps": []}, "nothing that was fitted for logistic, version 1"),
+        ({"steps": [{**STEP, "version": 2}]}, "nothing that was fitted for logistic, version 1"),
+        ({"steps": [{**STEP, "models": []}]}, "nothing that was fitted for logistic"),
+        ({"steps": [{**STEP, "models": [{"slope": 1.0}]}]}, "not fitted steps"),
+        ({"steps": [{**STEP, "models": 3}]}, "not fitted steps"),
+        ({"steps": [{**STEP, "models": [{"slope": float("nan"), "offset": 0.0}]}]}, "slope is nan"),
+        ({"steps": [{**STEP, "models": [{"slope": "steep", "offset": 0.0}]}]}, "slope is 'steep'"),
     ],
 )
 def test_wrong_files_are_refused(change: dict[str, Any], complaint: str) -> None:
+    steps = Procedure(make_steps(["logistic"], {}))
     with pytest.raises(ConfigError, match=complaint) as caught:
-        Logistics.from_json(json.dumps({**GOOD, **change}).encode(), "wrong.json")
+        steps.with_file(json.dumps({**GOOD, **change}).encode(), "wrong.json", thresholds=False)
     assert str(caught.value).startswith("wrong.json: ")
-    assert Logistics.from_json(json.dumps(GOOD).encode(), "right.json").models == (Logistic(1.0, 0.0),)
+    good = steps.with_file(json.dumps(GOOD).encode(), "right.json", thresholds=False)
+    assert good.models == several(Logistic(1.0, 0.0)).models
 
 
 # -- fusion ---------------------------------------------------------------------------------------------------------

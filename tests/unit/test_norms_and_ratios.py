@@ -16,16 +16,17 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths
-from swsdist.calibrate.procedure import Procedure, check_steps, fit_procedure, make_steps
-from swsdist.calibrate.regression import logarithm
+from swsdist.calibrate.fitting import fit_procedure
+from swsdist.calibrate.procedure import Procedure, check_steps, make_steps
 from swsdist.calibrate.statistics import BINS, CostSums, ScoreHistogram, Tally, histograms
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
 from swsdist.calibrate.steps.m_norm import deviation_of, mode_of
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of, cohort_sums, cohort_table
-from swsdist.calibrate.threshold import Calibration, decide
+from swsdist.calibrate.threshold import decide
 from swsdist.config.calibration import Calibrate
 from swsdist.errors import ConfigError, UserError
+from swsdist.kernels.regression import logarithm
 from swsdist.score import Counts, atwv, mtwv, twv_curve
 from swsdist.score.trials.documents import document_trials
 from swsdist.testing.conformance.calibration import lists, statistics_of
@@ -335,7 +336,7 @@ def test_the_rising_curve_decides_best_at_every_beta(beta: float) -> None:
     ratios = made.apply(table, made.fit([made.gather(table, None, point)]), None, point)
     place = table.schema.get_field_index("score")
     decided = table.set_column(place, table.schema.field(place), pa.array(ratios))
-    decided = decide(decided, Calibration("own", (math.log(beta),), {}))
+    decided = decide(decided, (math.log(beta),))
     actual = atwv(Counts.of(decided), trials=5000, beta=beta).twv
     greatest = mtwv(twv_curve(Counts.of(table), trials=5000, beta=beta)).twv
     # But for the two trials that are added: a hit is one of 334.

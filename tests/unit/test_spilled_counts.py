@@ -8,7 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.threshold import by_fold, fit, fit_parts
+from swsdist.calibrate.fitting import fit_procedure
+from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.threshold import by_fold
 from swsdist.errors import UserError
 from swsdist.score import Counts, fit_threshold, total
 from swsdist.score.parts import spilled
@@ -58,8 +61,14 @@ def test_thresholds_are_those_of_counts_in_memory(monkeypatch: pytest.MonkeyPatc
         for beta in (0.5, 20.0, 1e6):
             others = [total(counts for k, counts in memory.items() if folds == 1 or k != fold) for fold in range(folds)]
             expected = tuple(fit_threshold(counts, trials=100_000, beta=beta) for counts in others)
-            assert fit_parts(parts, trials=100_000, beta=beta, trained_on={}).thresholds == expected
-            assert fit(memory, folds, trials=100_000, beta=beta, trained_on={}).thresholds == expected
+            kept = [[part for k, part in enumerate(parts) if folds == 1 or k != fold] for fold in range(folds)]
+            assert tuple(threshold_of(some, trials=100_000, beta=beta) for some in kept) == expected
+            point = Point(100_000, beta)
+            found = fit_procedure(
+                lambda: tables, Procedure(()), folds=folds, own=True, point=point, trained_on={"of": "these"}
+            )
+            assert found.thresholds == expected
+            assert found.trained_on == {"of": "these", "queries": 6 * len(tables)}
     assert not folder.exists()
 
 
@@ -68,7 +77,8 @@ def test_nothing_to_learn_from() -> None:
         for trials in (10, 1):
             with pytest.raises(UserError):
                 threshold_of([none], trials=trials, beta=1.0)
-        assert fit_parts([none, none], trials=10, beta=1.0, trained_on={}).thresholds == (None, None)
+    empty = fit_procedure(list, Procedure(()), folds=2, own=True, point=Point(10, 1.0), trained_on={})
+    assert empty.thresholds == (None, None)
     table = _aligned(1, 3, 0, 2)
     silent = table.set_column(table.schema.get_field_index("score"), "score", pa.nulls(3, pa.float64()))
     with SpilledCounts() as some:

@@ -13,19 +13,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from swsdist.calibrate.points.rescoring import Rescoring
 from swsdist.calibrate.points.study import ALPHAS, Entry, Study, study
-from swsdist.calibrate.points.sweep import Sweep
 from swsdist.calibrate.thresholding import Thresholding
+from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.points import Where, grid
+from swsdist.chains.sweep.reading import read_sweep
 from swsdist.config.reading import Origin
 from swsdist.errors import UserError
 from swsdist.evaluation.calibration import Request, calibrate
 from swsdist.evaluation.evaluate import evaluate
 from swsdist.evaluation.lists import make_system, named_paths, read_system
 from swsdist.evaluation.reading import protocol_for, read_task
-from swsdist.evaluation.study import StudyFile, entries
+from swsdist.io.notices import Notices
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
-from swsdist.report.study import figures, render_study, study_files, study_json, text_lines
+from swsdist.report.study import captioned, figures, study_files, study_json, study_tables, text_lines
+from swsdist.report.sweep import Ranking, SweepData, render_sweep
 from swsdist.score import Counts, atwv, per_term
 from swsdist.score.compare.significance import paired_t, wilcoxon
 from swsdist.types import TRIALS
@@ -47,7 +50,8 @@ def aligned(seed: int, queries: int = 30) -> pa.Table:
 
 
 def entry(name: str, seed: int) -> Entry:
-    return Entry(name, "task", Sweep.of(aligned(seed)), TRIALS_N, BETA)
+    scored = Rescoring.of_list(aligned(seed), tolerance=None, conventions="stdeval")
+    return Entry(name, "task", scored, TRIALS_N, BETA)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +109,9 @@ def test_a_list_is_studied_as_it_is_calibrated_and_scored(tmp_path: Path, protoc
         (tmp_path / name).write_text("\n".join(lines) + "\n")
     ecf, references, path = (f"{tmp_path}/{name}" for name in ("ecf.xml", "refs.csv", "list.csv"))
     section = {"ecf": ecf, "references": references, "systems": {"mine": path}}
-    (found,) = entries(StudyFile.model_validate({"protocol": protocol, "tasks": {"one": section}}))
+    sweep = {"lists": {"protocol": protocol, "tasks": {"one": section}}, "measures": ["atwv"]}
+    (tmp_path / "sweep.json").write_text(json.dumps({**sweep, "points": {"list": [{"calibrate.steps": ["kst"]}]}}))
+    _, (found,), _ = sweep_lists(read_sweep(tmp_path / "sweep.json"), Notices())
     rules = protocol_for(protocol, None)
     task = read_task(ecf=ecf, references=references, protocol=rules)
     for method in ("kst", "sto"):
@@ -113,7 +119,7 @@ def test_a_list_is_studied_as_it_is_calibrated_and_scored(tmp_path: Path, protoc
             made = calibrate(read_system(path, conventions=task.conventions), Request(method, alpha=alpha), task)
             whole = evaluate(task, make_system(made.detections)).whole
             assert whole.actual is not None
-            twv = found.sweep.atwv(method, alpha, found.beta, trials=found.trials).twv[0]
+            twv = found.sweep.at(method, alpha, found.beta, trials=found.trials).points.twv[0]
             assert twv == whole.actual.twv
 
 
@@ -152,7 +158,7 @@ def test_one_system_has_no_test_over_systems() -> None:
     (line,) = [line for line in text_lines(found) if line.startswith("systems ")]
     assert line.split("  ")[-1] == "not defined (fewer than two pairs)"
     assert json.loads(study_json(found))["over_systems"] == {"t": None, "wilcoxon": None}
-    assert "Over systems no test is defined: there is one." in render_study(found)
+    assert study_tables(found)[1].note.endswith("Over systems no test is defined: there is one.")
 
 
 def test_an_alpha_at_the_end_of_what_was_tried_is_told() -> None:
@@ -197,17 +203,35 @@ def test_figures_are_there_and_well_formed(three: Study) -> None:
     assert figures(three) == found
 
 
-def test_the_page_stands_alone_and_escapes(three: Study) -> None:
+def test_the_page_of_the_sweep_shows_it_and_escapes(three: Study) -> None:
     single = three.systems[0]
     hostile = replace(single, entry=replace(single.entry, name="<script>&\"'"))
-    page = render_study(replace(three, systems=(hostile, *three.systems[1:])), ["a <b> notice"])
+    shown = replace(three, systems=(hostile, *three.systems[1:]))
+    data = SweepData(
+        *(
+            "a sweep",
+            pa.table({"point": [1], "atwv": [0.5], "failed": [None], "oracle": [False]}),
+            (),
+            ("atwv",),
+            "atwv",
+        ),
+        *(False, (Ranking("", (1,), False),), 0.95),
+        more=tuple(captioned(shown)),
+        tables=tuple(study_tables(shown)),
+    )
+    page = render_sweep(data)
     assert "<script>&" not in page
-    assert "a &lt;b&gt; notice" in page
+    assert "&lt;script&gt;&amp;" in page
     assert not re.findall(r"(?:src|href)=", page)
-    assert re.findall(r"<b>Figure (\d)\.", page) == list("2345678")
-    assert "dense" not in page  # which lays out later figures in free places beside earlier ones
+    assert re.findall(r"<figcaption>Figure (\d)\.", page) == list("2345678")
+    assert re.findall(r"<caption>(Thr|Tes|The)", page) == ["Thr", "Tes", "The"]
+    for row in study_tables(shown)[0].rows:
+        assert f'<td class="n">{row[3]}</td>' in page
+
+
+def test_files_of_a_study(three: Study) -> None:
     written = study_files(three)
-    assert list(written) == ["study.json", "study.html", *(f"fig{k}.svg" for k in range(2, 9))]
+    assert list(written) == ["study.json", *(f"fig{k}.svg" for k in range(2, 9))]
     assert all(len(text) > 500 for text in written.values())
 
 

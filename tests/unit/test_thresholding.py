@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.points.sweep import Sweep
+from swsdist.calibrate.points.rescoring import Rescoring
 from swsdist.calibrate.posterior import PosteriorSums, checked
 from swsdist.calibrate.thresholding import Thresholding, kst_threshold
 from swsdist.errors import UserError
@@ -121,16 +121,20 @@ def aligned(*rows: tuple[str, float | None, bool]) -> pa.Table:
     )
 
 
+def of_list(table: pa.Table) -> Rescoring:
+    return Rescoring.of_list(table, tolerance=None, conventions="stdeval")
+
+
 def test_sweep_by_hand() -> None:
     """One term, Ntrue = 2, T = 12, detections 0.9 (hit) and 0.6 (false alarm), so S = 1.5; beta = 10.
 
     alpha = 1 (n = 1.5): threshold 15 / 25.5 = 0.588, both are kept: 1 - 1/2 - 10 * 1/10. alpha = 2 (n = 3): 30 / 39 = 0.77,
     the first is: 1 - 1/2.
     """
-    sweep = Sweep.of(aligned(("a", 0.9, True), ("a", 0.6, False), ("a", None, True), ("b", 0.99, False)))
+    sweep = of_list(aligned(("a", 0.9, True), ("a", 0.6, False), ("a", None, True), ("b", 0.99, False)))
     assert sweep.names.to_pylist() == ["a"]
     assert sweep.sums.tolist() == [1.5]
-    found = sweep.atwv("kst", [1.0, 2.0], 10.0, trials=12)
+    found = sweep.at("kst", [1.0, 2.0], 10.0, trials=12).points
     assert found.twv == pytest.approx([-0.5, 0.5])
     assert found.pmiss.tolist() == [0.5, 0.5]
     assert found.pfa.tolist() == [0.1, 0.0]
@@ -138,11 +142,11 @@ def test_sweep_by_hand() -> None:
 
 def test_a_sweep_needs_what_twv_needs() -> None:
     with pytest.raises(UserError, match="no query has a reference"):
-        Sweep.of(aligned(("a", 0.5, False)))
+        of_list(aligned(("a", 0.5, False)))
     with pytest.raises(UserError, match="not probabilities"):
-        Sweep.of(aligned(("a", 1.5, True)))
-    sweep = Sweep.of(aligned(("a", 0.5, True)))
+        of_list(aligned(("a", 1.5, True)))
+    sweep = of_list(aligned(("a", 0.5, True)))
     with pytest.raises(UserError, match="1 true occurrences in 1 trials"):
-        sweep.atwv("kst", 1.0, 1.0, trials=1)
+        sweep.at("kst", 1.0, 1.0, trials=1)
     with pytest.raises(UserError, match="alpha is not finite and positive"):
-        sweep.atwv("kst", [1.0, 0.0], 1.0, trials=10)
+        sweep.at("kst", [1.0, 0.0], 1.0, trials=10)

@@ -11,7 +11,6 @@ threshold is the very double that a run fits and scores.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.calibrate.points.sweep import Points, Sweep
+from swsdist.calibrate.points.rescoring import Rescored, Rescoring
 from swsdist.calibrate.threshold import fold_of
 from swsdist.score.measures.curve import TIE
 
@@ -32,22 +31,10 @@ _BLOCK = 256
 
 
 class Best(NamedTuple):
-    """The maximum of TWV; `threshold` is None where there are no scores, `rejecting` whether it rejects everything."""
+    """The threshold of the maximum of TWV: None where there are no scores; and whether it rejects everything."""
 
-    twv: float
-    pmiss: float
-    pfa: float
     threshold: float | None
     rejecting: bool
-
-
-class Maxima(NamedTuple):
-    """MTWV at P points, float64 (P,) each; a threshold is NaN where there are no scores."""
-
-    twv: Floats
-    pmiss: Floats
-    pfa: Floats
-    threshold: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +106,7 @@ class Sorted:
             )
             place = int(starts[block]) + k
             label = None if not size else float(self.distinct[min(place, size - 1)])
-            rates = float(known[block][0][k]), float(known[block][1][k])
-            found.append(Best(1 - (rates[0] + beta * rates[1]), *rates, label, place == size))
+            found.append(Best(label, place == size))
         return found
 
 
@@ -128,66 +114,62 @@ class Fitting:
     """A list whose terms are sorted once, to be cut by folds.
 
     Args:
-        sweep: its terms with references; scores of any kind.
+        whole: its terms with references; scores of any kind.
     """
 
-    def __init__(self, sweep: Sweep) -> None:
-        self._sweep = sweep
-        self._term = np.repeat(np.arange(len(sweep.ntrue)), np.diff(sweep.first))
-        self._order = np.lexsort((-sweep.negative, sweep.ntrue[self._term]))
-        self._ascending = np.argsort(-sweep.negative, kind="stable")
-        begins = np.zeros(len(sweep.negative), dtype=bool)
-        begins[sweep.first[:-1][np.diff(sweep.first) > 0]] = True
+    def __init__(self, whole: Rescoring) -> None:
+        self._whole = whole
+        size, standing = whole.end - whole.begin, np.argsort(whole.begin, kind="stable")
+        self._term = np.repeat(standing, size[standing])
+        self._order = np.lexsort((-whole.negative, whole.ntrue[self._term]))
+        self._ascending = np.argsort(-whole.negative, kind="stable")
+        begins = np.zeros(len(whole.negative), dtype=bool)
+        begins[whole.begin[size > 0]] = True
         self._hits, self._false_alarms = (
             np.where(begins, sums, np.diff(sums, prepend=0)).astype(np.int64)
-            for sums in (sweep.hits, sweep.false_alarms)
+            for sums in (whole.hits, whole.false_alarms)
         )
 
     def of(self, terms: Bools) -> Sorted:
         """The detections of some terms, (Q,)."""
-        sweep = self._sweep
+        whole = self._whole
         order = self._order[terms[self._term[self._order]]]
-        ascending = -sweep.negative[self._ascending[terms[self._term[self._ascending]]]]
-        classes, counts = np.unique(sweep.ntrue[terms], return_counts=True)
-        mine = sweep.ntrue[self._term[order]]
+        ascending = -whole.negative[self._ascending[terms[self._term[self._ascending]]]]
+        classes, counts = np.unique(whole.ntrue[terms], return_counts=True)
+        mine = whole.ntrue[self._term[order]]
         first = np.append(np.searchsorted(mine, classes), len(mine)).astype(np.int64)
         sums = []
         for events in (self._hits[order], self._false_alarms[order]):
             parts = [np.append(0, np.cumsum(events[begin:end])) for begin, end in pairwise(first.tolist())]
             sums.append(np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64))
         distinct = ascending[np.append(True, np.diff(ascending) != 0)[: len(ascending)]]
-        return Sorted(classes, counts, first, -sweep.negative[order], sums[0], sums[1], distinct)
+        return Sorted(classes, counts, first, -whole.negative[order], sums[0], sums[1], distinct)
 
 
 class Fitted(NamedTuple):
-    """Values at P points; and what each of the Q terms keeps, int64 (Q, P), by the fitted thresholds and at the maxima."""
+    """What is kept at P points by the fitted thresholds, and at the maxima of TWV; of these the thresholds, float64 (P,), NaN
+    where there are no scores."""
 
-    points: Points
-    maxima: Maxima
-    hits: Ints
-    false_alarms: Ints
-    best_hits: Ints
-    best_false_alarms: Ints
+    decided: Rescored
+    best: Rescored
+    threshold: Floats
 
 
-def at_fitted(
-    sweep: Sweep, names: Sequence[str], folds: int, betas: Floats, *, trials: int, rejects_all: bool
-) -> Fitted:
+def at_fitted(whole: Rescoring, folds: int, betas: Floats, *, trials: int, rejects_all: bool) -> Fitted:
     """ATWV by thresholds that are fitted for each beta, and MTWV.
 
     Args:
-        sweep: a list; scores of any kind.
-        names: ids of its terms.
+        whole: a list; scores of any kind.
         folds: that thresholds are fitted on the others of; 1: on all (oracle).
         betas: (P,), positive.
         trials: T.
         rejects_all: whether the curve of MTWV has a point that rejects everything.
     """
-    fitting = Fitting(sweep)
-    fold = np.array([fold_of(name, folds) for name in names], np.int64)
-    limits = np.full((len(names), len(betas)), math.inf)
+    fitting = Fitting(whole)
+    fold = np.array([fold_of(name, folds) for name in whole.names.to_pylist()], np.int64)
+    limits = np.full((len(fold), len(betas)), math.inf)
     for k in range(folds):
-        others = fold != k if folds > 1 else np.ones(len(names), dtype=bool)
+        others = fold != k if folds > 1 else np.ones(len(fold), dtype=bool)
         mine = fold == k
         if not mine.any() or not others.any():
             continue
@@ -195,17 +177,13 @@ def at_fitted(
         if not len(learnt.distinct):
             continue  # nothing to learn from: such a fold decides NO
         limits[mine] = [_threshold(best) for best in learnt.best(betas, trials=trials)]
-    hits, false_alarms = sweep.kept(limits)
-    whole = fitting.of(np.ones(len(names), dtype=bool)).best(betas, trials=trials, reject_all=rejects_all)
-    maxima = Maxima(
-        np.array([one.twv for one in whole]),
-        np.array([one.pmiss for one in whole]),
-        np.array([one.pfa for one in whole]),
-        np.array([math.nan if one.threshold is None else one.threshold for one in whole]),
+    maxima = fitting.of(np.ones(len(fold), dtype=bool)).best(betas, trials=trials, reject_all=rejects_all)
+    at_best = np.array([math.inf if one.rejecting or one.threshold is None else one.threshold for one in maxima])
+    return Fitted(
+        whole.above(limits, betas, trials=trials),
+        whole.above(np.broadcast_to(at_best, limits.shape), betas, trials=trials),
+        np.array([math.nan if one.threshold is None else one.threshold for one in maxima]),
     )
-    at_best = np.array([math.inf if one.rejecting or one.threshold is None else one.threshold for one in whole])
-    best = sweep.kept(np.broadcast_to(at_best, limits.shape))
-    return Fitted(sweep.means(hits, false_alarms, betas, trials=trials), maxima, hits, false_alarms, *best)
 
 
 def _threshold(best: Best) -> float:

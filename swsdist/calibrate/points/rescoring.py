@@ -1,10 +1,11 @@
-"""A list of probabilities, scored at many points of KST and STO without being read or aligned again.
+"""A list that is scored at many points without being read or aligned again: every measure of a sweep's point that decides.
 
-Every term's probabilities are sorted once, with counts of hits and false alarms from the top down
-(`swsdist.calibrate.points.sweep`), so a point costs a binary search a term. What an alignment of the final scores could pair
-otherwise is kept apart and is paired anew at each point (`swsdist.score.trials.contested`); its least and greatest score come
-from those of each term, for within a term a normalised score never falls as the probability rises. So every value is the very
-double that a run at that point gives.
+Every term's scores are sorted once, with counts of hits and false alarms from the top down, so a point, which is a threshold a
+term, costs a binary search a term. Thresholds are those of KST and STO, or fitted ones (`swsdist.calibrate.points.fitted`).
+What an alignment of the final scores could pair otherwise is kept apart and is paired anew at each point
+(`swsdist.score.trials.contested`); its least and greatest score come from those of each term, for within a term a normalised
+score never falls as the probability rises. Counts are integers per class of Ntrue, and rates are evaluated from them as
+`swsdist.score.measures.twv` does. So every value is the very double that a run at that point gives.
 
 Source: Wang and Metze 2014, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
 eqs. 3 to 6.
@@ -21,11 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.calibrate.coding import coded
-from swsdist.calibrate.points.sweep import Points, Sweep, positive
 from swsdist.calibrate.posterior import PosteriorSums, checked
-from swsdist.calibrate.thresholding import Method, Thresholding
+from swsdist.calibrate.thresholding import Method, Thresholding, thresholds
 from swsdist.errors import UserError
+from swsdist.kernels.coding import coded
 from swsdist.score import score_limits
 from swsdist.score.conventions import conventions_of
 from swsdist.score.measures.ranking import Ranking
@@ -66,11 +66,19 @@ class Compacted(NamedTuple):
     contested: pa.Table
 
 
+class Points(NamedTuple):
+    """ATWV and the mean rates at each point, float64 (P,)."""
+
+    twv: Floats
+    pmiss: Floats
+    pfa: Floats
+
+
 class Rescored(NamedTuple):
     """Values at P points, and what each of the Q queries with references keeps there.
 
     Attributes:
-        points: ATWV and mean rates, float64 (P,) each.
+        points: ATWV and mean rates.
         hits, false_alarms: int64 (Q, P), queries by id.
     """
 
@@ -150,21 +158,25 @@ class Rescoring:
         names: (Q,) ids of the terms, ascending.
         ntrue: int64 (Q,).
         sums: float64 (Q,), S(w).
-        swept: the same terms in the order of the parts, contested detections as false alarms.
-        order: int64 (Q,), places of `names` in it.
+        begin, end: int64 (Q,), where each term's rows stand.
+        negative: float64 (n,), minus the scores, ascending within a term, distinct.
+        hits, false_alarms: int (n,), from the top of the term down to here, contested detections being false alarms.
         extremes: float64 (2, n), least and greatest probability of every query that has one.
         extreme_sums, extreme_true: S(w), float64 (n,), and references, int64 (n,), of these.
         contest: the contested detections; None where there are none.
         probability: float64 (C,), of these.
-        term: int64 (C,), place in `swept` of the term of each.
+        term: int64 (C,), place in `names` of the term of each.
         rules: conventions of the scoring program.
     """
 
     names: pa.Array
     ntrue: Ints
     sums: Floats
-    swept: Sweep
-    order: Ints
+    begin: Ints
+    end: Ints
+    negative: Floats
+    hits: Ints
+    false_alarms: Ints
     extremes: Floats
     extreme_sums: Floats
     extreme_true: Ints
@@ -195,8 +207,8 @@ class Rescoring:
         negative, hits, false_alarms = (
             np.concatenate([part.ranks[name].to_numpy() for part in parts]) for name in RANKS.names
         )
-        names = referenced["query_id"].combine_chunks()
-        sums = referenced["sum"].to_numpy()
+        order = pc.sort_indices(referenced["query_id"]).to_numpy().astype(np.int64)
+        names = referenced["query_id"].combine_chunks().take(pa.array(order))
         detected = terms.filter(pc.is_valid(terms["low"]))
         rows = pa.concat_tables([part.contested for part in parts])
         place = {name: k for k, name in enumerate(names.to_pylist())}
@@ -204,14 +216,15 @@ class Rescoring:
         if rows.num_rows and tolerance is not None:
             contest = Contest(rows, tolerance=tolerance, conventions=conventions)
         taken = rows.take(pa.array(contest.row)) if contest is not None else rows
-        swept = Sweep(names, referenced["ntrue"].to_numpy(), sums, first, negative, hits, false_alarms)
-        order = pc.sort_indices(names).to_numpy().astype(np.int64)
         return cls(
-            names.take(pa.array(order)),
-            swept.ntrue[order],
-            sums[order],
-            swept,
-            order,
+            names,
+            referenced["ntrue"].to_numpy()[order],
+            referenced["sum"].to_numpy()[order],
+            first[:-1][order],
+            first[1:][order],
+            negative,
+            hits,
+            false_alarms,
             np.stack([detected["low"].to_numpy(), detected["high"].to_numpy()]),
             detected["sum"].to_numpy(),
             detected["ntrue"].to_numpy(),
@@ -222,13 +235,15 @@ class Rescoring:
         )
 
     @classmethod
-    def of_list(cls, aligned: pa.Table, listed: pa.Table, *, tolerance: float | None, conventions: str) -> Rescoring:
+    def of_list(
+        cls, aligned: pa.Table, listed: pa.Table | None = None, *, tolerance: float | None, conventions: str
+    ) -> Rescoring:
         """The same of a whole aligned list; arguments as of `compacted`."""
         part = compacted(aligned, tolerance=tolerance, conventions=conventions, listed=listed)
         return cls.of([part], tolerance=tolerance, conventions=conventions)
 
     def at(self, method: Method, alpha: ArrayLike, beta: ArrayLike, *, trials: int) -> Rescored:
-        """Score at some points.
+        """Score at some points of KST or STO.
 
         Args:
             method: which thresholding.
@@ -238,37 +253,74 @@ class Rescoring:
         Raises:
             UserError: alpha or beta is not positive, or a query occurs in every trial.
         """
-        alphas, betas = positive(alpha, beta)
-        limits = self.swept.limits(method, alphas, betas, trials=trials)
-        hits, false_alarms = self.swept.kept(limits)
+        alphas, betas = np.broadcast_arrays(
+            np.atleast_1d(alpha).astype(np.float64), np.atleast_1d(beta).astype(np.float64)
+        )
+        for name, values in (("alpha", alphas), ("beta", betas)):
+            if not (np.isfinite(values) & (values > 0)).all():
+                raise UserError(f"{name} is not finite and positive throughout", remedy=f"give every {name} above 0")
+        limits = thresholds(
+            method, self.sums[:, None], self.ntrue[:, None], alpha=alphas[None], beta=betas[None], trials=trials
+        )
+        limits = np.broadcast_to(limits, (len(self.ntrue), len(alphas)))
+        hits, false_alarms = self._kept(limits)
         if self.contest is not None:
             for k in range(limits.shape[1]):
                 how = Thresholding(method, trials, float(betas[k]), float(alphas[k]))
-                kept = self.probability >= limits[self.term, k]
-                paired = self._paired(self.contest, how) & kept
+                paired = self._paired(self.contest, how) & (self.probability >= limits[self.term, k])
                 more = np.bincount(self.term[paired], minlength=len(limits))
                 hits[:, k] += more
                 false_alarms[:, k] -= more
-        points = self.swept.means(hits, false_alarms, betas, trials=trials)
-        return Rescored(points, hits[self.order], false_alarms[self.order])
+        return Rescored(self._means(hits, false_alarms, betas, trials), hits, false_alarms)
+
+    def above(self, limits: Floats, betas: Floats, *, trials: int) -> Rescored:
+        """Score where some thresholds decide scores that no point changes.
+
+        Args:
+            limits: (Q, P), on the scores of each term.
+            betas: (P,).
+            trials: T.
+
+        Raises:
+            UserError: a query occurs in every trial.
+        """
+        hits, false_alarms = self._kept(limits)
+        return Rescored(self._means(hits, false_alarms, betas, trials), hits, false_alarms)
+
+    def _kept(self, limits: Floats) -> tuple[Ints, Ints]:
+        """Hits and false alarms of each term at each point, int64 (Q, P)."""
+        hits, false_alarms = (np.zeros(limits.shape, dtype=np.int64) for _ in range(2))
+        for term, (begin, end) in enumerate(zip(self.begin.tolist(), self.end.tolist(), strict=True)):
+            kept = np.searchsorted(self.negative[begin:end], -limits[term], side="right")
+            some = np.flatnonzero(kept)
+            last = begin + kept[some] - 1
+            hits[term, some] = self.hits[last]
+            false_alarms[term, some] = self.false_alarms[last]
+        return hits, false_alarms
+
+    def _means(self, hits: Ints, false_alarms: Ints, betas: Floats, trials: int) -> Points:
+        if (self.ntrue >= trials).any():
+            raise UserError(
+                f"a query has {self.ntrue.max()} true occurrences in {trials} trials",
+                remedy="check that all the audio that was searched is counted",
+            )
+        order = np.argsort(self.ntrue, kind="stable")
+        classes, first, terms = np.unique(self.ntrue[order], return_index=True, return_counts=True)
+        by_class = [np.add.reduceat(counts[order], first) for counts in (hits, false_alarms)]
+        pmiss, pfa = np.zeros(1), np.zeros(1)
+        for k, (ntrue, size) in enumerate(zip(classes, terms, strict=True)):
+            pmiss = pmiss + (size * ntrue - by_class[0][k]) / ntrue
+            pfa = pfa + by_class[1][k] / (trials - ntrue)
+        pmiss, pfa = pmiss / len(self.ntrue), pfa / len(self.ntrue)
+        return Points(1 - (pmiss + betas * pfa), pmiss, pfa)
 
     def _paired(self, contest: Contest, how: Thresholding) -> NDArray[np.bool_]:
-        ntrue = self.swept.ntrue[self.term]
-        scores = how.normalised(self.probability, self.swept.sums[self.term], ntrue)
+        ntrue = self.ntrue[self.term]
+        scores = how.normalised(self.probability, self.sums[self.term], ntrue)
         if not conventions_of(self.rules).list_limits:
             return contest.hits(scores, None, None)
         low, high = score_limits(how.normalised(self.extremes, self.extreme_sums[None], self.extreme_true[None]))
         return contest.hits(scores, low, high)
-
-    def atwv(self, method: Method, alpha: ArrayLike, beta: ArrayLike, *, trials: int) -> Points:
-        """ATWV, mean Pmiss and mean Pfa at each of P points; arguments as of `at`."""
-        return self.at(method, alpha, beta, trials=trials).points
-
-    def values(self, thresholding: Thresholding) -> Floats:
-        """Each term's 1 - Pmiss - beta Pfa at one point, float64 (Q,); their mean is ATWV."""
-        how = thresholding
-        found = self.at(how.method, how.alpha, how.beta, trials=how.trials)
-        return query_values(self.ntrue, found.hits[:, 0], found.false_alarms[:, 0], beta=how.beta, trials=how.trials)
 
 
 def query_values(ntrue: Ints, hits: Ints, false_alarms: Ints, *, beta: float, trials: int) -> Floats:

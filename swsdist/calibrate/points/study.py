@@ -17,13 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.calibrate.points.sweep import Points
+from swsdist.calibrate.points.rescoring import Rescoring, query_values
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.errors import UserError
 from swsdist.score.compare.significance import TTest, Wilcoxon, paired_t, wilcoxon
@@ -34,33 +33,6 @@ Ints = NDArray[np.int64]
 
 #: 1.0 to 3.0 by 0.1.
 ALPHAS: Floats = np.arange(10, 31) / 10
-
-
-class Scorable(Protocol):
-    """A list of probabilities that can be scored at any point: a `Sweep`, or a `Rescoring`, which aligns anew.
-
-    Attributes:
-        names: (Q,) ids of the terms with references, ascending.
-        ntrue: int64 (Q,).
-        sums: float64 (Q,), S(w).
-    """
-
-    @property
-    def names(self) -> pa.Array: ...
-
-    @property
-    def ntrue(self) -> Ints: ...
-
-    @property
-    def sums(self) -> Floats: ...
-
-    def atwv(self, method: Method, alpha: ArrayLike, beta: ArrayLike, *, trials: int) -> Points:
-        """ATWV, mean Pmiss and mean Pfa at each of P points."""
-        ...
-
-    def values(self, thresholding: Thresholding) -> Floats:
-        """Each term's value at one point, float64 (Q,)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +49,7 @@ class Entry:
 
     name: str
     task: str
-    sweep: Scorable
+    sweep: Rescoring
     trials: int
     beta: float
     logistic: str = "none"
@@ -174,7 +146,7 @@ def study(entries: Sequence[Entry], *, alphas: ArrayLike = ALPHAS, alpha: float 
     tried = np.asarray(alphas, dtype=np.float64)
     methods: tuple[Method, ...] = ("kst", "sto")
     curves: list[dict[Method, Floats]] = [
-        {method: one.sweep.atwv(method, tried, one.beta, trials=one.trials).twv for method in methods}
+        {method: one.sweep.at(method, tried, one.beta, trials=one.trials).points.twv for method in methods}
         for one in entries
     ]
     mean = {method: _mean_rows([curve[method] for curve in curves]) for method in methods}
@@ -201,9 +173,11 @@ def _studied(one: Entry, curves: dict[Method, Floats], best: dict[Method, float]
     methods: tuple[Method, ...] = ("oracle-kst", "kst", "sto")
     for method in methods:
         how = Thresholding(method, one.trials, one.beta, best.get(method, 1.0))
-        values[method] = one.sweep.values(how)
-        limits[method] = how.thresholds(one.sweep.sums, one.sweep.ntrue)
-        atwv[method] = float(one.sweep.atwv(method, how.alpha, one.beta, trials=one.trials).twv[0])
+        found, ntrue = one.sweep.at(method, how.alpha, one.beta, trials=one.trials), one.sweep.ntrue
+        kept = found.hits[:, 0], found.false_alarms[:, 0]
+        values[method] = query_values(ntrue, *kept, beta=one.beta, trials=one.trials)
+        limits[method] = how.thresholds(one.sweep.sums, ntrue)
+        atwv[method] = float(found.points.twv[0])
     return Studied(one, curves, atwv, values, limits, _tests(values["kst"], values["sto"]))
 
 

@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from swsdist.calibrate.regression import log_odds, logarithm, sigmoid
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.kernels.regression import log_odds, logarithm, sigmoid
 
 
 class AtPriorOptions(Options):

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, PositiveFloat
 
-from swsdist.calibrate.coding import coded
 from swsdist.calibrate.posterior import PosteriorSums
 from swsdist.calibrate.statistics import Tally, posterior_sums
 from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
 from swsdist.calibrate.thresholding import ALPHA, Method, Thresholding
+from swsdist.kernels.coding import coded
 
 
 class ByTermOptions(Options):

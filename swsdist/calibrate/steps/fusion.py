@@ -1,4 +1,4 @@
-"""fusion: the scores of several systems become one log-likelihood ratio; see `swsdist.calibrate.fusion`.
+"""fusion: the scores of several systems become one log-likelihood ratio; see `swsdist.fusion.weights`.
 
 It decides where a log-likelihood ratio pays at the operating point: from ln(beta) on, beta being the weight of false alarms
 (Rodriguez-Fuentes and Penagarikano 2013, eq. 31, with the effective prior 1 / (1 + beta)).
@@ -15,9 +15,9 @@ from operator import add
 import pyarrow as pa
 from pydantic import Field
 
-from swsdist.calibrate.fusion import Fusion, Rows, fit_fusion
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step
+from swsdist.fusion.weights import Fusion, Rows, fit_fusion
 from swsdist.score.measures.cnxe import prior_of_beta
 
 

@@ -9,7 +9,6 @@ tells whether a step is right.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
@@ -18,13 +17,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from swsdist.calibrate.logistic import STEPS_SCHEMA
-from swsdist.calibrate.regression import logarithm
 from swsdist.calibrate.statistics import Tally
-from swsdist.errors import ConfigError
+from swsdist.kernels.regression import logarithm
 from swsdist.steps import Score
 
 Floats = NDArray[np.float64]
+
+#: Of a file of fitted steps.
+STEPS_SCHEMA = "swsdist-steps/1"
 
 #: What was fitted: plain JSON values, finite.
 Json = Mapping[str, object]
@@ -123,31 +123,6 @@ class Step(Generic[O, P]):
     def average(self, models: Sequence[Json]) -> Json:
         """One fitted value out of those of several folds, to be applied to other data."""
         raise NotImplementedError(f"{self.name} is not fitted")
-
-    def read(self, data: bytes, where: str) -> Json:
-        """What an earlier run fitted, as its file of steps holds it; of several folds the average.
-
-        Args:
-            data: the file.
-            where: its name, for messages.
-
-        Raises:
-            ConfigError: it is no such file, or has no such step.
-        """
-        try:
-            values = json.loads(data)
-            if values["schema"] != STEPS_SCHEMA:
-                raise ValueError(f"its schema is {values['schema']}")
-            mine = [step for step in values["steps"] if (step["name"], step["version"]) == (self.name, self.version)]
-            if not mine or not mine[0]["models"]:
-                raise ValueError(f"it holds nothing that was fitted for {self.name}, version {self.version}")
-            return self.average(mine[0]["models"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(
-                f"not fitted steps of swsdist ({error})",
-                where=where,
-                remedy="name a file of the folder calibration/ of an earlier run",
-            ) from None
 
     def apply(
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None

@@ -43,14 +43,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from swsdist.calibrate.coding import coded
 from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths, ExampleSpeech, ratios
 from swsdist.calibrate.posterior import UNIT as SUM_UNIT
 from swsdist.calibrate.posterior import checked, sums
-from swsdist.calibrate.regression import Fitted, linear, log_odds, logarithm, maximise, prior_weights, total
 from swsdist.calibrate.statistics import CostSums, Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step, scores_of
 from swsdist.calibrate.steps.q_norm import moments
+from swsdist.kernels.coding import coded
+from swsdist.kernels.regression import Fitted, linear, log_odds, logarithm, maximise, prior_weights, total
 from swsdist.score.measures.cnxe import prior_of_beta
 from swsdist.steps import Score
 
@@ -187,7 +187,7 @@ class Llr(Step[LlrOptions, Gathered]):
         return Gathered(columns, occurrences[code[found]], hit, 1 - hit, counted, int(occurrences.sum()), point)
 
     def fit(self, parts: Iterable[Gathered]) -> Json:
-        """Offset and slopes of greatest likelihood, made unique by a weak prior (see `calibrate.regression`).
+        """Offset and slopes of greatest likelihood, made unique by a weak prior (see `kernels.regression`).
 
         Raises:
             UserError: there are no hits, or no false alarms.

@@ -1,25 +1,139 @@
-"""logistic: scores become the probability that the detection is right; see `swsdist.calibrate.logistic`."""
+"""logistic: scores become probabilities, ``p = sigmoid(slope * score + offset)``, fitted on labelled detections.
+
+Labels come from an aligned list (schema TRIALS): a paired detection is a hit, an unpaired one a false alarm. Fitted on all
+of them as they are, p is the probability that a detection with that score is right, as keyword specific thresholds and
+posterior sums want it. With an effective prior given, hits and false alarms are weighted to it, and p is the posterior
+at that prior.
+
+Sources: Rodriguez-Fuentes and Penagarikano 2013, section 5 (prior-weighted linear calibration); Brummer and du Preez 2006,
+"Application-independent evaluation of speaker detection".
+"""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from swsdist.calibrate.logistic import Labelled, Logistic, Logistics, fit_logistic
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step, scores_of
+from swsdist.kernels.regression import Fitted, linear, maximise, prior_weights, sigmoid
+
+Ints = NDArray[np.int64]
 
 
-class LogisticStep(Step[Options, Labelled]):
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Labelled detections by their score: a value that adds, with a zero.
+
+    Attributes:
+        score: float64 (n,), distinct, ascending.
+        hits: int64 (n,), paired detections with that score.
+        false_alarms: int64 (n,), unpaired ones.
+        missed: true occurrences without a detection.
+    """
+
+    score: Floats
+    hits: Ints
+    false_alarms: Ints
+    missed: int = 0
+
+    @classmethod
+    def zero(cls) -> Labelled:
+        """Nothing."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(np.zeros(0), none, none)
+
+    @classmethod
+    def of(cls, aligned: pa.Table) -> Labelled:
+        """Count an aligned list (schema TRIALS), rows in any order; queries without true occurrences count too."""
+        detected = pc.is_valid(aligned["score"]).to_numpy()
+        true = pc.is_valid(aligned["ref_start"]).to_numpy()
+        score = pc.fill_null(aligned["score"], 0.0).to_numpy()[detected]
+        hit = true[detected].astype(np.int64)
+        return _summed(score, hit, 1 - hit, int((true & ~detected).sum()))
+
+    def __add__(self, other: Labelled) -> Labelled:
+        return _summed(
+            np.concatenate([self.score, other.score]),
+            np.concatenate([self.hits, other.hits]),
+            np.concatenate([self.false_alarms, other.false_alarms]),
+            self.missed + other.missed,
+        )
+
+
+def _summed(score: Floats, hits: Ints, false_alarms: Ints, missed: int) -> Labelled:
+    distinct, which = np.unique(score + 0.0, return_inverse=True)  # -0.0 and 0.0 are one score
+    true, false = (np.zeros(len(distinct), dtype=np.int64) for _ in range(2))
+    np.add.at(true, which, hits)
+    np.add.at(false, which, false_alarms)
+    return Labelled(distinct, true, false, missed)
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """``p = sigmoid(slope * score + offset)``."""
+
+    slope: float
+    offset: float
+
+    def log_odds(self, scores: ArrayLike) -> Floats:
+        """ln(p / (1 - p)); at an effective prior that is the log-likelihood ratio plus the prior's log-odds."""
+        values = np.asarray(scores, dtype=np.float64)
+        return linear(values.reshape(-1, 1), Fitted((self.slope,), self.offset)).reshape(values.shape)
+
+    def probability(self, scores: ArrayLike) -> Floats:
+        """p of scores of any shape."""
+        return sigmoid(self.log_odds(scores))
+
+
+def fit_logistic(labelled: Labelled, *, prior: float | None = None) -> Logistic:
+    """The logistic of greatest likelihood, made unique and finite by a weak prior on the slope (see `regression`).
+
+    Warns if the slope is not positive: then higher scores are not more likely hits, against this project's convention.
+
+    Args:
+        labelled: the training data.
+        prior: effective prior that hits are weighted to; None: as they are.
+
+    Raises:
+        UserError: no hits or no false alarms; the prior is not between 0 and 1.
+    """
+    fitted = maximise(labelled.score.reshape(-1, 1), *prior_weights(labelled.hits, labelled.false_alarms, prior))
+    slope = fitted.slopes[0]
+    if slope <= 0:
+        warnings.warn(f"the logistic's slope is {slope:.4g}: higher scores are not more likely hits here", stacklevel=2)
+    return Logistic(slope, fitted.offset)
+
+
+class LogisticOptions(Options):
+    """What the probabilities are for."""
+
+    prior: float | None = Field(
+        None, gt=0, lt=1, description="effective prior of the fit; default: as the detections are"
+    )
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
+        # What was fitted before there was this option has none, and is the same.
+        return {name: value for name, value in dump(self).items() if value is not None}
+
+
+class LogisticStep(Step[LogisticOptions, Labelled]):
     """``p = sigmoid(slope * score + offset)``, fitted on hits and false alarms of aligned lists."""
 
     name = "logistic"
     version = 1
+    model = LogisticOptions
 
     def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> Labelled:
         """Hits and false alarms by score."""
@@ -31,21 +145,12 @@ class LogisticStep(Step[Options, Labelled]):
         Raises:
             UserError: there are no hits, or no false alarms.
         """
-        model = fit_logistic(reduce(add, parts, Labelled.zero()))
+        model = fit_logistic(reduce(add, parts, Labelled.zero()), prior=self.options.prior)
         return {"slope": model.slope, "offset": model.offset}
 
     def average(self, models: Sequence[Json]) -> Json:
         """The mean of log-odds is the logistic of the mean slope and offset."""
         return {name: math.fsum(_number(m, name) for m in models) / len(models) for name in ("slope", "offset")}
-
-    def read(self, data: bytes, where: str) -> Json:
-        """From a run's file of steps, or from one that `swsdist calibrate --save` wrote.
-
-        Raises:
-            ConfigError: it is no such file.
-        """
-        (model,) = Logistics.from_json(data, where).models
-        return {"slope": model.slope, "offset": model.offset}
 
     def apply(
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None

@@ -24,10 +24,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from swsdist.calibrate.coding import coded
 from swsdist.calibrate.statistics import BINS, ScoreHistogram, Tally, histograms
 from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
 from swsdist.calibrate.steps.q_norm import standardised
+from swsdist.kernels.coding import coded
 
 Ints = NDArray[np.int64]
 

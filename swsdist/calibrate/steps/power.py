@@ -14,9 +14,9 @@ import pyarrow as pa
 from pydantic import Field, PositiveFloat
 
 from swsdist.calibrate.posterior import checked
-from swsdist.calibrate.regression import exponential, logarithm
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.kernels.regression import exponential, logarithm
 
 
 class PowerOptions(Options):

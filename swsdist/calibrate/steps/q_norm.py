@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.coding import coded
 from swsdist.calibrate.statistics import CostSums, Key, Tally
 from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.kernels.coding import coded
 
 
 class QNorm(Step[Options, Addable]):

@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from swsdist.calibrate.coding import coded
-from swsdist.calibrate.regression import logarithm
 from swsdist.calibrate.statistics import BINS, ScoreHistogram, Tally, histograms
 from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.kernels.coding import coded
+from swsdist.kernels.regression import logarithm
 
 
 class RankNormOptions(Options):

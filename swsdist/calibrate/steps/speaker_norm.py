@@ -26,10 +26,10 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from swsdist.calibrate.coding import coded
 from swsdist.calibrate.statistics import CostSums, SpeakerCostSums, Tally
 from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
 from swsdist.calibrate.steps.q_norm import standardised
+from swsdist.kernels.coding import coded
 
 #: Count, sum of scores, sum of squared scores.
 _Sums = tuple[int, Fraction, Fraction]

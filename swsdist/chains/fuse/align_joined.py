@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from swsdist.calibrate.joined import with_parts_of
 from swsdist.chains.search.align import Align
+from swsdist.fusion.parts import with_parts_of
 from swsdist.pipeline.stage import Table
 from swsdist.types import JOINED_TRIALS
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from swsdist.calibrate.joined import KEY
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.told import Bucket
+from swsdist.fusion.joining import staying
+from swsdist.fusion.parts import KEY
 from swsdist.partition import bucket_of, slot_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.reduce.joining import staying
 from swsdist.types import DETECTIONS
 
 #: Detections that go, by the slot of their query.

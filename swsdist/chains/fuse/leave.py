@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.joined import keys_of
 from swsdist.chains.search.told import Bucket
+from swsdist.fusion.parts import keys_of
 from swsdist.partition import SLOTS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table

@@ -7,8 +7,6 @@ import math
 from collections import Counter
 from dataclasses import replace
 
-from swsdist.calibrate.fusion import Fusion
-from swsdist.calibrate.joined import parts_of, places_in_common, tell_of_apart
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.report import notices as of_search
@@ -17,6 +15,8 @@ from swsdist.chains.search.report.publish import publish_report
 from swsdist.chains.search.report.reporting import build
 from swsdist.chains.search.told import Bucket, Measured
 from swsdist.evaluation.comparison import compared_entropies
+from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart
+from swsdist.fusion.weights import Fusion
 from swsdist.io.notices import Notices
 from swsdist.pipeline.course import Course, Outcome
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData

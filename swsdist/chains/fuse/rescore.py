@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from swsdist.calibrate.fusion import RESCORED
-from swsdist.calibrate.joined import KEY, parts_of
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Point
@@ -22,6 +20,8 @@ from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
 from swsdist.errors import ConfigError
+from swsdist.fusion.parts import KEY, parts_of
+from swsdist.fusion.weights import RESCORED
 from swsdist.methods.method import SPANS
 from swsdist.methods.registry import create, identity
 from swsdist.needs import Needs

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from swsdist.calibrate.fusion import KNOWN
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.told import Bucket
 from swsdist.errors import ConfigError
+from swsdist.fusion.fusing import joined
+from swsdist.fusion.weights import KNOWN
 from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.reduce.fusing import joined
 from swsdist.score import score_limits
 from swsdist.types import DETECTIONS, JOINED
 

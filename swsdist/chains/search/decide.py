@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from swsdist.calibrate.procedure import Procedure
-from swsdist.calibrate.threshold import Calibration, decide
+from swsdist.calibrate.threshold import decide
 from swsdist.chains.search.describe import read_sides, sides_of
 from swsdist.chains.search.told import Bucket
 from swsdist.pipeline.inputs import Inputs
@@ -44,7 +44,6 @@ class Decide(Stage):
                 payload={
                     "detections": part.name,
                     "calibration": fitted[0] if fitted else None,
-                    "steps": bool(inputs.config.calibrate.fitted),
                     "sides": sides,
                     "bucket": told.bucket,
                     "slots": part.slots,
@@ -55,11 +54,11 @@ class Decide(Stage):
         """Compare with the threshold."""
         found = context.read(task.payload["detections"])
         source = task.payload["calibration"]
-        data = None if source is None else context.read_bytes(source)
-        if data is not None and task.payload["steps"]:
-            found = replace(Procedure.from_run(data), sides=read_sides(context, task.payload)).apply(found)
+        if source is None:
+            found = decide(found, None)
         else:
-            found = decide(found, None if data is None else Calibration.from_run(data))
+            fitted = Procedure.from_run(context.read_bytes(source))
+            found = replace(fitted, sides=read_sides(context, task.payload)).apply(found)
         found = found.select(DETECTIONS.names)  # joined lists have more
         output = context.publish(task, "scored", [found], DETECTIONS, tuple(task.payload["slots"]))
         limits = score_limits(found["score"].to_numpy())

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from swsdist.calibrate.procedure import Procedure, fit_models, procedures
+from swsdist.calibrate.fitting import fit_models
+from swsdist.calibrate.procedure import Procedure, procedures
 from swsdist.calibrate.steps.interface import Point
 from swsdist.chains.search.inputs.provenance import calibration_file
 from swsdist.chains.search.told import Fitted

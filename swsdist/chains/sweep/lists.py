@@ -1,13 +1,19 @@
-"""A sweep over lists that anybody made: each system's probabilities are read and aligned once, and scored at every point.
+"""A sweep over lists that anybody made: each system's list is read and aligned once, and scored at every point.
 
-The keys of such points are those of a config that a list depends on: `calibrate.steps` (its last is kst or sto),
-`calibrate.alpha`, and `score.beta`.
+The keys of such points are those of a config that a list depends on: `calibrate.steps`, registered steps that can be done on
+a list; `calibrate.alpha`, `calibrate.options`; and `score.beta`. Where the last step is kst or sto, and no other looks at the
+operating point, all points are scored from one sorted list (`swsdist.calibrate.points.rescoring`); any other is calibrated and
+scored, as by `swsdist calibrate` and `swsdist score`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow.compute as pc
 
 from swsdist.calibrate.points.rescoring import Rescoring
 from swsdist.calibrate.points.study import Entry
@@ -18,23 +24,76 @@ from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import Given, measure_names
 from swsdist.chains.sweep.running import PointResult, values_by_query
 from swsdist.config.suggest import closest, shown
-from swsdist.errors import ConfigError
-from swsdist.evaluation.reading import protocol_for
-from swsdist.evaluation.study import entries
+from swsdist.errors import ConfigError, UserError
+from swsdist.evaluation.calibration import Request, as_text, calibrate, list_procedure, undecided_list
+from swsdist.evaluation.evaluate import Evaluation, evaluate
+from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.reading import protocol_for, read_task
+from swsdist.evaluation.task import ScoringTask, System
 from swsdist.fingerprint import fingerprint
 from swsdist.io.notices import Notices
-from swsdist.score.measures.protocol import Protocol
+from swsdist.registries import CALIBRATION
 
-_KEYS = ("calibrate.steps", "calibrate.alpha", "score.beta")
+_KEYS = ("calibrate.steps", "calibrate.alpha", "calibrate.options", "score.beta")
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A point of a list: which method, alpha, and beta if it is not the task's."""
+    """A point of a list: how it is calibrated, and beta if it is not the task's."""
 
-    method: Method
+    steps: tuple[str, ...]
     alpha: float
+    options: Mapping[str, Mapping[str, object]]
     beta: float | None
+    oracle: bool = False
+
+    @property
+    def method(self) -> Method | None:
+        """What decides, where the list is sorted once for many points."""
+        if self.oracle:
+            return "oracle-kst"
+        *before, last = self.steps
+        looks = any(CALIBRATION[name].operating_point or CALIBRATION[name].own_threshold for name in before)
+        if looks or self.options.get(last) or last not in ("kst", "sto"):
+            return None
+        return "kst" if last == "kst" else "sto"
+
+
+class _List:
+    """A system's list and its task; and of each sequence of steps the list that they make, sorted."""
+
+    def __init__(self, name: str, task_name: str, task: ScoringTask, system: System, how: Request) -> None:
+        self.name, self.task_name, self.task, self.system, self.how = name, task_name, task, system, how
+        self.entries: dict[str, Entry] = {}
+
+    @cached_property
+    def undecided(self) -> Evaluation:
+        """The list as it was given, scored by the task."""
+        return undecided_list(self.task, self.system)
+
+    def request(self, at: _Wanted) -> Request:
+        """What a point asks of `swsdist calibrate`."""
+        decides = "" if CALIBRATION[at.steps[-1]].own_threshold else ",threshold"
+        return replace(self.how, method=",".join(at.steps) + decides, alpha=at.alpha, options=at.options)
+
+    def entry(self, at: _Wanted) -> Entry:
+        """The list as the steps before the last make it, sorted."""
+        before = at.steps[:-1]
+        options = {name: given for name, given in at.options.items() if name != at.steps[-1]}
+        key = fingerprint(before, options)
+        if key not in self.entries:
+            request = replace(self.how, method=",".join((*before, "kst")), options=options)
+            task = self.task
+            procedure = list_procedure(self.system, request, task, task.point, lambda _: self.undecided)
+            probable = procedure.before(len(procedure.steps) - 1)
+            aligned, listed = (
+                probable.scores(table) for table in (self.undecided.aligned, as_text(self.system.detections))
+            )
+            tolerance = task.protocol.tolerance if task.protocol.trials == "time" else None
+            found = Rescoring.of_list(aligned, listed, tolerance=tolerance, conventions=task.conventions.name)
+            name = f"{self.name} ({', '.join(before)})" if self.entries else self.name
+            self.entries[key] = Entry(name, self.task_name, found, task.trials, task.beta, procedure.fit)
+        return self.entries[key]
 
 
 def sweep_lists(given: Given, notices: Notices) -> tuple[list[PointResult], list[Entry], list[float]]:
@@ -60,22 +119,64 @@ def sweep_lists(given: Given, notices: Notices) -> tuple[list[PointResult], list
             remedy=f"set measures: [{', '.join(RESCORED)}]",
         )
     wanted = [_wanted(given, number, keys) for number, keys in enumerate(given.points, 1)]
-    fit = given.file.lists.fit
-    if fit not in (None, "none", "crossfit", "oracle"):
-        fit = calibration_place(str(fit), {}, given.at("lists", "fit"))
-    lists = given.file.lists
-    systems = entries(lists, fit=fit, folds=lists.folds, notices=notices)
-    rules = {name: protocol_for(lists.protocol, task.terms, beta=lists.beta) for name, task in lists.tasks.items()}
+    systems = list(_lists(given, notices))
     results: list[PointResult] = []
     for one in systems:
-        results += _scored(given, one, rules[one.task], wanted, len(results), len(systems) > 1)
-    return results, systems, sorted({at.alpha for at in wanted})
+        rows = [(dict(keys), at, number) for number, (keys, at) in enumerate(zip(given.points, wanted, strict=True), 1)]
+        rows += _oracles(wanted) if given.file.oracle_kst else []
+        for keys, at, number in rows:
+            with _of_point(given, number):
+                results.append(
+                    _scored(
+                        given, one, at, {"system": one.name, **keys} if len(systems) > 1 else keys, len(results) + 1
+                    )
+                )
+    alphas = sorted({at.alpha for at in wanted if at.method in ("kst", "sto")})
+    return results, [entry for one in systems for entry in one.entries.values()], alphas
+
+
+def _oracles(wanted: list[_Wanted]) -> list[tuple[Keys, _Wanted, int]]:
+    """Oracle KST beside the points: one for each beta, and each sequence of steps before kst or sto."""
+    found: dict[str, tuple[Keys, _Wanted, int]] = {}
+    for number, at in enumerate(wanted, 1):
+        if at.method in ("kst", "sto"):
+            keys: Keys = {} if at.beta is None else {"score.beta": at.beta}
+            keys["calibrate.steps"] = [*at.steps[:-1], "oracle-kst"]
+            found.setdefault(fingerprint(told(keys)), (keys, replace(at, alpha=1.0, oracle=True), number))
+    return list(found.values())
+
+
+def _lists(given: Given, notices: Notices) -> Iterator[_List]:
+    """Read all systems' lists, with their tasks."""
+    lists = given.file.lists
+    assert lists is not None
+    fit = lists.fit
+    if fit not in (None, "none", "crossfit", "oracle"):
+        fit = calibration_place(str(fit), {}, given.at("lists", "fit"))
+    for name, section in lists.tasks.items():
+        task = read_task(
+            ecf=section.ecf,
+            total_seconds=section.seconds,
+            rttm=section.rttm,
+            ctm=section.ctm,
+            terms=section.terms,
+            references=section.references,
+            protocol=protocol_for(lists.protocol, section.terms, beta=lists.beta),
+            notices=notices,
+        )
+        for system, path in section.systems.items():
+            label = system if len(lists.tasks) == 1 else f"{name}/{system}"
+            listed = read_system(path, conventions=task.conventions, notices=notices)
+            yield _List(label, name, task, listed, Request("none", fit, lists.folds))
 
 
 def _wanted(given: Given, number: int, keys: Keys) -> _Wanted:
     every = {**given.file.set, **keys}
-    for key in every:
-        if key not in _KEYS:
+    options: dict[str, dict[str, object]] = {}
+    for key, value in every.items():
+        if key.startswith("calibrate.options"):
+            _put(options, key.split(".")[2:], value)
+        elif key not in _KEYS:
             guess = closest(key, _KEYS)
             raise ConfigError(
                 f"no list depends on {key}" + (f"; did you mean {guess}?" if guess else ""),
@@ -83,12 +184,12 @@ def _wanted(given: Given, number: int, keys: Keys) -> _Wanted:
                 remedy=f"keys of points over lists are {', '.join(_KEYS)}; others are of a config",
             )
     steps = every.get("calibrate.steps")
-    last = steps[-1] if isinstance(steps, list | tuple) and steps else steps
-    if last not in ("kst", "sto"):
+    steps = [steps] if isinstance(steps, str) else steps
+    if not isinstance(steps, list | tuple) or not steps or not all(str(name) in CALIBRATION for name in steps):
         raise ConfigError(
             f"calibrate.steps is {shown(steps)}",
             where=given.where(number, "calibrate.steps"),
-            remedy="give steps that end in kst or sto, such as [kst], in points or in set",
+            remedy=f"give steps, such as [kst], in points or in set; there are {', '.join(CALIBRATION)}",
         )
     numbers = {}
     for key, default in (("calibrate.alpha", ALPHA), ("score.beta", None)):
@@ -100,45 +201,54 @@ def _wanted(given: Given, number: int, keys: Keys) -> _Wanted:
         numbers[key] = value
     alpha, beta = numbers["calibrate.alpha"], numbers["score.beta"]
     assert alpha is not None
-    return _Wanted("kst" if last == "kst" else "sto", float(alpha), None if beta is None else float(beta))
+    return _Wanted(tuple(map(str, steps)), float(alpha), options, None if beta is None else float(beta))
 
 
-def _scored(
-    given: Given, one: Entry, rules: Protocol, wanted: Sequence[_Wanted], before: int, several: bool
-) -> Iterator[PointResult]:
-    scored = one.sweep
-    assert isinstance(scored, Rescoring)
-    rows = [(dict(keys), at) for keys, at in zip(given.points, wanted, strict=True)]
-    if given.file.oracle_kst:
-        betas = dict.fromkeys(at.beta for at in wanted)
-        rows += [
-            (
-                {**({"score.beta": beta} if beta is not None else {}), "calibrate.steps": ["oracle-kst"]},
-                _Wanted("oracle-kst", 1.0, beta),
-            )
-            for beta in betas
-        ]
-    for number, (keys, at) in enumerate(rows, before + 1):
-        beta = one.beta if at.beta is None else at.beta
-        found = scored.at(at.method, at.alpha, beta, trials=one.trials)
-        point = Point(
-            number,
-            {"system": one.name, **keys} if several else keys,
-            f"point-{fingerprint(one.name, told(keys))[:12]}",
-            one.logistic,
-            one.logistic == "oracle" or at.method == "oracle-kst",
-            at.method,
-            {"task": one.task, "score.beta": shown(beta)},
-            replace(rules, beta=beta).told(),
-        )
-        yield PointResult(
-            point,
-            {name: float(value[0]) for name, value in zip(RESCORED, found.points, strict=True)},
-            values_by_query(
-                given.file.objective.measure,
-                scored.names.to_pylist(),
-                (scored.ntrue, found.hits[:, 0], found.false_alarms[:, 0]),
-                beta=beta,
-                trials=one.trials,
-            ),
-        )
+def _put(values: dict[str, dict[str, object]], place: list[str], value: object) -> None:
+    """Put what a key `calibrate.options`, `calibrate.options.STEP` or `calibrate.options.STEP.OPTION` says among the others."""
+    if len(place) > 1:
+        values.setdefault(place[0], {})[".".join(place[1:])] = value
+    elif isinstance(value, Mapping):
+        for name, below in value.items():
+            _put(values, [*place, str(name)], below)
+    else:  # what reads the options says that these are none
+        values.setdefault(place[0] if place else "", {})[""] = value
+
+
+@contextmanager
+def _of_point(given: Given, number: int) -> Iterator[None]:
+    """What is wrong with a point's steps names the point."""
+    try:
+        yield
+    except UserError as error:
+        if error.where and not error.where.startswith(("--method", "calibrate.")):
+            raise
+        raise ConfigError(error.message, where=given.where(number), remedy=error.remedy) from None
+
+
+def _scored(given: Given, one: _List, at: _Wanted, keys: Keys, number: int) -> PointResult:
+    beta = one.task.beta if at.beta is None else at.beta
+    measure, task = given.file.objective.measure, one.task
+    if at.method is not None:
+        entry = one.entry(at)
+        scored, fit = entry.sweep, entry.logistic
+        found = scored.at(at.method, at.alpha, beta, trials=entry.trials)
+        measures = {name: float(value[0]) for name, value in zip(RESCORED, found.points, strict=True)}
+        counts = scored.ntrue, found.hits[:, 0], found.false_alarms[:, 0]
+        values = values_by_query(measure, scored.names.to_pylist(), counts, beta=beta, trials=entry.trials)
+    else:
+        task = replace(
+            task, point=replace(task.point, beta=beta), notices=Notices()
+        )  # what is odd was told of the list
+        made = calibrate(one.system, one.request(at), task, scored=lambda _: one.undecided)
+        whole = evaluate(task, replace(one.system, detections=made.detections), by_type=False).whole
+        assert whole.actual is not None  # it is decided, and there are references
+        fit, terms = made.fit, whole.per_term.filter(pc.greater(whole.per_term["ntrue"], 0))
+        measures = dict(zip(RESCORED, (whole.actual.twv, whole.actual.pmiss, whole.actual.pfa), strict=True))
+        column = {"atwv": "twv"}.get(measure, measure.removeprefix("atwv_"))
+        values = dict(zip(terms["query_id"].to_pylist(), terms[column].to_pylist(), strict=True))
+    oracle = fit == "oracle" or at.oracle
+    name = f"point-{fingerprint(one.name, told({key: value for key, value in keys.items() if key != 'system'}))[:12]}"
+    rules = replace(one.task.protocol, beta=beta).told()
+    point = Point(number, keys, name, fit, oracle, at.method, {"task": one.task_name, "score.beta": shown(beta)}, rules)
+    return PointResult(point, measures, dict(sorted(values.items())))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from swsdist.chains.sweep.running import PointResult, Swept, point_at
 from swsdist.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.io.tables import write_csv
-from swsdist.report.study import study_files
+from swsdist.report.study import captioned, study_files, study_tables
 from swsdist.report.summary import span
 from swsdist.report.sweep import SweepData, plots, render_sweep
 
@@ -43,7 +43,7 @@ def data_of(
     found: Judged,
     results: Sequence[PointResult],
     notices: Sequence[str] = (),
-    more: Sequence[tuple[str, str]] = (),
+    studied: Study | None = None,
 ) -> SweepData:
     """What a sweep shows.
 
@@ -53,7 +53,7 @@ def data_of(
         found: its table.
         results: of all points.
         notices: what a reader should know.
-        more: captions and SVG of further figures.
+        studied: the study of KST and STO, where it was asked for.
     """
     objective = given.file.objective
     failed = sum(bool(one.failed) for one in results)
@@ -89,7 +89,8 @@ def data_of(
         given.file.tests.level,
         tuple(about),
         tuple(said),
-        tuple(more),
+        tuple(captioned(studied)) if studied is not None else (),
+        tuple(study_tables(studied)) if studied is not None else (),
         (
             (TABLE, "the table"),
             (TABLE_CSV, "the same"),
@@ -104,7 +105,7 @@ def place_of(given: Given) -> str:
     return f"sweeps/{Path(given.path).stem}"
 
 
-def publish(run: Folder, given: Given, data: SweepData, found: Judged, extra: Mapping[str, str]) -> None:
+def publish(run: Folder, given: Given, data: SweepData, found: Judged, studied: Study | None) -> None:
     """Write all of it into a folder of its own in the run folder.
 
     Args:
@@ -112,9 +113,11 @@ def publish(run: Folder, given: Given, data: SweepData, found: Judged, extra: Ma
         given: the sweep's file.
         data: what the page shows.
         found: the table.
-        extra: text files by name, a study's say.
+        studied: the study of KST and STO, where it was asked for.
     """
-    texts = {VALUES: _values(given, data, found), PAGE: render_sweep(data), **extra}
+    texts = {VALUES: _values(given, data, found), PAGE: render_sweep(data)}
+    if studied is not None:
+        texts |= {f"study/{name}": text for name, text in study_files(studied).items()}
     texts |= {f"plots/{name}.svg": svg for name, (_, svg) in plots(data).items()}
     place = place_of(given)
     for name, table in ((TABLE, found.table), (QUERIES, found.queries)):
@@ -199,8 +202,3 @@ def alphas_of(given: Given, plans: Plans) -> list[float]:
             remedy="see configs/sweeps/kst_alpha.yaml",
         )
     return sorted(values)
-
-
-def study_texts(found: Study, notices: Sequence[str]) -> dict[str, str]:
-    """The files of a study, in a folder of its own."""
-    return {f"study/{name}": text for name, text in study_files(found, notices).items()}

@@ -27,7 +27,6 @@ from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
 from swsdist.config.suggest import closest, dotted, shown
 from swsdist.errors import ConfigError
-from swsdist.evaluation.study import StudyFile, TaskSection
 from swsdist.registries import MEASURES
 from swsdist.score.parts.evaluating import measure
 
@@ -78,9 +77,24 @@ class Tests(Section):
     seed: NonNegativeInt = Field(0, description="of both")
 
 
-class Lists(StudyFile):
-    """Lists that anybody made, in place of a config."""
+class TaskSection(Section):
+    """A task of lists: what was searched for, where, and by which systems."""
 
+    ecf: str | None = None
+    seconds: PositiveFloat | None = None
+    rttm: str | None = None
+    ctm: str | None = None
+    terms: str | None = None
+    references: str | None = None
+    systems: dict[str, str] = Field(min_length=1)
+
+
+class Lists(Section):
+    """Lists that anybody made, in place of a config: tasks by name, languages for example."""
+
+    protocol: str | None = None
+    beta: PositiveFloat | None = None
+    tasks: dict[str, TaskSection] = Field(min_length=1)
     fit: str | None = None
     folds: int = Field(5, ge=2)
 

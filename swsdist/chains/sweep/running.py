@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.calibrate.points.rescoring import query_values
-from swsdist.chains.search.inputs.provenance import calibration_file, is_of_scored, tell_of_provenance
+from swsdist.chains.search.inputs.provenance import named_calibration
 from swsdist.chains.search.point import point_of
 from swsdist.chains.search.told import Fitted, Measured
 from swsdist.chains.sweep.planning import FITTED, RESCORED, Group, Planned, Plans, Point, alpha_of
@@ -123,17 +123,6 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> Swept:
     swept.results = [found[point.number] for point in plans.points]
     swept.notices = _notices([*searches.values(), *own.values()])
     return swept
-
-
-def _of_file(config: Config, course: Course) -> bool:
-    """As `fit` of a run does: tell whether a file of what was fitted fits; and whether it was fitted on what is scored."""
-    own, path = course.chain.own, config.calibrate.fit
-    if path in ("crossfit", "oracle"):
-        return False
-    data = calibration_file(path, config.storage)
-    if own.first_look(f"{config.system}, {path}"):
-        tell_of_provenance(data, path, config, own, own.noted)
-    return is_of_scored(data, config, own)
 
 
 def _notices(courses: Sequence[Course]) -> list[str]:
@@ -322,7 +311,8 @@ def _of_group(
             rows[row["point"]] = row
     (queries, *_) = list(course.read("score_points", "queries"))
     names, ntrue = queries["query_id"].to_pylist(), queries["ntrue"].to_numpy()
-    of_scored = _of_file(group.config, search)
+    fitted = group.config.calibrate.fit in ("crossfit", "oracle")
+    of_scored = not fitted and named_calibration(group.config, search.chain.own)[1]
     before = [one for one in (*_receipts(search), *_receipts(course)) if one.stage != "score_points"]
     cpu, share = _cost(before, uses)
     found: dict[int, PointResult] = {}

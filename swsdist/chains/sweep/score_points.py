@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.calibrate.points.fitted import at_fitted
-from swsdist.calibrate.points.rescoring import Compacted, Rescoring
+from swsdist.calibrate.points.rescoring import Compacted, Rescored, Rescoring
 from swsdist.fingerprint import fingerprint
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -114,8 +114,8 @@ class ScorePoints(Stage):
         groups: dict[tuple[str, int, int], list[Values]] = {}
         for point in payload["points"]:
             groups.setdefault((point["method"], point.get("folds") or 0, point["trials"]), []).append(point)
-        for (method, _, _), some in groups.items():
-            rows += _fitted(list_of, some, payload["rejects_all"]) if method == "fitted" else _by_term(list_of, some)
+        for some in groups.values():
+            rows += _rows(list_of, some, payload["rejects_all"])
             context.report(len(rows) / len(payload["points"]))
         queries = pa.table([list_of.names, pa.array(list_of.ntrue)], schema=QUERIES_OF)
         outputs = (
@@ -130,31 +130,23 @@ def _read(payload: Values, context: Context) -> Rescoring:
     return Rescoring.of(parts, tolerance=payload["tolerance"], conventions=payload["conventions"])
 
 
-def _by_term(list_of: Rescoring, some: list[Values]) -> list[Values]:
-    """Rows of points of one thresholding."""
-    alpha, beta = (np.array([point[name] for point in some], np.float64) for name in ("alpha", "beta"))
-    found = list_of.at(some[0]["method"], alpha, beta, trials=some[0]["trials"])
-    values = {"atwv": found.points.twv, "atwv_pmiss": found.points.pmiss, "atwv_pfa": found.points.pfa}
-    counts = {"hits": found.hits, "false_alarms": found.false_alarms}
-    return [_row(point, k, values, counts) for k, point in enumerate(some)]
-
-
-def _fitted(list_of: Rescoring, some: list[Values], rejects_all: bool) -> list[Values]:
-    """Rows of points whose thresholds are fitted in the same folds."""
-    swept, first = list_of.swept, some[0]
-    beta = np.array([point["beta"] for point in some], np.float64)
-    found = at_fitted(
-        swept, swept.names.to_pylist(), first["folds"], beta, trials=first["trials"], rejects_all=rejects_all
-    )
-    maxima = {"mtwv" if name == "twv" else f"mtwv_{name}": values for name, values in found.maxima._asdict().items()}
-    values = {"atwv": found.points.twv, "atwv_pmiss": found.points.pmiss, "atwv_pfa": found.points.pfa, **maxima}
-    counts = {
-        "hits": found.hits,
-        "false_alarms": found.false_alarms,
-        "best_hits": found.best_hits,
-        "best_false_alarms": found.best_false_alarms,
-    }
-    counts = {name: each[list_of.order] for name, each in counts.items()}
+def _rows(list_of: Rescoring, some: list[Values], rejects_all: bool) -> list[Values]:
+    """Rows of points of one thresholding, or whose thresholds are fitted in the same folds."""
+    first, beta = some[0], np.array([point["beta"] for point in some], np.float64)
+    found: dict[str, Rescored] = {}
+    values: dict[str, Floats] = {}
+    if first["method"] == "fitted":
+        fitted = at_fitted(list_of, first["folds"], beta, trials=first["trials"], rejects_all=rejects_all)
+        found, values = {"a": fitted.decided, "m": fitted.best}, {"mtwv_threshold": fitted.threshold}
+    else:
+        alpha = np.array([point["alpha"] for point in some], np.float64)
+        found = {"a": list_of.at(first["method"], alpha, beta, trials=first["trials"])}
+    counts: dict[str, Ints] = {}
+    for letter, one in found.items():
+        names = (f"{letter}twv", f"{letter}twv_pmiss", f"{letter}twv_pfa")
+        values |= dict(zip(names, one.points, strict=True))
+        best = "best_" if letter == "m" else ""
+        counts |= {f"{best}hits": one.hits, f"{best}false_alarms": one.false_alarms}
     return [_row(point, k, values, counts) for k, point in enumerate(some)]
 
 

@@ -9,7 +9,7 @@ from swsdist.calibrate.points.study import Study, study
 from swsdist.chains.sweep.judging import Judged, judged
 from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.planning import planned
-from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of, study_texts
+from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of
 from swsdist.chains.sweep.reading import Given, measure_names, read_sweep
 from swsdist.chains.sweep.running import PointResult, run_sweep
 from swsdist.errors import ConfigError
@@ -76,14 +76,12 @@ def sweep_whole(path: str, *, corpus: str | None, run: str | None, sets: tuple[s
         results, did = swept.results, swept.did
     table = judged(results, measure_names(given.file.measures), given.file.objective, given.file.tests)
     told += [str(notice) for notice in notices.found.values()]
-    more = list(studied.figures(found).values()) if found is not None else []
-    data = data_of(given, f"Sweep of {name}", table, results, told, more)
-    extra = study_texts(found, told) if found is not None else {}
-    publish(folder, given, data, table, extra)
+    data = data_of(given, f"Sweep of {name}", table, results, told, found)
+    publish(folder, given, data, table, found)
     place = folder.path(place_of(given))
     lines = text_lines(data)
     if found is not None:
-        lines += ["", *studied.text_lines(found), "", f"the study of KST and STO: {place}/study/study.html"]
+        lines += ["", *studied.text_lines(found)]
     return Done(results, table, (*told, *data.notices[len(told) :]), place, did, lines)
 
 

@@ -42,6 +42,9 @@ from swsdist.types import TRIALS
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+#: Sums of two pairs that differ by more than this do so however they are added.
+_CLEAR = 1e-12
+
 KEY = ("query_id", "doc_id", "channel")
 
 
@@ -112,7 +115,7 @@ def align(
     else:
         lows, highs = _group_limits(found.score, det_group, low, high)
         lows, highs = lows[det_group[dets]], highs[det_group[dets]]
-    chosen = _best_pairs(dets, refs, part, _kernel(found, dets, true, tail, refs, lows, highs) + 1)
+    chosen = Assignment(dets, refs, part).best(_kernel(found, dets, true, tail, refs, lows, highs) + 1)
     return _trials(keys, found, det_group, true, ref_group, dets[chosen], refs[chosen])
 
 
@@ -271,37 +274,68 @@ def _kernel(
     return 1.0 + 1e-8 * t + 1e-6 * s
 
 
-def _best_pairs(dets: Ints, refs: Ints, part: Ints, weight: Floats) -> Ints:
-    """Which of the pairs make the assignment with the greatest sum of weights; indices into the pairs.
+class Assignment:
+    """Pairs by their connected component, of which some are chosen by one set of weights after the other.
 
-    Components are solved apart. Where all pairs of one share a detection or a reference, the heaviest is the answer;
-    ties go to the lowest detection, then reference.
+    Args:
+        dets, refs: int64 (n,), of each pair.
+        part: int64 (n,), its component.
     """
-    if not len(dets):
-        return np.zeros(0, dtype=np.int64)
-    order = np.lexsort((refs, dets, -weight, part))
-    first = np.flatnonzero(np.diff(part[order], prepend=-1))
-    same_det = np.minimum.reduceat(dets[order], first) == np.maximum.reduceat(dets[order], first)
-    same_ref = np.minimum.reduceat(refs[order], first) == np.maximum.reduceat(refs[order], first)
-    obvious = same_det | same_ref
-    chosen = [order[first[obvious]]]
-    size = np.diff(first, append=len(order))
-    if obvious.all():
-        return np.concatenate(chosen)
-    from scipy.optimize import linear_sum_assignment  # most lists need none, and should not wait for scipy
 
-    for begin, length in zip(first[~obvious], size[~obvious], strict=True):
-        pairs = order[begin : begin + length]
-        rows, row = np.unique(dets[pairs], return_inverse=True)
-        columns, column = np.unique(refs[pairs], return_inverse=True)
-        # 0 stands for pairs that are not allowed: to leave both sides out gains nothing.
-        gain = np.zeros((len(rows), len(columns)))
-        index = np.full(gain.shape, -1, dtype=np.int64)
-        gain[row, column] = weight[pairs]
-        index[row, column] = pairs
-        best = index[linear_sum_assignment(gain, maximize=True)]
-        chosen.append(best[best >= 0])
-    return np.concatenate(chosen)
+    def __init__(self, dets: Ints, refs: Ints, part: Ints) -> None:
+        order = np.lexsort((refs, dets, part))
+        first = np.flatnonzero(np.diff(part[order], prepend=-1))
+        size = np.diff(first, append=len(order))
+        alike = [
+            np.minimum.reduceat(side[order], first) == np.maximum.reduceat(side[order], first)
+            for side in ((dets, refs) if len(order) else ())
+        ]
+        obvious = np.logical_or.reduce(alike) if alike else np.zeros(0, dtype=bool)
+        self._obvious, self._sizes = order[np.repeat(obvious, size)], size[obvious]
+        self._first = np.cumsum(self._sizes) - self._sizes
+        # Of the others, which pair stands where: -1 for those that are not allowed. Most have two of either side.
+        places = []
+        for begin, length in zip(first[~obvious].tolist(), size[~obvious].tolist(), strict=True):
+            mine = order[begin : begin + length]
+            rows, row = np.unique(dets[mine], return_inverse=True)
+            columns, column = np.unique(refs[mine], return_inverse=True)
+            place = np.full((len(rows), len(columns)), -1, dtype=np.int64)
+            place[row, column] = mine
+            places.append(place)
+        squares = [place for place in places if place.shape == (2, 2)]
+        self._squares = np.array(squares, dtype=np.int64).reshape(-1, 2, 2)
+        self._rest = [place for place in places if place.shape != (2, 2)]
+
+    def best(self, weight: Floats) -> Ints:
+        """Which of the pairs make the assignment with the greatest sum of weights, float64 (n,), positive; indices.
+
+        Where all pairs of a component share a detection or a reference, the heaviest is the answer; ties go to the lowest
+        detection, then reference.
+        """
+        chosen, left = [np.zeros(0, dtype=np.int64)], list(self._rest)
+        if len(self._obvious):
+            mine = weight[self._obvious]
+            best = np.flatnonzero(mine == np.repeat(np.maximum.reduceat(mine, self._first), self._sizes))
+            part = np.searchsorted(self._first, best, side="right") - 1
+            chosen.append(self._obvious[best[np.flatnonzero(np.diff(part, prepend=-1))]])
+        if len(self._squares):
+            # 0 stands for pairs that are not allowed: to leave both sides out gains nothing.
+            gain = np.where(self._squares >= 0, weight[self._squares], 0.0)
+            sums = gain[:, [0, 0], [0, 1]] + gain[:, [1, 1], [1, 0]]
+            clear = np.abs(sums[:, 0] - sums[:, 1]) > _CLEAR
+            across = (sums[:, 1] > sums[:, 0]).astype(np.int64)[clear]
+            which = np.flatnonzero(clear)
+            found = np.concatenate([self._squares[which, 0, across], self._squares[which, 1, 1 - across]])
+            chosen.append(found[found >= 0])
+            left += list(self._squares[~clear])
+        if left:
+            from scipy.optimize import linear_sum_assignment  # most lists need none, and should not wait for scipy
+
+            for place in left:
+                gain = np.where(place >= 0, weight[place], 0.0)
+                found = place[linear_sum_assignment(gain, maximize=True)]
+                chosen.append(found[found >= 0])
+        return np.concatenate(chosen)
 
 
 def _trials(

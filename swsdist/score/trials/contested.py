@@ -15,14 +15,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.score.conventions import conventions_of
-from swsdist.score.trials.align import _best_pairs, _candidates, _group_limits, _groups, _kernel, _keys, _Spans
+from swsdist.score.trials.align import Assignment, _candidates, _group_limits, _groups, _kernel, _keys, _Spans
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-#: Sums of two pairs that differ by more than this do so however they are added.
-_CLEAR = 1e-12
 
 
 class _Sides(NamedTuple):
@@ -125,15 +122,6 @@ def _emptied(table: pa.Table, name: str) -> pa.Table:
     return table.set_column(table.schema.get_field_index(name), field, pa.nulls(table.num_rows, field.type))
 
 
-class _Matrix(NamedTuple):
-    """A component in which several detections meet several references: where its pairs stand in a matrix of both."""
-
-    pairs: Ints
-    row: Ints
-    column: Ints
-    shape: tuple[int, int]
-
-
 class Contest:
     """Contested rows, to be paired by one set of scores after the other.
 
@@ -154,29 +142,7 @@ class Contest:
         together = (np.diff(sides.found.start) == 0) & (np.diff(sides.group) == 0)
         self._together = np.flatnonzero(together)
         self._alike = sides.found.score[self._together] == sides.found.score[self._together + 1]
-        pairs = self._pairs
-        order = np.lexsort((pairs.refs, pairs.dets, pairs.part))
-        first = np.flatnonzero(np.diff(pairs.part[order], prepend=-1))
-        obvious, self._matrices = [], list[_Matrix]()
-        for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(order)], strict=True):
-            mine = order[begin:end]
-            dets, row = np.unique(pairs.dets[mine], return_inverse=True)
-            refs, column = np.unique(pairs.refs[mine], return_inverse=True)
-            if len(dets) > 1 and len(refs) > 1:
-                self._matrices.append(_Matrix(mine, row, column, (len(dets), len(refs))))
-            else:
-                obvious.append(mine)
-        none = np.zeros(0, dtype=np.int64)
-        self._obvious = np.concatenate([none, *obvious])
-        self._first = np.cumsum([0, *(len(mine) for mine in obvious)])[:-1].astype(np.int64)
-        self._sizes = np.array([len(mine) for mine in obvious], dtype=np.int64)
-        # Two detections and two references are most of the others: which pair stands where, -1 for none.
-        squares = [one for one in self._matrices if one.shape == (2, 2)]
-        self._squares = np.full((len(squares), 2, 2), -1, dtype=np.int64)
-        for k, one in enumerate(squares):
-            self._squares[k, one.row, one.column] = one.pairs
-        self._square_of = squares
-        self._matrices = [one for one in self._matrices if one.shape != (2, 2)]
+        self._assignment = Assignment(*self._pairs)
 
     def hits(self, scores: Floats, low: float | None, high: float | None) -> Bools:
         """Which of the detections are paired.
@@ -188,13 +154,13 @@ class Contest:
         sides, pairs = self._sides._replace(found=self._sides.found._replace(score=scores)), self._pairs
         found = np.zeros(len(scores), dtype=bool)
         if self._same_order(scores):
-            chosen = self._chosen(self._weights(sides, pairs, low, high))
+            chosen = self._assignment.best(self._weights(sides, pairs, low, high))
             found[pairs.dets[chosen]] = True
             return found
         order = _order(sides.found, sides.group)
         sides = sides._replace(found=sides.found.take(order), group=sides.group[order])
         pairs = _pairs(sides, self._tolerance, self._conventions)
-        chosen = _best_pairs(pairs.dets, pairs.refs, pairs.part, self._weights(sides, pairs, low, high))
+        chosen = Assignment(*pairs).best(self._weights(sides, pairs, low, high))
         found[order[pairs.dets[chosen]]] = True
         return found
 
@@ -213,33 +179,3 @@ class Contest:
         lows, highs = _group_limits(sides.found.score, sides.group, low, high)
         group = sides.group[pairs.dets]
         return _kernel(sides.found, pairs.dets, true, tail, pairs.refs, lows[group], highs[group]) + 1
-
-    def _chosen(self, weight: Floats) -> Ints:
-        """As `_best_pairs` chooses: the heaviest of a component that shares a side, the lowest of equal ones; else the
-        assignment."""
-        chosen = [np.zeros(0, dtype=np.int64)]
-        if len(self._obvious):
-            mine = weight[self._obvious]
-            best = np.flatnonzero(mine == np.repeat(np.maximum.reduceat(mine, self._first), self._sizes))
-            part = np.searchsorted(self._first, best, side="right") - 1
-            chosen.append(self._obvious[best[np.flatnonzero(np.diff(part, prepend=-1))]])
-        left = list(self._matrices)
-        if len(self._squares):
-            gain = np.where(self._squares >= 0, weight[self._squares], 0.0)
-            sums = gain[:, [0, 0], [0, 1]] + gain[:, [1, 1], [1, 0]]
-            clear = np.abs(sums[:, 0] - sums[:, 1]) > _CLEAR
-            across = (sums[:, 1] > sums[:, 0]).astype(np.int64)[clear]
-            which = np.flatnonzero(clear)
-            found = np.concatenate([self._squares[which, 0, across], self._squares[which, 1, 1 - across]])
-            chosen.append(found[found >= 0])
-            left += [self._square_of[k] for k in np.flatnonzero(~clear).tolist()]
-        if left:
-            from scipy.optimize import linear_sum_assignment
-
-            for one in left:
-                gain, index = np.zeros(one.shape), np.full(one.shape, -1, dtype=np.int64)
-                gain[one.row, one.column] = weight[one.pairs]
-                index[one.row, one.column] = one.pairs
-                found = index[linear_sum_assignment(gain, maximize=True)]
-                chosen.append(found[found >= 0])
-        return np.concatenate(chosen)

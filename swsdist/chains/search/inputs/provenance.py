@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from swsdist.calibrate.seen import ENTRY, occurrences, shares
+from swsdist.calibrate.seen import ENTRY, fitted_bytes, occurrences, shares
 from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.inputs.labelled import taught
 from swsdist.chains.search.inputs.settings import other_scores
 from swsdist.config import Config
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
-from swsdist.io.filesystem import Folder, locate
+from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.task import Values
@@ -69,24 +69,28 @@ def calibration_file(path: str, storage: Mapping[str, object], where: str = "") 
         StoreError: the run is not finished.
     """
     where = where or f"calibrate.fit: {path}"
-    folder, name = locate(calibration_place(path, storage, where), storage)
-    try:
-        return folder.read_bytes(name)
-    except FileNotFoundError:
-        complaint = "there is no such file"
-    except IsADirectoryError:
-        complaint = "this is a folder, and not that of a run"
-    raise ConfigError(
-        complaint,
-        where=where,
-        remedy="name the folder of a finished run, or a file below calibration/ in it",
-    )
+    return fitted_bytes(calibration_place(path, storage, where), storage, where)
 
 
 def files_of(config: Config) -> dict[str, Callable[[], bytes]]:
     """What reads the calibration that a config names, by its name; empty where it names none."""
     fit = config.calibrate.fit
     return {} if fit in ("none", "crossfit", "oracle") else {fit: partial(calibration_file, fit, config.storage)}
+
+
+def named_calibration(config: Config, own: CorpusInputs) -> tuple[bytes, bool]:
+    """The content of the file that a config names, once it was told whether it fits; whether it was fitted on what is scored.
+
+    Raises:
+        ConfigError: there is none.
+        StoreError: it is a run that is not finished.
+    """
+    path = config.calibrate.fit
+    data = calibration_file(path, config.storage)
+    if own.first_look(f"{config.system}, {path}"):
+        tell_of_provenance(data, path, config, own, own.noted)
+    scored = own.corpus.references is not None and own.corpus.references.num_rows > 0
+    return data, scored and is_of_scored(data, config, own)
 
 
 def tell_of_provenance(data: bytes, path: str, config: Config, own: CorpusInputs, notices: Notices) -> None:

@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from swsdist.calibrate.logistic import STEPS_SCHEMA
 from swsdist.calibrate.procedure import Procedure
-from swsdist.calibrate.threshold import Calibration
 from swsdist.chains.search.inputs.provenance import calibration_file
 from swsdist.chains.search.inputs.settings import describe, in_words, other_scores
 from swsdist.chains.search.told import Fitted
@@ -86,7 +84,7 @@ def of_run(course: Course) -> Judge | None:
         judge = _of_steps(course.run.read_bytes(part.name), part.name, "decided in that run")
     except FileNotFoundError:
         return None
-    return None if judge is None else _by_measured(judge, course)
+    return _by_measured(judge, course)
 
 
 def _by_measured(judge: Judge, course: Course) -> Judge:
@@ -142,10 +140,6 @@ def named(
     other = other_scores(mine, known)
     odd = (f"{path} was fitted on other scores: {'; '.join(other)}",) if other else ()
     judge = _of_steps(data, where, f"{made} {path}")
-    if judge is None:
-        least = Calibration.from_json(data, where).thresholds[0]
-        assert least is not None  # from_json refuses a file without one
-        judge = Judge(least, f"a score of {least:.3f} {made} {path}")
     if made == "decided in" and not odd:  # it is a run, and was searched alike
         judge = _by_measured(judge, recorded(Folder(path.rstrip("/"), storage or {})))
     return replace(judge, warnings=odd)
@@ -185,23 +179,19 @@ def _features_now(known: str, recipes: list[Values]) -> str:
     return "; ".join(map(describe, distinct))
 
 
-def _of_steps(data: bytes, where: str, made: str) -> Judge | None:
-    """By steps that were fitted; None if a file has none.
+def _of_steps(data: bytes, where: str, made: str) -> Judge:
+    """By what was fitted in a run.
 
     Raises:
-        ConfigError: they need a whole list, and no hits alone.
+        ConfigError: it is no such file, or its steps need a whole list, and no hits alone.
     """
-    try:
-        values = json.loads(data)
-        if not isinstance(values, dict) or values.get("schema") != STEPS_SCHEMA:
-            return None
-        names = [step["name"] for step in values["steps"]]
-        if _of_lists(names, {step["name"]: step["options"] for step in values["steps"]}):
-            raise ConfigError(f"its steps need a whole list: {', '.join(names)}", where=where, remedy=_REMEDY)
-        steps = Procedure.from_run(data).with_file(data, where, thresholds=True)
-    except (ValueError, KeyError, TypeError):
-        return None  # whoever reads it as a calibration says what is wrong
-    (least,) = steps.thresholds
-    assert least is not None
+    fitted = Procedure.from_file(data, where)
+    names = [step.name for step in fitted.steps]
+    if _of_lists(names, {step.name: step.options.model_dump() for step in fitted.steps}):
+        raise ConfigError(f"its steps need a whole list: {', '.join(names)}", where=where, remedy=_REMEDY)
+    (least,) = fitted.thresholds
+    assert least is not None  # from_file refuses a file without one
+    if not names:
+        return Judge(least, f"a score of {least:.3f} {made}")
     kind = "log-likelihood ratio" if CALIBRATION[names[-1]].gives == "llr" else "probability"
-    return Judge(least, f"a {kind} of {least:.3f} {made}", steps=steps)
+    return Judge(least, f"a {kind} of {least:.3f} {made}", steps=fitted)

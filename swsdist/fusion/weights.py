@@ -1,6 +1,6 @@
 """Fusion: one log-likelihood ratio from the scores that several systems give to the same detections.
 
-Linear logistic fusion of joined lists (`swsdist.reduce.joining`)::
+Linear logistic fusion of joined lists (`swsdist.fusion.joining`)::
 
     llr = w_0 + sum_k w_k s_k (+ sum_k m_k [system k made no detection there])
 
@@ -40,11 +40,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.calibrate.coding import coded
-from swsdist.calibrate.joined import KEY, in_order, keys_of, parts_of, with_parts
-from swsdist.calibrate.regression import Fitted as Coefficients
-from swsdist.calibrate.regression import linear, log_odds, maximise, prior_weights, total
 from swsdist.errors import UserError
+from swsdist.fusion.parts import KEY, in_order, keys_of, parts_of, with_parts
+from swsdist.kernels.coding import coded
+from swsdist.kernels.regression import Fitted as Coefficients
+from swsdist.kernels.regression import linear, log_odds, maximise, prior_weights, total
 from swsdist.types import DETECTIONS
 
 if TYPE_CHECKING:

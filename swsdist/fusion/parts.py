@@ -1,6 +1,6 @@
 """The column `parts` of joined lists (`swsdist.types.JOINED`): what each of several systems gave to a detection.
 
-Lists are joined by `swsdist.reduce.joining`; scores that are missing are filled, and fused, by `swsdist.calibrate.fusion`.
+Lists are joined by `swsdist.fusion.joining`; scores that are missing are filled, and fused, by `swsdist.fusion.weights`.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from swsdist.calibrate.fusion import Missing, comparable, filled, with_rescored
-from swsdist.reduce.joining import Meeting, join_lists, without_overlaps
+from swsdist.fusion.joining import Meeting, join_lists, without_overlaps
+from swsdist.fusion.weights import Missing, comparable, filled, with_rescored
 
 
 def joined(

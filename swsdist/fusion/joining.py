@@ -30,8 +30,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.calibrate.joined import in_order, with_parts
 from swsdist.errors import UserError
+from swsdist.fusion.parts import in_order, with_parts
 from swsdist.types import DETECTIONS, JOINED
 
 Ints = NDArray[np.int64]

@@ -1,0 +1,136 @@
+"""Steps of calibration and thresholds are fitted on aligned lists, each fold of queries on the others.
+
+The threshold of a fold is that of best TWV on the scores which that fold's steps give to the others, so nothing of a query
+reaches its own decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.calibrate.procedure import AnyStep, Procedure
+from swsdist.calibrate.steps.interface import Addable, Json, Point
+from swsdist.calibrate.threshold import by_fold, demand_folds
+from swsdist.errors import UserError
+from swsdist.registries import CALIBRATION
+from swsdist.score import Counts, score_limits
+from swsdist.score.parts.spilled import LIMIT, SpilledCounts, threshold_of
+from swsdist.types import TRIALS
+
+Parts = Callable[[], Iterable[pa.Table]]
+
+
+def fit_procedure(
+    parts: Parts,
+    procedure: Procedure,
+    *,
+    folds: int,
+    own: bool,
+    point: Point,
+    trained_on: Mapping[str, object],
+    asked: Iterable[str] = (),
+) -> Procedure:
+    """Fit steps, and thresholds unless the last step's own is to decide.
+
+    Args:
+        parts: yields the aligned lists (schema TRIALS), each with all rows of its queries; called a few times.
+        procedure: the steps; the first is fitted on the lists' scores as they are.
+        folds: 1 fits and decides on all (oracle).
+        own: decide by the last step's own threshold, if it has one.
+        point: of the threshold.
+        trained_on: goes into the file, with the number of queries.
+        asked: ids of all queries that were asked. Of those that have neither a detection nor a true occurrence the lists tell
+            nothing, and their trials count, too.
+
+    Raises:
+        UserError: there is too little to learn from.
+    """
+    fitted = fit_models(parts, procedure, folds=folds, trained_on=trained_on, asked=asked)
+    return completed(fitted, parts, folds=folds, own=own, point=point)
+
+
+def fit_models(
+    parts: Parts,
+    procedure: Procedure,
+    *,
+    folds: int,
+    trained_on: Mapping[str, object],
+    asked: Iterable[str] = (),
+) -> Procedure:
+    """Fit steps, but no threshold; arguments as of `fit_procedure`."""
+    seen, true, schema = set[str](), set[str](), TRIALS
+    for table in parts():
+        schema = table.schema
+        seen.update(table["query_id"].unique().to_pylist())
+        true.update(table.filter(pc.is_valid(table["ref_start"]))["query_id"].unique().to_pylist())
+    silent = [{"query_id": query, "doc_id": "", "channel": 0} for query in sorted(set(asked) - seen)]
+    rest = [pa.Table.from_pylist(silent, schema)] if silent else []
+    if any(CALIBRATION[step.name].fits for step in procedure.steps):
+        demand_folds(true, folds)
+    models: list[tuple[Json, ...]] = []
+    for number, step in enumerate(procedure.steps):
+        if CALIBRATION[step.name].fits:
+            before = replace(procedure, models=tuple(models)).before(number)
+            models.append(tuple(_fitted(lambda: chain(parts(), rest), before, step, folds)))
+        else:
+            models.append(())
+    fit = "oracle" if folds == 1 else "crossfit"
+    return replace(procedure, models=tuple(models), fit=fit, trained_on={**trained_on, "queries": len(seen)})
+
+
+def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Iterable[Json]:
+    """What is fitted for each fold, on the others as the steps before it make them for that fold."""
+    # Where nothing came before, a list's scores are the same for each fold, and are gathered once.
+    views = 1 if not any(before.models) else folds
+    gathered: dict[tuple[int, int], Addable] = {}
+    for table in parts():
+        for fold, rows in by_fold(table, folds):
+            for view in range(views):
+                if views == 1 or folds == 1 or view != fold:
+                    scored = before.of_fold(view).scores(rows) if views > 1 else before.scores(rows)
+                    found = step.gather(scored, before.known(step), before.point)
+                    known = gathered.get((view, fold))
+                    gathered[view, fold] = found if known is None else known + found
+    for k in range(folds):
+        view = k if views > 1 else 0
+        others = [gathered[key] for key in sorted(gathered) if key[0] == view and (folds == 1 or key[1] != k)]
+        model = step.fit(others)
+        assert model is not None  # its entry says that it is fitted
+        yield model
+
+
+def completed(procedure: Procedure, parts: Parts, *, folds: int, own: bool, point: Point) -> Procedure:
+    """With the limits of its scores, and with thresholds unless it has some; arguments as of `fit_procedure`."""
+    given = procedure.thresholds
+    mine = procedure.own_threshold
+    if not given and own and mine is not None:
+        given = (mine,)
+    low, high = score_limits([])
+    alike = folds == 1 or not any(procedure.models)  # then all folds have the same scores, which are counted once
+    with ExitStack() as held:
+        counts = [held.enter_context(SpilledCounts(LIMIT // folds)) for _ in range(0 if given else folds)]
+        for table in parts():
+            scored = procedure.scores(table)
+            low, high = score_limits(scored["score"].drop_null(), low, high)
+            for fold, rows in by_fold(scored if alike else table, folds) if counts else ():
+                for k in (fold,) if alike else (k for k in range(folds) if k != fold):
+                    counts[k].add(Counts.of(rows if alike else procedure.of_fold(k).scores(rows)))
+        learnt = [
+            [one for j, one in enumerate(counts) if folds == 1 or j != k] if alike else [mine]
+            for k, mine in enumerate(counts)
+        ]
+        thresholds = given or tuple(_threshold(some, point) for some in learnt)
+    return replace(procedure, thresholds=thresholds, low=low, high=high)
+
+
+def _threshold(counts: Sequence[SpilledCounts], point: Point) -> float | None:
+    try:
+        return threshold_of(counts, trials=point.trials, beta=point.beta)
+    except UserError:
+        return None  # nothing to learn from: such a fold decides NO

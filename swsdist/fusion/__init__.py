@@ -1,0 +1,1 @@
+"""Several systems' lists become one: joined, filled, weighed."""
