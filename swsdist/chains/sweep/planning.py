@@ -29,7 +29,7 @@ from swsdist.config.files import folder_of
 from swsdist.config.loader import Assignment, Placed
 from swsdist.config.model import Features
 from swsdist.config.suggest import shown
-from swsdist.entries import joins
+from swsdist.entries import is_chain
 from swsdist.errors import ConfigError, StoreError, UserError
 from swsdist.features.registry import create, create_transform
 from swsdist.fingerprint import fingerprint
@@ -158,7 +158,7 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
             if method in ("kst", "sto"):
                 alpha_of(config.calibrate)
             rules, line = scored_by(config), protocol_of(config.score).told()
-        if config.chain == "sweep":
+        if is_chain(CHAINS, config.chain, "of_points"):
             raise ConfigError(
                 "a sweep is of another chain", where=given.where(number, "chain"), remedy="leave chain out"
             )
@@ -263,7 +263,7 @@ def _looks(config: Config) -> Iterator[tuple[str, object, Callable[[], object]]]
         kind = "documents" if name == "queries_from" else name
         if path is not None:
             yield f"corpus.{name}", path, partial(kind_of, path, kind, ENDINGS, storage)
-    if not joins(CHAINS, config.chain):
+    if not is_chain(CHAINS, config.chain, "joined"):
         for one in config.features:
             yield "features", one.model_dump(mode="json"), partial(_make, one)
     for name, read in files_of(config).items():
@@ -354,7 +354,9 @@ def _of_run(config: Config) -> object:
 def _method(config: Config, measures: set[str]) -> Decides | None:
     """How the chain `sweep` can score a point; None where it cannot."""
     settings, rules = config.calibrate, protocol_of(config.score)
-    if config.chain != "search" or not config.corpus.tells_truth or rules.trials != "time" or settings.fit == "none":
+    if not is_chain(CHAINS, config.chain, "searches") or not config.corpus.tells_truth:
+        return None
+    if rules.trials != "time" or settings.fit == "none":
         return None
     entries, fitted = settings.entries(), settings.fitted
     if fitted and settings.threshold == "own" and measures <= set(RESCORED):

@@ -28,14 +28,10 @@ from swsdist.config.section import Section
 from swsdist.config.suggest import closest, dotted, shown
 from swsdist.errors import ConfigError
 from swsdist.evaluation.study import StudyFile, TaskSection
-from swsdist.registries import MEASURES
-from swsdist.score.parts.evaluating import measure
+from swsdist.registries import quantities
 
 #: Keys that are no matter of points: all of a sweep have one run folder, executor and store of keys.
 NOT_OF_POINTS = ("run", "system", "executor", "storage", "strict", "force", "report", "chain", "options.points")
-
-#: Of these measures less is better.
-_LESS = ("cnxe", "pmiss", "pfa", "eer", "calibration_loss")
 
 _REMEDY = "docs/how-to/sweep.md shows a sweep's file"
 
@@ -65,8 +61,7 @@ class Objective(Section):
     @property
     def sign(self) -> int:
         """1 where more is better, else -1."""
-        less = any(word in self.measure for word in _LESS)
-        return -1 if (self.best or ("lowest" if less else "highest")) == "lowest" else 1
+        return {"highest": 1, "lowest": -1, None: quantities()[self.measure].sign}[self.best]
 
 
 class Tests(Section):
@@ -151,7 +146,7 @@ def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures")
     Raises:
         ConfigError: there is no such measure.
     """
-    known = [key for name in MEASURES for key in measure(name).keys]
+    known = list(quantities())
     if keys == "all":
         return tuple(known)
     for key in keys:
