@@ -92,7 +92,7 @@ def points_told(inner: Progress) -> Progress:
 
 
 class _Points(Progress):
-    """Points end with the step of their plan that makes measures and a DET curve, or with a task that counts its work in points."""
+    """Points end with the step of their plan that makes a DET curve, or with a task that counts its work in points."""
 
     def __init__(self, inner: Progress) -> None:
         self._inner = inner

@@ -22,7 +22,7 @@ from swsdist.calibrate.thresholding import Method
 from swsdist.chains.search.inputs.provenance import files_of
 from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.chains.sweep.points import Keys
-from swsdist.chains.sweep.reading import Given, measure_names, refuse_idle_sets
+from swsdist.chains.sweep.reading import Given, refuse_idle_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.files import folder_of
@@ -41,6 +41,7 @@ from swsdist.pipeline.inspection.recorded import config_of, plan_of
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registries import CHAINS
 from swsdist.score.measures.protocol import protocol_of
+from swsdist.score.parts.evaluating import measure_names
 
 #: What the chain `sweep` gives of KST and STO, and of fitted thresholds.
 RESCORED = ("atwv", "atwv_pmiss", "atwv_pfa")

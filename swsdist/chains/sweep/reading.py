@@ -29,6 +29,7 @@ from swsdist.config.suggest import closest, dotted, shown
 from swsdist.errors import ConfigError
 from swsdist.evaluation.study import StudyFile, TaskSection
 from swsdist.registries import quantities
+from swsdist.score.parts.evaluating import measure_names
 
 #: Keys that are no matter of points: all of a sweep have one run folder, executor and store of keys.
 NOT_OF_POINTS = ("run", "system", "executor", "storage", "strict", "force", "report", "chain", "options.points")
@@ -134,30 +135,6 @@ class Given:
         if key not in keys:
             return self.at("set", key) if key in self.file.set else f"{place.line}, point {number}"
         return f"{place.below(key).line}, point {number} ({key}: {shown(keys[key], 60)})"
-
-
-def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures") -> tuple[str, ...]:
-    """Values that are shown: all that are registered, or these.
-
-    Args:
-        keys: their names.
-        where: they are asked for, for messages.
-
-    Raises:
-        ConfigError: there is no such measure.
-    """
-    known = list(quantities())
-    if keys == "all":
-        return tuple(known)
-    for key in keys:
-        if key not in known:
-            guess = closest(key, known)
-            raise ConfigError(
-                f"there is no measure {key!r}" + (f"; did you mean {guess}?" if guess else ""),
-                where=where,
-                remedy=f"measures are {', '.join(known)}",
-            )
-    return tuple(keys)
 
 
 def read_sweep(path: str | Path) -> Given:

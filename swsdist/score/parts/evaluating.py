@@ -17,9 +17,11 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import pyarrow as pa
 
+from swsdist.config.suggest import closest
 from swsdist.errors import ConfigError
 from swsdist.io.corpora.places import Places
 from swsdist.registries import MEASURES, quantities
@@ -136,6 +138,30 @@ def values(parts: Parts, point: OperatingPoint, measures: Iterable[str] | None =
             values = ((key, given.get(key)) for key in keys)
             found |= {key: None if value is None or not math.isfinite(value) else value for key, value in values}
     return found
+
+
+def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures") -> tuple[str, ...]:
+    """Keys of values that are shown: all that are registered, or these.
+
+    Args:
+        keys: some of them.
+        where: they are asked for, for messages.
+
+    Raises:
+        ConfigError: there is no such value.
+    """
+    known = list(quantities())
+    if keys == "all":
+        return tuple(known)
+    for key in keys:
+        if key not in known:
+            guess = closest(key, known)
+            raise ConfigError(
+                f"there is no measure {key!r}" + (f"; did you mean {guess}?" if guess else ""),
+                where=where,
+                remedy=f"measures are {', '.join(known)}",
+            )
+    return tuple(keys)
 
 
 def basic_measures() -> tuple[str, ...]:
