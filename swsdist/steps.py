@@ -48,7 +48,8 @@ class StepEntry(Entry):
         alone: it makes a detection's score of its score alone, as far as it takes no side columns: so it can be done to hits of
             which no list is known.
         cohort: it wants to know how queries that only serve to judge others match each place; where the corpus has none, the
-            run's other queries do, and decisions look at these.
+            run's other queries do, and decisions look at these. An option `window` (s) says which stretches of documents are
+            places; without it whole documents are.
     """
 
     takes: Score = "any"
