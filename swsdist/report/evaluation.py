@@ -83,8 +83,8 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
         yield f"{counted}, of which {undecided} have no decision: ATWV needs them all (swsdist calibrate makes them)"
     else:
         yield f"{counted}: {totals.ncorr} correct, {totals.nfa} false alarms, {totals.nmiss} missed"
-    for name, label in (("atwv", "ATWV"), ("mtwv", "MTWV"), ("otwv", "OTWV"), ("stwv", "STWV")):
-        line = f"{label} {shown(name)}   Pmiss {shown(f'{name}_pmiss')}   Pfa {shown(f'{name}_pfa')}"
+    for name in ("atwv", "mtwv", "otwv", "stwv"):
+        line = f"{about(name).name} {shown(name)}   Pmiss {shown(f'{name}_pmiss')}   Pfa {shown(f'{name}_pfa')}"
         yield line + (f"   threshold {shown('mtwv_threshold')}" if name == "mtwv" else "")
     yield f"precision {shown('precision')}   recall {shown('recall')}   F1 {shown('f1')}"
     if "map" in measures:
