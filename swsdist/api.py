@@ -77,36 +77,37 @@ class RunResult:
         """The scored list, best first within each query: columns of `swsdist.types.DETECTIONS`."""
         from swsdist.types import DETECTIONS
 
-        return self._read("decide", "scored", DETECTIONS, ["query_id", "score"])
+        return self._read("scored", DETECTIONS, ["query_id", "score"])
 
     def terms(self) -> pd.DataFrame:
         """Each query's counts, rates and value at the decisions, and its best value: columns of `swsdist.score.PER_TERM`, by
         query. Empty where nothing was scored."""
         from swsdist.score import PER_TERM
 
-        return self._read("measure", "terms", PER_TERM, ["query_id"])
+        return self._read("terms", PER_TERM, ["query_id"])
 
     def trials(self) -> pd.DataFrame:
         """What was scored, best first within each query: hits, false alarms (no reference), and misses (no detection, score
         missing) at the end; columns of `swsdist.types.TRIALS`. Empty where nothing was scored."""
         from swsdist.types import TRIALS
 
-        return self._read("align.final", "trials", TRIALS, ["query_id", "score"])
+        return self._read("trials", TRIALS, ["query_id", "score"])
 
     def det(self) -> pd.DataFrame:
         """The DET curve that the report draws, thinned: threshold, and mean Pmiss and Pfa there. Empty where nothing was
         scored."""
         from swsdist.score.measures.det import DET
 
-        return self._read("score", "det", DET, [])
+        return self._read("det", DET, [])
 
-    def _read(self, step: str, table: str, schema: pa.Schema, by: list[str]) -> pd.DataFrame:
+    def _read(self, table: str, schema: pa.Schema, by: list[str]) -> pd.DataFrame:
         """A table of the current state; the score, if it is sorted by that, from the greatest."""
         import pyarrow as pa
 
-        frame: pd.DataFrame = pa.concat_tables(
-            [schema.empty_table(), *self.outcome.course.read(step, table)]
-        ).to_pandas()
+        course = self.outcome.course
+        step = course.chain.maker(table)
+        parts = [] if step is None else course.read(step.name, table)
+        frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *parts]).to_pandas()
         if not by:
             return frame
         return frame.sort_values(by, ascending=[name != "score" for name in by], kind="stable", ignore_index=True)
@@ -122,7 +123,9 @@ class RunResult:
         """All measures by name, thresholds and rates among them; empty where nothing was scored."""
         from swsdist.chains.search.told import Measured
 
-        scored = self.outcome.course.told("score", Measured)
+        course = self.outcome.course
+        step = course.chain.maker("det")
+        scored = [] if step is None else course.told(step.name, Measured)
         return dict(scored[0].measures) if scored else {}
 
 

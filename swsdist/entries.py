@@ -49,17 +49,21 @@ class ChainEntry(Configured):
 
     Attributes:
         joined: its lists are those of several systems, joined; it searches nothing itself.
+        searches: it has the steps of the chain search, so that its lists can be fused, and scored at many points of a sweep.
+        of_points: it scores points of a sweep, whose command writes its config.
     """
 
     joined: bool = False
+    searches: bool = False
+    of_points: bool = False
 
 
-def joins(registry: Registry[Entry], chain: object) -> bool:
-    """Whether a chain of that name is known, and its lists are those of several systems."""
+def is_chain(registry: Registry[Entry], chain: object, fact: Literal["joined", "searches", "of_points"]) -> bool:
+    """Whether a chain of that name is known, and this is true of it."""
     if not isinstance(chain, str) or chain not in registry:
         return False
     entry = registry[chain]
-    return isinstance(entry, ChainEntry) and entry.joined
+    return isinstance(entry, ChainEntry) and bool(getattr(entry, fact))
 
 
 @dataclass(frozen=True)
@@ -82,14 +86,53 @@ class MethodEntry(Configured):
 
 
 @dataclass(frozen=True)
+class Quantity:
+    """A number that a measure gives, as tables, pages, sweeps and comparisons show it.
+
+    Attributes:
+        key: its name in files, unique among all measures.
+        label: its name for people; empty: the key.
+        best: which is best; empty where neither is, as of a threshold.
+        decimals: that are shown.
+        unit: what it is in; empty for a plain number.
+        of: the key of the value that this is the threshold of, or a rate at it: it is shown beside that, and is called as it
+            is with `_threshold`, `_pmiss` or `_pfa`.
+        by_query: the column of the table of terms (`swsdist.score.PER_TERM`) that it is the mean of, decided at its threshold
+            where it has one; empty: of none.
+        missed: the value there of a query that a list lacks.
+    """
+
+    key: str
+    label: str = ""
+    best: Literal["highest", "lowest", ""] = "highest"
+    decimals: int = 4
+    unit: str = ""
+    of: str = ""
+    by_query: str = ""
+    missed: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        return self.label or self.key.replace("_", " ")
+
+    @property
+    def sign(self) -> int:
+        """-1 where less is better, else 1."""
+        return -1 if self.best == "lowest" else 1
+
+
+@dataclass(frozen=True)
 class MeasureEntry(Entry):
     """A measure of an aligned list.
 
     Attributes:
+        gives: its numbers, in the order in which they are shown.
         takes: what it is about: trials of any kind, or pairs of a query and a document.
         basic: whether it is shown where not all measures are asked for.
     """
 
+    gives: tuple[Quantity, ...] = ()
     takes: Literal["trials", "pairs"] = "trials"
     basic: bool = False
 

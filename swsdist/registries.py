@@ -9,12 +9,14 @@ from swsdist.entries import (
     FirstPassEntry,
     MeasureEntry,
     MethodEntry,
+    Quantity,
     ReaderEntry,
     RecurrenceEntry,
     WriterEntry,
 )
+from swsdist.errors import ConfigError
 from swsdist.registry import Entry, Registry
-from swsdist.steps import Looks, Score, StepEntry
+from swsdist.steps import Looks, StepEntry
 
 #: Samples to frames.
 FEATURES: Registry[Entry] = Registry(
@@ -60,11 +62,11 @@ CHAINS: Registry[Entry] = Registry(
     "swsdist.chains",
     "chain",
     {
-        "search": ChainEntry("swsdist.chains.search.chain:build", 1),
+        "search": ChainEntry("swsdist.chains.search.chain:build", 1, searches=True),
         "fuse": ChainEntry(
             "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True
         ),
-        "sweep": ChainEntry("swsdist.chains.sweep.chain:build", 1),
+        "sweep": ChainEntry("swsdist.chains.sweep.chain:build", 1, of_points=True),
     },
 )
 
@@ -187,7 +189,16 @@ WRITERS: Registry[WriterEntry] = Registry(
 )
 
 _FITTED: tuple[Looks, ...] = ("own query", "other queries", "references")
-_BY_TERM: tuple[Score, Score, tuple[str, ...]] = ("posterior", "any", ("posterior-sums",))
+_S = "swsdist.calibrate.steps"
+
+
+def _by_term(target: str, says: str) -> StepEntry:
+    """A step that decides each term by its sum of probabilities."""
+    sums = ("posterior-sums",)
+    return StepEntry(
+        target, 1, "posterior", "any", sums, own_threshold=True, operating_point=True, says=f"{says}, of probabilities"
+    )
+
 
 #: Scores to other scores: see `swsdist.steps`.
 CALIBRATION: Registry[StepEntry] = Registry(
@@ -195,31 +206,47 @@ CALIBRATION: Registry[StepEntry] = Registry(
     "swsdist.calibration",
     "calibrate.steps",
     {
-        "q-norm": StepEntry("swsdist.calibrate.steps.q_norm:QNorm", 1, statistics=("cost-sums",), first=True),
-        "m-norm": StepEntry("swsdist.calibrate.steps.m_norm:MNorm", 1, statistics=("score-histogram",), first=True),
+        "q-norm": StepEntry(
+            f"{_S}.q_norm:QNorm",
+            1,
+            statistics=("cost-sums",),
+            first=True,
+            says="comparable between queries by mean and deviation",
+        ),
+        "m-norm": StepEntry(
+            f"{_S}.m_norm:MNorm", 1, statistics=("score-histogram",), first=True, says="the same by the mode"
+        ),
         "speaker-norm": StepEntry(
-            "swsdist.calibrate.steps.speaker_norm:SpeakerNorm",
+            f"{_S}.speaker_norm:SpeakerNorm",
             1,
             statistics=("cost-sums", "speaker-cost-sums"),
             first=True,
             columns=("talker",),
+            says="by mean and deviation in each speaker's documents",
         ),
         "rank-norm": StepEntry(
-            "swsdist.calibrate.steps.rank_norm:RankNorm", 1, statistics=("score-histogram",), first=True
+            f"{_S}.rank_norm:RankNorm", 1, statistics=("score-histogram",), first=True, says="by rank"
         ),
         "zt-norm": StepEntry(
-            "swsdist.calibrate.steps.zt_norm:ZtNorm",
+            f"{_S}.zt_norm:ZtNorm",
             1,
             statistics=("cost-sums",),
             first=True,
             columns=("doc_id", "channel", "start"),
             cohort=True,
+            says="q-norm, and then by a cohort",
         ),
         "logistic": StepEntry(
-            "swsdist.calibrate.steps.logistic:LogisticStep", 1, gives="posterior", fits=True, looks_at=_FITTED
+            f"{_S}.logistic:LogisticStep",
+            1,
+            gives="posterior",
+            fits=True,
+            looks_at=_FITTED,
+            says="probabilities",
+            alone=True,
         ),
         "fusion": StepEntry(
-            "swsdist.calibrate.steps.fusion:FusionStep",
+            f"{_S}.fusion:FusionStep",
             2,
             gives="llr",
             fits=True,
@@ -227,22 +254,33 @@ CALIBRATION: Registry[StepEntry] = Registry(
             operating_point=True,
             looks_at=_FITTED,
             columns=("parts",),
+            says="of several systems' scores, in the chain fuse: its default where there are references",
         ),
-        "power": StepEntry("swsdist.calibrate.steps.power:Power", 1, takes="posterior", gives="posterior"),
+        "power": StepEntry(
+            f"{_S}.power:Power", 1, takes="posterior", gives="posterior", says="of probabilities", alone=True
+        ),
         "llr": StepEntry(
-            "swsdist.calibrate.steps.llr:Llr",
+            f"{_S}.llr:Llr",
             2,
             gives="llr",
             fits=True,
             own_threshold=True,
             looks_at=_FITTED,
             columns=("start", "end"),
+            says="log-likelihood ratios, with side information",
+            alone=True,
         ),
         "at-prior": StepEntry(
-            "swsdist.calibrate.steps.at_prior:AtPrior", 1, takes="llr", gives="posterior", own_threshold=True
+            f"{_S}.at_prior:AtPrior",
+            1,
+            takes="llr",
+            gives="posterior",
+            own_threshold=True,
+            says="posteriors of these",
+            alone=True,
         ),
-        "kst": StepEntry("swsdist.calibrate.steps.kst:Kst", 1, *_BY_TERM, own_threshold=True, operating_point=True),
-        "sto": StepEntry("swsdist.calibrate.steps.sto:Sto", 1, *_BY_TERM, own_threshold=True, operating_point=True),
+        "kst": _by_term(f"{_S}.kst:Kst", "keyword specific thresholds"),
+        "sto": _by_term(f"{_S}.sto:Sto", "a sum of one"),
     },
     StepEntry,
 )
@@ -263,24 +301,116 @@ STATISTICS: Registry[Entry] = Registry(
     },
 )
 
+_M = "swsdist.score.registered"
+
+
+def _rated(
+    key: str, label: str = "", *, threshold: bool = False, by_query: tuple[str, str, str] = ("", "", "")
+) -> tuple[Quantity, ...]:
+    """A term-weighted value, with its rates and its threshold; `by_query` of the value, its Pmiss and its Pfa."""
+    label = label or key.upper()
+    rates = (
+        Quantity(key, label, by_query=by_query[0]),
+        Quantity(f"{key}_pmiss", f"{label} Pmiss", "lowest", 3, "probability", key, by_query[1], 1.0),
+        Quantity(f"{key}_pfa", f"{label} Pfa", "lowest", 5, "probability", key, by_query[2]),
+    )
+    return (*rates, Quantity(f"{key}_threshold", f"{label} threshold", "", 5, "score", key)) if threshold else rates
+
+
 #: An aligned list, to numbers.
 MEASURES: Registry[MeasureEntry] = Registry(
     "measure",
     "swsdist.measures",
     "score",
     {
-        "term-weighted": MeasureEntry("swsdist.score.registered.term_weighted:TermWeighted", 1, basic=True),
-        "optimum": MeasureEntry("swsdist.score.registered.term_weighted:OptimumAndSupremum", 1, basic=True),
-        "pooled-maximum": MeasureEntry("swsdist.score.registered.pooled:PooledMaximum", 2, basic=True),
-        "decisions": MeasureEntry("swsdist.score.registered.pooled:Decisions", 1, basic=True),
-        "retrieval": MeasureEntry("swsdist.score.registered.ranked:Retrieval", 1),
-        "equal-errors": MeasureEntry("swsdist.score.registered.ranked:EqualErrors", 1),
-        "figure-of-merit": MeasureEntry("swsdist.score.registered.ranked:FigureOfMerit", 1),
-        "pair-areas": MeasureEntry("swsdist.score.registered.ranked:PairAreas", 1, takes="pairs"),
-        "cross-entropies": MeasureEntry("swsdist.score.registered.entropy:CrossEntropies", 1),
+        "term-weighted": MeasureEntry(
+            f"{_M}.term_weighted:TermWeighted",
+            1,
+            (
+                *_rated("atwv", by_query=("twv", "pmiss", "pfa")),
+                *_rated("mtwv", threshold=True, by_query=("twv", "", "")),
+            ),
+            basic=True,
+        ),
+        "optimum": MeasureEntry(
+            f"{_M}.term_weighted:OptimumAndSupremum",
+            1,
+            (*_rated("otwv", by_query=("best_twv", "", "")), *_rated("stwv")),
+            basic=True,
+        ),
+        "pooled-maximum": MeasureEntry(
+            f"{_M}.pooled:PooledMaximum", 2, _rated("pooled_maximum", "pooled maximum", threshold=True), basic=True
+        ),
+        "decisions": MeasureEntry(
+            f"{_M}.pooled:Decisions",
+            1,
+            (
+                Quantity("precision"),
+                Quantity("recall"),
+                Quantity("f1", "F1"),
+                Quantity("occurrence_weighted_value", "occurrence-weighted value"),
+            ),
+            basic=True,
+        ),
+        "retrieval": MeasureEntry(
+            f"{_M}.ranked:Retrieval",
+            1,
+            (
+                Quantity("map", "MAP"),
+                Quantity("p_at_10", "P@10"),
+                Quantity("p_at_ntrue", "R-precision"),
+                Quantity("auc", "AUC"),
+                Quantity("mean_precision"),
+                Quantity("mean_recall"),
+                Quantity("mean_f1", "mean F1"),
+            ),
+        ),
+        "equal-errors": MeasureEntry(
+            f"{_M}.ranked:EqualErrors",
+            1,
+            (
+                Quantity("eer", "EER", "lowest", unit="probability"),
+                Quantity("pooled_eer", "pooled EER", "lowest", unit="probability"),
+            ),
+        ),
+        "figure-of-merit": MeasureEntry(f"{_M}.ranked:FigureOfMerit", 1, (Quantity("fom", "FOM"),)),
+        "pair-areas": MeasureEntry(
+            f"{_M}.ranked:PairAreas",
+            1,
+            (Quantity("pair_auc", "pair AUC"), Quantity("pooled_pair_auc", "pooled pair AUC")),
+            takes="pairs",
+        ),
+        "cross-entropies": MeasureEntry(
+            f"{_M}.entropy:CrossEntropies",
+            1,
+            (
+                Quantity("effective_prior", best="", unit="probability"),
+                Quantity("cnxe", "Cnxe", "lowest"),
+                Quantity("cnxe_min", "min Cnxe", "lowest"),
+                Quantity("cnxe_gamma", "gamma of min Cnxe", ""),
+                Quantity("cnxe_delta", "delta of min Cnxe", ""),
+                Quantity("cnxe_pav", "min Cnxe by PAV", "lowest"),
+                Quantity("calibration_loss", best="lowest"),
+            ),
+        ),
     },
     MeasureEntry,
 )
+
+
+def quantities() -> dict[str, Quantity]:
+    """The numbers of all registered measures by key, in their order.
+
+    Raises:
+        ConfigError: an added measure cannot be loaded, or two give a number of one key.
+    """
+    found: dict[str, Quantity] = {}
+    for name in MEASURES:
+        for one in MEASURES[name].gives:
+            if found.setdefault(one.key, one) is not one:
+                raise ConfigError(f"two measures give {one.key}", where=f"measure {name}", remedy="rename one")
+    return found
+
 
 _PROTOCOL = "swsdist.score.measures.protocol"
 

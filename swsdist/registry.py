@@ -88,6 +88,11 @@ class Registry(Generic[E]):
     def _added(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=self.group) if point.name not in self._own}
 
+    @property
+    def own(self) -> Mapping[str, E]:
+        """Entries of this package, and those that were added in this process."""
+        return self._own
+
     def __iter__(self) -> Iterator[str]:
         yield from self._own
         yield from sorted(self._added)

@@ -34,6 +34,8 @@ class _Compared(TaskOptions):
     html: str | None
     csv: str | None
     table: str | None
+    paper: str | None
+    columns: str
     det: str | None
     forest: str | None
 
@@ -57,6 +59,16 @@ class _Compared(TaskOptions):
 @click.option("--csv", type=TABLES_FOLDER, metavar="DIR", help="Also write all numbers as CSV files to this folder.")
 @click.option("--table", type=written(*TABLES, several=True), help="Also write the tables: .csv, .tex, .md or .json.")
 @click.option(
+    "--paper", type=written(*TABLES), help="Also write a table of measures, a row a SYSTEM, of which there may be one."
+)
+@click.option(
+    "--columns",
+    default="mtwv,atwv,cnxe_min,cnxe",
+    show_default=True,
+    metavar="NAME,...",
+    help="Of --paper: names of measures, as swsdist score --all-measures --json has them.",
+)
+@click.option(
     "--det", type=written(*PICTURES, ".csv"), help="Also write the DET curves: .svg, .pdf, .png; .csv their points."
 )
 @click.option("--forest", type=written(*PICTURES), help="Also draw the values with their intervals: .svg, .pdf, .png.")
@@ -69,6 +81,7 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     \b
     swsdist compare runs/a runs/b --by duration:q4 --html ab.html
     swsdist compare one=a.xml two=b.xml --ecf ecf.xml --rttm ref.rttm --terms tlist.xml
+    swsdist compare runs/* --paper results.tex --columns mtwv,atwv,map
     """
     import json
     import shutil
@@ -84,10 +97,12 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
         breakdown_tables,
         entropy_tables,
         measure_tables,
+        paper_table,
         protocol_lines,
     )
-    from swsdist.report.tables import text_lines
+    from swsdist.report.tables import text_lines, write_tables
     from swsdist.score.compare.results import Settings
+    from swsdist.score.parts.evaluating import measure_names
 
     notices = Notices(options["strict"], options["force"])
     files = task_files(options)
@@ -102,12 +117,23 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     request = Request(
         options["by"], options["queries"], options["documents"], options["over_documents"], drawn, options["cnxe"]
     )
+    keys = measure_names([name.strip() for name in options["columns"].split(",")], "--columns")
     found = gather(systems, task, from_run, [str(file) for file in files.values() if isinstance(file, str)])
+    if options["paper"] and len(found) == 1:
+        (one,) = found
+        table = paper_table({one.name: one.measures()}, keys, one.about.told if one.about is not None else "")
+        write_tables([table], options["paper"])
+        warn(notices)
+        print("\n".join(text_lines(table, shutil.get_terminal_size((110, 24)).columns)))
+        return 0
     if options["conditions"]:
         data = compare_conditions(found, options["conditions"].split(","), settings)
     else:
         data = compare_systems(found, request, settings)
     data = replace(data, notices=tuple(str(notices).splitlines()))
+    if options["paper"]:
+        note = " ".join(f"{line}." for line in protocol_lines(data))
+        write_tables([paper_table({one.name: one.measures() for one in found}, keys, note)], options["paper"])
     _write(data, options)
     warn(notices)
     if options["as_json"]:

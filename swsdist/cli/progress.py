@@ -92,7 +92,7 @@ def points_told(inner: Progress) -> Progress:
 
 
 class _Points(Progress):
-    """Points end with `score` of their own plan, a task each, or with a task that counts its work in points."""
+    """Points end with the step of their plan that makes a DET curve, or with a task that counts its work in points."""
 
     def __init__(self, inner: Progress) -> None:
         self._inner = inner
@@ -109,13 +109,13 @@ class _Points(Progress):
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has ended."""
         if isinstance(outcome, Receipt):
-            self._done += outcome.work if step.stage.unit == "points" else step.name == "score"
+            self._done += outcome.work if step.stage.unit == "points" else "det" in step.stage.tables
         self._inner.task(step, outcome)
 
     def end(self, step: Step, wall: float) -> None:
         """A step has."""
         self._inner.end(step, wall)
-        if step.name == "score" or step.stage.unit == "points":
+        if "det" in step.stage.tables or step.stage.unit == "points":
             print(f"points done now: {self._done:.0f}", file=sys.stderr, flush=True)
 
     def note(self, text: str) -> None:

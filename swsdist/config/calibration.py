@@ -29,11 +29,8 @@ class Calibrate(Section):
 
     steps: tuple[str, ...] = Field(
         ("q-norm",),
-        description="what is done to scores, in this order: q-norm, m-norm, speaker-norm, rank-norm or zt-norm (comparable "
-        "between queries by mean and deviation, mode, these of each speaker's documents, rank, or q-norm and then by a "
-        "cohort), logistic (probabilities), power (of them), llr (log-likelihood ratios, with side information), at-prior "
-        "(posteriors), kst, sto (keyword specific thresholds, or a sum of one, of probabilities); of the chain fuse: fusion "
-        "(of several systems' scores), its default where there are references",
+        description="what is done to scores, in this order: "
+        + ", ".join(f"{name} ({entry.says})" for name, entry in CALIBRATION.own.items()),
     )
     options: dict[str, dict[str, object]] = Field(
         default_factory=dict, description="options of steps, for example {kst: {alpha: 2}}"

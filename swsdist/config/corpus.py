@@ -71,16 +71,17 @@ class Corpus(Section):
 
     documents: IsPath = Field(
         description="table (CSV or Parquet: doc_id, path; optionally channel, duration, speaker), folder of audio, single "
-        "recording, Kaldi data folder or wav.scp, or NIST ECF"
+        "recording, Kaldi data folder or wav.scp, manifest of lhotse, data set of Hugging Face (a folder of save_to_disk), or "
+        "NIST ECF"
     )
     audio: IsPath | None = Field(
         None,
-        description="folder that relative paths of a wav.scp or ECF are relative to; default: that of the list itself",
+        description="folder that relative paths of a wav.scp, manifest or ECF are relative to; default: that of the list",
     )
     queries: IsPath | None = Field(
         None,
-        description="table (query_id, path or doc_id; maybe example, channel, start, end, speaker, term), folder of audio, or "
-        "NIST TLIST or KWLIST",
+        description="table (query_id, path or doc_id; maybe example, channel, start, end, speaker, term), folder of audio, "
+        "manifest of lhotse, data set of Hugging Face, or NIST TLIST or KWLIST",
     )
     spoken: IsPath | None = Field(
         None,
@@ -90,8 +91,8 @@ class Corpus(Section):
     queries_from: QueriesFrom = QueriesFrom()
     references: IsPath | None = Field(
         None,
-        description="table (query_id, doc_id, start, end; optionally channel), or RTTM or CTM, in which the queries' terms are "
-        "looked up; without it scoring is skipped",
+        description="table (query_id, doc_id, start, end; optionally channel), or RTTM, CTM or lhotse's supervisions with "
+        "alignments, in which the queries' terms are looked up; without it scoring is skipped",
     )
     text: IsPath | None = Field(
         None,

@@ -43,7 +43,7 @@ from swsdist.config.suggest import (
     shown,
     words,
 )
-from swsdist.entries import Configured, joins
+from swsdist.entries import Configured, is_chain
 from swsdist.errors import ConfigError, StorageError, UserError
 from swsdist.registries import CHAINS, FEATURES, TRANSFORMS
 from swsdist.registry import Entry, Registry
@@ -348,7 +348,7 @@ def _chain_paths(settled: dict[str, object], draft: Draft) -> None:
 def _steps_of_joined(settled: dict[str, object]) -> None:
     """The default steps of calibration of lists that are joined: without candidates there is no q-norm."""
     calibrate, corpus = settled.get("calibrate", {}), settled.get("corpus")
-    if not joins(CHAINS, settled.get("chain")) or not isinstance(calibrate, dict) or "steps" in calibrate:
+    if not is_chain(CHAINS, settled.get("chain"), "joined") or not isinstance(calibrate, dict) or "steps" in calibrate:
         return
     fit = calibrate.get("fit", "crossfit")
     truth = isinstance(corpus, dict) and any(corpus.get(key) is not None for key in ("references", "text"))

@@ -16,7 +16,7 @@ from swsdist.config.corpus import Corpus, Protocol
 from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
 from swsdist.config.section import ONE_OR_MORE, IsPath, Section, effort
-from swsdist.entries import joins
+from swsdist.entries import is_chain
 from swsdist.needs import Needs
 from swsdist.partition import SLOTS
 from swsdist.registries import CALIBRATION, CHAINS, EXPORTS, METHODS
@@ -227,7 +227,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _calibration_fits(self) -> Config:
-        joined = joins(CHAINS, self.chain)
+        joined = is_chain(CHAINS, self.chain, "joined")
         score = "any" if joined else METHODS[self.search.method].score
         complaint = misfit_of(self.calibrate, score, references=self.corpus.tells_truth, joined=joined)
         if complaint:

@@ -45,12 +45,14 @@ def from_table(name: str, path: str) -> Scored:
 
     table = read_table(path, PER_TERM, key=("query_id",))
     about = About(name=name, kind="per-term table", path=path, digest=_sha256(path))
-    return Scored(name, decided(table), about=about)
+    rated = table["twv"].drop_null()
+    known = {"atwv": math.fsum(rated.to_pylist()) / len(rated)} if decided(table) is not None and len(rated) else {}
+    return Scored(name, decided(table), about=about, measures=lambda: known)
 
 
 def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = ()) -> Scored:
     """A system list, scored against a task, which was read from the files of a corpus."""
-    from swsdist.evaluation.evaluate import evaluate
+    from swsdist.evaluation.evaluate import evaluate, more_values, values
     from swsdist.evaluation.lists import read_system
 
     system = read_system(path, conventions=task.conventions, notices=task.notices)
@@ -92,6 +94,7 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
         reject_all=task.conventions.rejects_all,
         about=about,
         line=line,
+        measures=lambda: {**values(found), **more_values(found)},
     )
 
 

@@ -8,7 +8,7 @@ pooled curves of option -P. What the programs do alike is done once; where they 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -371,25 +371,25 @@ def _pooled_curve(counts: Counts, task: ScoringTask) -> Curve | None:
     return joined(pieces)
 
 
-def values(result: Evaluation) -> dict[str, float | None]:
-    """Term-weighted values with their rates, the pooled maximum, precision, recall and F at the decisions; None if undefined.
+def values(result: Evaluation, measures: Iterable[str] | None = None) -> dict[str, float | None]:
+    """Values of measures by key; None where one is not defined.
 
     Precision and F are of the terms with references, as all of TWV is; the occurrence-weighted value is STDEval's, of all.
-    """
-    return _values(result, basic_measures())
-
-
-def more_values(result: Evaluation) -> dict[str, float | None]:
-    """All other measures: of ranks, equal error rates, cross entropies, areas over pairs, and what a stranger has added.
-
     Cross entropies are of all trials of all queries: what was not submitted has the least score that was (see
-    `swsdist.score.measures.cnxe`); the prior is the operating point's (`effective_prior`). None where they are not defined.
+    `swsdist.score.measures.cnxe`); the prior is the operating point's (`effective_prior`).
+
+    Args:
+        result: a list that was scored.
+        measures: names of those that are registered; by default the basic ones: term-weighted values with their rates, the
+            pooled maximum, precision, recall and F at the decisions.
     """
-    basic = basic_measures()
-    return _values(result, tuple(name for name in MEASURES if name not in basic))
-
-
-def _values(result: Evaluation, measures: tuple[str, ...]) -> dict[str, float | None]:
+    measures = basic_measures() if measures is None else tuple(measures)
     places = result.task.places if result.point.trials_are != "document" else None
     parts = merge_tables([measure_parts(result.aligned, result.point, measures, places)], measures)
     return values_of_parts(parts, result.point, measures)
+
+
+def more_values(result: Evaluation) -> dict[str, float | None]:
+    """All other measures: of ranks, equal error rates, cross entropies, areas over pairs, and what a stranger has added."""
+    basic = basic_measures()
+    return values(result, (name for name in MEASURES if name not in basic))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -39,6 +39,7 @@ class Scored:
         reject_all: whether rejecting everything is a point of its curve (not KWSEval's).
         about: what is known of it.
         line: reads its DET curve; None where there is none.
+        measures: makes its values by key, as far as they are known.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Scored:
     reject_all: bool = True
     about: About | None = None
     line: Callable[[], DetLine | None] | None = None
+    measures: Callable[[], Mapping[str, float | None]] = dict
 
     def aligned(self, what: str) -> list[pa.Table]:
         """The parts of the aligned list.

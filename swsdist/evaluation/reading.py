@@ -217,7 +217,7 @@ def looked_up(
     """Occurrences of terms in a transcript.
 
     Args:
-        rttm, ctm: the transcript: one of them.
+        rttm, ctm: the transcript: one of them. In place of a CTM, lhotse's supervisions with their alignments.
         terms: table TERMS.
         rules: whose greatest gap between words.
         conventions: whose rules.
@@ -240,9 +240,10 @@ def looked_up(
 
         lexemes, speakers = read_rttm(rttm, storage, fields=conventions.rttm_fields, notices=notices)
     else:
+        from swsdist.io.corpora.lhotse import aligned_words, tells_words
         from swsdist.io.nist.ctm import read_ctm
 
-        lexemes = read_ctm(str(ctm), storage)
+        lexemes = (aligned_words if tells_words(str(ctm), storage) else read_ctm)(str(ctm), storage)
     found = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
     if found.repeated:
         effect = "; as in STDEval each gets its occurrences once more" if conventions.repeats else ""

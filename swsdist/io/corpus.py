@@ -4,7 +4,8 @@
 it, told by its ending; `doc_id` is the path in the folder without ending, with `/`; each channel that the header tells
 is a document. A recording whose header cannot be read still becomes a document, of channel 1, so that indexing rejects
 it and says why. Files whose names begin with a dot, and what swsdist wrote, are left out. Of a recording by itself: the
-same of this one. Of Kaldi's data folders and of an ECF: see `swsdist.io.corpora`.
+same of this one. Of Kaldi's data folders, lhotse's manifests, data sets
+of Hugging Face and an ECF: see `swsdist.io.corpora`.
 
 **Talkers.** A table: `doc_id, speaker`, and maybe `channel`: who speaks in the documents whose own table does not tell.
 
@@ -30,8 +31,10 @@ from swsdist.audio.formats import ffmpeg
 from swsdist.audio.probing import probe_all
 from swsdist.audio.reader import AudioInfo
 from swsdist.errors import TableError, UserError
+from swsdist.io.corpora.huggingface import entries
 from swsdist.io.corpora.kaldi import kaldi_documents
-from swsdist.io.corpora.kinds import KALDI, kind_of
+from swsdist.io.corpora.kinds import KALDI, LHOTSE, kind_of
+from swsdist.io.corpora.lhotse import lhotse_documents
 from swsdist.io.corpora.nist import ecf_documents
 from swsdist.io.corpora.places import is_placed
 from swsdist.io.filesystem import Folder, is_remote, locate
@@ -66,7 +69,7 @@ def read_documents(
     audio_folder: str | None = None,
     audio: bool = True,
 ) -> pa.Table:
-    """The documents of a table, a folder, a recording, Kaldi's lists, or an ECF.
+    """The documents of a table, a folder, a recording, lists of Kaldi or lhotse, a data set, or an ECF.
 
     Args:
         source: local or `s3://`.
@@ -97,9 +100,11 @@ def _documents(
     audio: bool,
 ) -> pa.Table:
     kind = kind_of(source, "documents", ENDINGS, storage)
-    if audio_folder is not None and kind not in (*KALDI, "ECF"):
+    if audio_folder is not None and kind not in (*KALDI, *LHOTSE, "ECF"):
         raise UserError(
-            "the documents are no list of Kaldi's and no ECF", where="corpus.audio", remedy="leave corpus.audio out"
+            "the documents are no list of Kaldi's or lhotse's and no ECF",
+            where="corpus.audio",
+            remedy="leave corpus.audio out",
         )
     if kind == "table":
         path = CORPUS.get_field_index("path")
@@ -109,17 +114,31 @@ def _documents(
         return table if audio else table.set_column(path, CORPUS.field(path), pc.fill_null(table["path"], ""))
     if kind in KALDI:
         return kaldi_documents(source, storage, audio_folder, notices)
+    if kind in LHOTSE:
+        return lhotse_documents(source, kind, storage, audio_folder)
     if kind == "ECF":
         return ecf_documents(source, ENDINGS, storage, audio_folder, notices)
-    found = single(source) if kind == "recording" else recordings(source, storage, prefer, notices)
+    speakers: dict[str, str | None] = {}
+    if kind == "data set":
+        listed = entries(source)
+        found, speakers = {one.id: one.path for one in listed}, {one.id: one.speaker for one in listed}
+    else:
+        found = single(source) if kind == "recording" else recordings(source, storage, prefer, notices)
     rows: list[dict[str, object]] = []
     headers = probe_all(found.values(), storage)
     for doc_id, path in found.items():
         info = headers[path]
         known = info if isinstance(info, AudioInfo) else None  # indexing meets it again, and records the reason
         for channel in range(1, (known.channels if known else 1) + 1):
+            length = known.duration if known else None
             rows.append(
-                {"doc_id": doc_id, "channel": channel, "path": path, "duration": known.duration if known else None}
+                {
+                    "doc_id": doc_id,
+                    "channel": channel,
+                    "path": path,
+                    "duration": length,
+                    "speaker": speakers.get(doc_id),
+                }
             )
     return pa.Table.from_pylist(rows, CORPUS)
 

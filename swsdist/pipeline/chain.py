@@ -168,6 +168,10 @@ class Chain:
             f"there is no stage {name!r}", remedy=f"stages are: {', '.join(step.name for step in self.steps)}"
         )
 
+    def maker(self, table: str) -> Step | None:
+        """The last step that makes a table of this name; None if there is none."""
+        return next((step for step in reversed(self.steps) if table in step.stage.tables), None)
+
     def digested(self, step: Step) -> Iterator[tuple[str, str]]:
         """Name in the digest, and name, of each table of a step that is digested."""
         for table, declared in step.stage.tables.items():

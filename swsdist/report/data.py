@@ -18,6 +18,8 @@ from pydantic import Field
 from swsdist.accounts.by_type import TypeCost
 from swsdist.accounts.costs import Costs
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, searching_speed_factor
+from swsdist.entries import Quantity
+from swsdist.registries import quantities
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.det import det_of
 from swsdist.steps import Looks
@@ -49,13 +51,9 @@ class Protocol:
     conventions: Annotated[str, _says("the program or evaluation whose conventions were followed")]
 
 
-#: Names that are abbreviations.
-_SHORT = frozenset({"mtwv", "atwv", "otwv", "stwv", "map", "auc", "eer", "fom"})
-
-
-def label_of(name: str) -> str:
-    """A measure's name for people."""
-    return " ".join(word.upper() if word in _SHORT else word for word in name.split("_"))
+def about(key: str) -> Quantity:
+    """What is known of a measure; of one that is no longer registered, the least."""
+    return quantities().get(key, Quantity(key))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,13 +105,14 @@ class Measures:
         """All of them by name."""
         return {"mtwv": self.mtwv, "atwv": self.atwv, **self.further}
 
-    def rows(self) -> Iterator[tuple[str, float | None, float | None, float | None, float | None]]:
-        """The further measures for people: name, value, threshold, Pmiss and Pfa, where it has them."""
-        ends = ("_threshold", "_pmiss", "_pfa")
-        for name, value in self.further.items():
-            if not name.endswith(ends) or name[: name.rindex("_")] not in self.further:
-                threshold, pmiss, pfa = (self.further.get(name + end) for end in ends)
-                yield label_of(name), value, threshold, pmiss, pfa
+    def rows(self) -> Iterator[tuple[Quantity, float | None, float | None, float | None, float | None]]:
+        """The further measures: what each is, value, threshold, Pmiss and Pfa, where it has them."""
+        for key, value in self.further.items():
+            if (known := about(key)).of not in self.further:
+                threshold, pmiss, pfa = (
+                    self.further.get(f"{key}_{beside}") for beside in ("threshold", "pmiss", "pfa")
+                )
+                yield known, value, threshold, pmiss, pfa
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,13 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.evaluation.evaluate import Evaluation, Part
+from swsdist.report.data import about
 from swsdist.report.summary import NOTHING, fixed, gaps, reasons
 from swsdist.report.tables import Table
 
 SCHEMA = "swsdist-score/1"
-
-#: Decimals that are shown of measures, by the endings of their names; of the others four.
-_DECIMALS = {"_pmiss": 3, "_pfa": 5, "_threshold": 5}
 
 
 def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) -> str:
@@ -77,7 +75,7 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
 
     def shown(name: str) -> str:
         value = measures.get(name)
-        return "n/a" if value is None else f"{value:.{_decimals(name)}f}"
+        return "n/a" if value is None else f"{value:.{about(name).decimals}f}"
 
     counted = f"terms {task.terms.num_rows}, references {totals.ntrue}, detections {totals.detections}"
     if totals.ncorr is None:
@@ -85,8 +83,8 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
         yield f"{counted}, of which {undecided} have no decision: ATWV needs them all (swsdist calibrate makes them)"
     else:
         yield f"{counted}: {totals.ncorr} correct, {totals.nfa} false alarms, {totals.nmiss} missed"
-    for name, label in (("atwv", "ATWV"), ("mtwv", "MTWV"), ("otwv", "OTWV"), ("stwv", "STWV")):
-        line = f"{label} {shown(name)}   Pmiss {shown(f'{name}_pmiss')}   Pfa {shown(f'{name}_pfa')}"
+    for name in ("atwv", "mtwv", "otwv", "stwv"):
+        line = f"{about(name).name} {shown(name)}   Pmiss {shown(f'{name}_pmiss')}   Pfa {shown(f'{name}_pfa')}"
         yield line + (f"   threshold {shown('mtwv_threshold')}" if name == "mtwv" else "")
     yield f"precision {shown('precision')}   recall {shown('recall')}   F1 {shown('f1')}"
     if "map" in measures:
@@ -174,10 +172,5 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
     name = result.system.attributes.get("system_id") or result.system.path
     note = " ".join(filter(None, (f"{name}: {task.protocol.told(task.point)}.", gaps(reasons(measures)))))
     plain = [{"measure": key, "value": value} for key, value in measures.items()]
-    rows = [(key, fixed(value, _decimals(key))) for key, value in measures.items()]
+    rows = [(key, fixed(value, about(key).decimals)) for key, value in measures.items()]
     return Table("Measures", ("measure", "value"), rows, note, plain=plain)
-
-
-def _decimals(name: str) -> int:
-    """As in `summary`."""
-    return next((digits for ending, digits in _DECIMALS.items() if name.endswith(ending)), 4)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from swsdist.report.data import RejectedRow, ReportData, label_of
+from swsdist.report.data import RejectedRow, ReportData, about
 from swsdist.report.summary import (
     CALIBRATIONS,
     STYLES,
@@ -102,10 +102,9 @@ def figures(data: ReportData) -> tuple[SummaryRow, ...]:
     why = reasons(values)
 
     def figure(name: str, note: str, tone: Tone = "plain") -> SummaryRow:
-        label = label_of(name)
-        return SummaryRow(
-            label, fixed(values.get(name)), f"not defined where {why[label]}" if label in why else note, tone
-        )
+        one = about(name)
+        text = f"not defined where {why[one.name]}" if one.name in why else note
+        return SummaryRow(one.name, fixed(values.get(name), one.decimals), text, tone)
 
     at_most = f"{interval(data)}Pmiss {fixed(found.mtwv_pmiss)}, Pfa {fixed(found.mtwv_pfa, 6)}"
     decided = f"Pmiss {fixed(found.atwv_pmiss)}, Pfa {fixed(found.atwv_pfa, 6)}; {CALIBRATIONS[found.calibration]}"
@@ -116,7 +115,7 @@ def figures(data: ReportData) -> tuple[SummaryRow, ...]:
         figure("mtwv", at_most, "main"),
         actual,
         figure("stwv", "what the list holds at all"),
-        figure("cnxe_min", f"cnxe {fixed(values.get('cnxe'))}"),
+        figure("cnxe_min", f"{about('cnxe').name} {fixed(values.get('cnxe'))}"),
         SummaryRow("SSF", short(cost.ssf), f"ISF {short(cost.isf)}, wall time {span(cost.wall_s)}"),
         SummaryRow(
             *("audio", f"{short(data.hours)} h"),

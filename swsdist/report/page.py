@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, thin_det
+from swsdist.entries import Quantity
+from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, about, thin_det
 from swsdist.report.opening import MOST_ODD, figures, odd
 from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
 from swsdist.report.plots.timeline import timeline_svg
@@ -169,7 +170,7 @@ def measures_table(found: Measures) -> Table:
     """A row a measure."""
     made = _measures(found)
     names = ("measure", "value", "threshold", "pmiss", "pfa")
-    plain = [dict(zip(names, row, strict=True)) for row in _measure_values(found)]
+    plain = [dict(zip(names, (row[0].name, *row[1:]), strict=True)) for row in _measure_values(found)]
     return Table(made.caption, [column.title for column in made.columns], made.rows, made.note, plain=plain)
 
 
@@ -374,8 +375,8 @@ def _measures(found: Measures) -> _Table:
     known = [t for t in found.atwv_thresholds if t is not None]
     limits = " to ".join(dict.fromkeys(short(t) for t in (min(known), max(known)))) if known else NOTHING
     rows = [
-        [label, fixed(value), short(threshold), fixed(pmiss), fixed(pfa, 6)]
-        for label, value, threshold, pmiss, pfa in _measure_values(found)
+        [one.name, fixed(value, one.decimals), short(threshold), fixed(pmiss), fixed(pfa, 6)]
+        for one, value, threshold, pmiss, pfa in _measure_values(found)
     ]
     rows[1][2] = limits
     for row in rows[2:]:  # most have no threshold and no rates
@@ -385,13 +386,15 @@ def _measures(found: Measures) -> _Table:
     return _Table("Measures", columns, rows, gaps(reasons(found.values())))
 
 
-def _measure_values(found: Measures) -> list[tuple[str, float | None, float | None, float | None, float | None]]:
-    """Name, value, threshold, Pmiss and Pfa of each measure; of several thresholds none."""
+def _measure_values(found: Measures) -> list[tuple[Quantity, float | None, float | None, float | None, float | None]]:
+    """What each measure is, value, threshold, Pmiss and Pfa; of several thresholds none."""
     limits = set(found.atwv_thresholds)
     limit = next(iter(limits)) if len(limits) == 1 else None
-    name = "ATWV (oracle)" if found.calibration == "oracle" else "ATWV"
+    actual = about("atwv")
+    if found.calibration == "oracle":
+        actual = replace(actual, label=f"{actual.name} (oracle)")
     return [
-        ("MTWV", found.mtwv, found.mtwv_threshold, found.mtwv_pmiss, found.mtwv_pfa),
-        (name, found.atwv, limit, found.atwv_pmiss, found.atwv_pfa),
+        (about("mtwv"), found.mtwv, found.mtwv_threshold, found.mtwv_pmiss, found.mtwv_pfa),
+        (actual, found.atwv, limit, found.atwv_pmiss, found.atwv_pfa),
         *found.rows(),
     ]

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdist.accounts.factors import Factors
-from swsdist.report.data import Calibration, ReportData, Resources, label_of
+from swsdist.report.data import Calibration, ReportData, Resources, about
 
 if TYPE_CHECKING:
     import jinja2
@@ -143,7 +143,7 @@ def rendered(name: str, **values: object) -> str:
 
 
 def reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
-    """Why a measure has no value, by its name for people; of a Pfa where its measure has one.
+    """Why a measure has no value, by its name for people; of a rate where its measure has one.
 
     Args:
         measures: values by key.
@@ -151,9 +151,13 @@ def reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
     from swsdist.score.parts.evaluating import why_undefined  # loads what measures are made of
 
     told = why_undefined(measures)
-    rates = {f"{name}_pfa" for name in measures.keys() - told.keys()}
-    shown = [name for name in told if name in rates or not name.endswith(("_threshold", "_pmiss", "_pfa"))]
-    return {label_of(name): told[name] for name in shown}
+    found = {}
+    for key, why in told.items():
+        known = about(key)
+        rate = known.best and known.of in measures and known.of not in told  # a threshold may be infinite
+        if rate or not known.of:
+            found[known.name] = why
+    return found
 
 
 def gaps(why: Mapping[str, str]) -> str:
@@ -326,8 +330,10 @@ def _measure_rows(data: ReportData) -> list[SummaryRow]:
             "warning" if oracle else "main",
         ),
         *(
-            SummaryRow(label, fixed(value), f"not defined where {why[label]}" if label in why else "")
-            for label, value, *_ in found.rows()
+            SummaryRow(
+                one.name, fixed(value, one.decimals), f"not defined where {why[one.name]}" if one.name in why else ""
+            )
+            for one, value, *_ in found.rows()
         ),
         *([SummaryRow("trials", "too few", told, "warning")] if why and (told := crowded(data)) else []),
     ]

@@ -57,6 +57,8 @@ _LATEX = {
     "−": "$-$",
     "≤": r"$\leq$",
     "≥": r"$\geq$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
 }
 #: What begins a negative number: no hyphen within a name, a date or a range.

@@ -43,7 +43,7 @@ LEVELS = (
     ("features", "store", "methods", "reduce", "fusion", "calibrate", "score"),
     ("pipeline", "report", "evaluation"),
     ("chains", "corpora", "bench"),
-    ("testing", "api", "__init__"),
+    ("testing", "api", "metrics", "__init__"),
     ("cli",),
 )
 LEVEL = {name: rank for rank, names in enumerate(LEVELS) for name in names}

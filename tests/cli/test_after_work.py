@@ -120,7 +120,7 @@ def test_all_prints_every_figure(swsdist, place: Path, tmp_path: Path) -> None:
     run = tmp_path / "copy"
     shutil.copytree(place / "run", run)
     short = swsdist("report", run).out.splitlines()
-    names = ["protocol", "MTWV", "ATWV", "STWV", "cnxe", "SSF", "audio", "digest"]
+    names = ["protocol", "MTWV", "ATWV", "STWV", "min", "SSF", "audio", "digest"]
     assert [line.split()[0] for line in short] == names
     report = json.loads((run / "report.json").read_text())
     assert short[-1] == f"digest {report['digest'][:16]}, report {run}/report.html"

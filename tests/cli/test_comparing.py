@@ -107,6 +107,45 @@ def test_the_same_in_words(folder: Path) -> None:
     assert lists(folder) == shown
 
 
+def test_the_table_of_a_paper(folder: Path) -> None:
+    lists(folder, "--paper", f"{folder}/paper.md", "--columns", "mtwv,atwv_pfa,eer,mtwv_threshold")
+    text = (folder / "paper.md").read_text()
+    (head, _, one, two) = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    assert head == ["system", "MTWV ↑", "ATWV Pfa ↓", "EER ↓", "MTWV threshold"]
+    assert one[:2] == ["one", "0.6667"]
+    assert one[-1] == "0.70000"
+    assert two[0] == "two"
+    assert "sws2013" in text
+    lists(folder, "--paper", f"{folder}/paper.tex", "--columns", "mtwv,eer")
+    assert r"system & MTWV $\uparrow$ & EER $\downarrow$ \\" in (folder / "paper.tex").read_text()
+    assert "XeLaTeX" not in (folder / "paper.tex").read_text()
+    lists(folder, "--paper", f"{folder}/paper.csv")
+    rows = list(csv.DictReader((folder / "paper.csv").read_text().splitlines()))
+    assert list(rows[0]) == ["system", "mtwv", "atwv", "cnxe_min", "cnxe"]
+    system = score_of(folder, "two.csv")
+    assert {key: float(value) for key, value in rows[1].items() if key != "system"} == {
+        key: system[key] for key in ("mtwv", "atwv", "cnxe_min", "cnxe")
+    }
+
+
+def score_of(folder: Path, name: str) -> dict[str, float]:
+    return json.loads(said(score, "-s", f"{folder}/{name}", *task(folder), "--all-measures", "--json"))["measures"]
+
+
+def test_the_table_of_a_paper_of_one_system(folder: Path) -> None:
+    shown = said(compare, f"{folder}/one.csv", *task(folder), "--paper", f"{folder}/paper.csv", "--columns", "atwv")
+    assert "ATWV ↑" in shown
+    (row,) = csv.DictReader((folder / "paper.csv").read_text().splitlines())
+    assert float(row["atwv"]) == score_of(folder, "one.csv")["atwv"]
+    said(score, "-s", f"{folder}/one.csv", *task(folder), "--per-term", f"{folder}/terms.csv")
+    said(compare, f"mine={folder}/terms.csv", "--paper", f"{folder}/table.csv", "--columns", "mtwv,atwv")
+    (of_table,) = csv.DictReader((folder / "table.csv").read_text().splitlines())
+    assert (of_table["system"], of_table["mtwv"]) == ("mine", "")
+    assert float(of_table["atwv"]) == pytest.approx(float(row["atwv"]), abs=1e-15)
+    with pytest.raises(UserError, match=r"--columns: there is no measure 'mtvw'; did you mean mtwv\?"):
+        lists(folder, "--paper", f"{folder}/paper.csv", "--columns", "mtvw")
+
+
 def test_min_cnxe_has_a_test_of_its_own(folder: Path) -> None:
     assert json.loads(lists(folder, "--json"))["cross_entropies"] is None
     found = json.loads(lists(folder, "--json", "--cnxe", "--csv", f"{folder}/csv"))["cross_entropies"]

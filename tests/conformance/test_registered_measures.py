@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pytest
 
-from swsdist.entries import MeasureEntry
+from swsdist.entries import MeasureEntry, Quantity
 from swsdist.errors import ConfigError
-from swsdist.registries import MEASURES
+from swsdist.registries import MEASURES, quantities
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts import evaluating
 from swsdist.score.parts.evaluating import measure, measure_parts, merge_tables, values
@@ -33,7 +33,7 @@ GOLDEN: dict[str, tuple[int, str]] = {
 
 @pytest.mark.parametrize("name", list(MEASURES))
 def test_conformance(name: str) -> None:
-    check_measure(measure(name))
+    check_measure(MEASURES[name])
 
 
 @pytest.mark.parametrize("name", list(MEASURES))
@@ -45,7 +45,6 @@ def test_bytes_are_those_of_the_version(name: str) -> None:
 class Queries:
     """How many queries have a reference."""
 
-    keys = ("queries_with_references",)
     parts = (CLASSES,)
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
@@ -54,12 +53,40 @@ class Queries:
 
 
 def test_a_measure_of_ones_own(added) -> None:
-    check_measure(Queries())
-    added(MEASURES, "mine", MeasureEntry(f"{__name__}:Queries", 1))
+    entry = MeasureEntry(f"{__name__}:Queries", 1, (Quantity("queries_with_references"), Quantity("never_given")))
+    check_measure(entry)
+    added(MEASURES, "mine", entry)
     point = example_point()
     found = values(merge_tables([measure_parts(example(), point)]), point)
     assert found["queries_with_references"] == 8
-    assert list(found)[-1] == "queries_with_references"
+    assert list(found)[-2:] == ["queries_with_references", "never_given"]
+    assert found["never_given"] is None
+
+
+def test_a_value_that_its_entry_does_not_name_is_refused(added) -> None:
+    added(MEASURES, "mine", MeasureEntry(f"{__name__}:Queries", 1))
+    with pytest.raises(ConfigError, match="entry of the measure mine does not name queries_with_references"):
+        values(merge_tables([measure_parts(example(), example_point())]), example_point())
+    with pytest.raises(AssertionError, match="its entry gives"):
+        check_measure(MEASURES["mine"])
+
+
+def test_two_values_of_one_name_are_refused(added) -> None:
+    added(MEASURES, "mine", MeasureEntry(f"{__name__}:Queries", 1, (Quantity("map"),)))
+    with pytest.raises(ConfigError, match="two measures give map"):
+        quantities()
+
+
+def test_which_is_best_is_known_of_each() -> None:
+    found = {key: one.best for key, one in quantities().items()}
+    assert [key for key, best in found.items() if best == "lowest"] == [
+        *("atwv_pmiss", "atwv_pfa", "mtwv_pmiss", "mtwv_pfa", "otwv_pmiss", "otwv_pfa", "stwv_pmiss", "stwv_pfa"),
+        *("pooled_maximum_pmiss", "pooled_maximum_pfa", "eer", "pooled_eer"),
+        *("cnxe", "cnxe_min", "cnxe_pav", "calibration_loss"),
+    ]
+    assert [key for key, best in found.items() if not best] == [
+        *("mtwv_threshold", "pooled_maximum_threshold", "effective_prior", "cnxe_gamma", "cnxe_delta"),
+    ]
 
 
 def _means(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
@@ -69,7 +96,6 @@ def _means(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
 class Averages:
     """Averages do not add."""
 
-    keys = ("average",)
     parts = (PartTable("classes", pa.schema([("ntrue", pa.int64()), ("mean", pa.float64())]), ("ntrue",), _means),)
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
@@ -78,8 +104,8 @@ class Averages:
 
 def test_what_is_refused(added) -> None:
     with pytest.raises(AssertionError, match="mean adds, so it is an int64"):
-        check_measure(Averages())
-    added(MEASURES, "averages", MeasureEntry(f"{__name__}:Averages", 1))
+        check_measure(MeasureEntry(f"{__name__}:Averages", 1, (Quantity("average"),)))
+    added(MEASURES, "averages", MeasureEntry(f"{__name__}:Averages", 1, (Quantity("average"),)))
     with pytest.raises(ConfigError, match="two measures have a part table 'classes'"):
         evaluating.part_tables()
     with pytest.raises(ConfigError, match="there is no measure 'optimun'; did you mean optimum"):

@@ -24,8 +24,15 @@ from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
 from swsdist.methods.windows.options import WindowsOptions
 from swsdist.pipeline.ledger import Ledger
-from swsdist.registries import CHAINS, DISTANCES
+from swsdist.registries import CHAINS, DISTANCES, quantities
 from swsdist.score import PROTOCOLS
+
+
+def test_every_measure_has_its_row() -> None:
+    shown = [tuple(row) for row in rows(sections(DOCS / "reference/metrics.md")["What is registered"])]
+    entries = quantities().values()
+    assert shown == [(f"`{one.key}`", one.name, one.best, str(one.decimals), one.unit) for one in entries]
+
 
 SCHEMAS = {name: value for name, value in vars(types).items() if isinstance(value, pa.Schema)}
 

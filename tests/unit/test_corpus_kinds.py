@@ -116,7 +116,7 @@ def test_hints(tmp_path: Path) -> None:
 def test_keys_that_do_not_fit(tmp_path: Path) -> None:
     (tmp_path / "docs.csv").write_text("doc_id,path\na,a.wav\n")
     (tmp_path / "queries.csv").write_text("query_id,path\nq,q.wav\n")
-    with pytest.raises(UserError, match=r"corpus.audio: the documents are no list of Kaldi's and no ECF"):
+    with pytest.raises(UserError, match=r"corpus.audio: the documents are no list of Kaldi's or lhotse's and no ECF"):
         read_documents(str(tmp_path / "docs.csv"), audio_folder=str(tmp_path))
     with pytest.raises(UserError, match=r"corpus.spoken: the queries are no TLIST or KWLIST"):
         read_queries(str(tmp_path / "queries.csv"), CORPUS.empty_table(), spoken=str(tmp_path / "queries.csv"))

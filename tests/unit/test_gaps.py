@@ -11,23 +11,23 @@ from swsdist.evaluation.evaluate import evaluate, more_values, values
 from swsdist.evaluation.lists import make_system
 from swsdist.evaluation.reading import make_task
 from swsdist.registries import MEASURES
-from swsdist.report.data import Measures, label_of
+from swsdist.report.data import Measures, about
 from swsdist.report.evaluation import measures_table
 from swsdist.report.page import measures_table as of_run
 from swsdist.report.resources import resource_lines
 from swsdist.report.summary import NOTHING, gaps, reasons
 from swsdist.report.tables import Table, latex, markdown, text_lines
-from swsdist.score.parts.evaluating import measure, why_undefined
+from swsdist.score.parts.evaluating import why_undefined
 
 
 @pytest.mark.parametrize("name", list(MEASURES))
 def test_every_measure_says_when_it_is_not_defined(name: str) -> None:
-    one = measure(name)
-    told = why_undefined(dict.fromkeys(one.keys))
-    assert list(told) == list(one.keys)
+    keys = [one.key for one in MEASURES[name].gives]
+    told = why_undefined(dict.fromkeys(keys))
+    assert list(told) == keys
     assert not any("does not say" in why for why in told.values())
-    assert why_undefined(dict.fromkeys(one.keys, 0.5)) == {}
-    assert why_undefined({one.keys[0]: math.nan}) == {one.keys[0]: told[one.keys[0]]}
+    assert why_undefined(dict.fromkeys(keys, 0.5)) == {}
+    assert why_undefined({keys[0]: math.nan}) == {keys[0]: told[keys[0]]}
 
 
 def test_reasons_that_are_the_same_are_told_once() -> None:
@@ -40,10 +40,16 @@ def test_reasons_that_are_the_same_are_told_once() -> None:
 
 @pytest.mark.parametrize(
     ("name", "label"),
-    [("auc", "AUC"), ("pair_auc", "pair AUC"), ("pooled_pair_auc", "pooled pair AUC"), ("p_at_10", "p at 10")],
+    [
+        ("auc", "AUC"),
+        ("pair_auc", "pair AUC"),
+        ("pooled_pair_auc", "pooled pair AUC"),
+        ("p_at_10", "P@10"),
+        ("of_another_package", "of another package"),
+    ],
 )
-def test_the_areas_have_names_of_their_own(name: str, label: str) -> None:
-    assert label_of(name) == label
+def test_measures_have_names_for_people(name: str, label: str) -> None:
+    assert about(name).name == label
 
 
 def test_a_table_with_a_dash_says_what_it_means() -> None:
@@ -81,4 +87,4 @@ def test_no_rate_is_above_one(seconds: float, pfa: float | None) -> None:
     page = of_run(Measures.of(found, calibration="none"))
     (row,) = [row for row in page.rows if row[0] == "pooled maximum"]
     assert row[4] == (NOTHING if pfa is None else f"{pfa:.6f}")
-    assert ("pooled maximum pfa" in page.footnote) == (pfa is None)
+    assert ("pooled maximum Pfa" in page.footnote) == (pfa is None)

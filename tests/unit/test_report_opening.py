@@ -55,7 +55,7 @@ def test_a_scored_run_has_six_figures_of_quality_cost_and_amount() -> None:
         ("MTWV", f"{run.measures.mtwv:.4f}"),
         ("ATWV", f"{run.measures.atwv:.4f}"),
         ("STWV", "0.9400"),
-        ("cnxe min", "0.5500"),
+        ("min Cnxe", "0.5500"),
         ("SSF", "0.001031"),
         ("audio", "2.1 h"),
     ]

@@ -2,6 +2,9 @@
 
 `wav-copy ark,scp:...` writes such archives: a key, a blank, and the file as it is; the list names the byte after the blank. How
 long the file is its own RIFF header tells. Source: Kaldi, util/kaldi-io.h (extended filenames) and feat/wave-reader.h.
+
+`data.arrow:1234+5678` is the file, of any format, whose 5678 bytes begin at byte 1234 of an Arrow file, as
+`swsdist.io.corpora.huggingface` finds them.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import BinaryIO
 
 from swsdist.errors import AudioError
 
-_PLACE = re.compile(r"(.*\.ark):([0-9]{1,18})")
+_PLACE = re.compile(r"(.*\.ark):([0-9]{1,18})()|(.*\.arrow):([0-9]{1,18})\+([0-9]{1,18})")
 
 #: Lengths that a program writes into the header which does not know the length.
 _UNKNOWN = 0x7FFFF000
@@ -21,7 +24,7 @@ _UNKNOWN = 0x7FFFF000
 def split(path: str) -> tuple[str, int | None]:
     """The archive's path and the byte; of a plain path no byte."""
     found = _PLACE.fullmatch(path)
-    return (found[1], int(found[2])) if found else (path, None)
+    return (found[1] or found[4], int(found[2] or found[5])) if found else (path, None)
 
 
 class Inside(io.RawIOBase):
@@ -39,6 +42,11 @@ class Inside(io.RawIOBase):
     def __init__(self, archive: BinaryIO, begin: int, path: str) -> None:
         super().__init__()
         whole = archive.seek(0, io.SEEK_END)
+        self._archive, self._begin, self._at = archive, begin, 0
+        found = _PLACE.fullmatch(path)
+        if found and found[6]:
+            self._size = max(0, min(whole - begin, int(found[6])))
+            return
         archive.seek(min(begin, whole))
         head = archive.read(8)
         size = int.from_bytes(head[4:8], "little")
@@ -49,7 +57,6 @@ class Inside(io.RawIOBase):
                 reason="not-audio",
                 remedy="make the list again with the archive (wav-copy ... ark,scp:...); only WAV is read there",
             )
-        self._archive, self._begin, self._at = archive, begin, 0
         self._size = min(whole - begin, 8 + size if 0 < size < _UNKNOWN else whole - begin)
 
     def readable(self) -> bool:

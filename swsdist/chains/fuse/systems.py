@@ -5,8 +5,10 @@ from __future__ import annotations
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.config import Config, load_config
+from swsdist.entries import is_chain
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import fingerprint
+from swsdist.registries import CHAINS
 
 
 def configs(own: FuseInputs) -> dict[str, Config]:
@@ -25,11 +27,12 @@ def configs(own: FuseInputs) -> dict[str, Config]:
             continue
         corpus = mine.corpus.model_dump(mode="json", exclude_defaults=True)
         config = load_config(system.config, system.set, corpus=corpus, run=own.place(system))
-        if config.chain != "search":
+        if not is_chain(CHAINS, config.chain, "searches"):
+            fusible = ", ".join(name for name in CHAINS if is_chain(CHAINS, name, "searches"))
             raise ConfigError(
-                f"it is of the chain {config.chain}, and fused are runs of the chain search",
+                f"it is of the chain {config.chain}, and fused are runs of the chain {fusible}",
                 where=f"options.systems: {system.name}: {system.config}",
-                remedy="name configs of the chain search",
+                remedy=f"name configs of the chain {fusible}",
             )
         shared = {name: getattr(mine, name) for name in ("executor", "storage", "strict", "force", "score")}
         index = config.index

@@ -45,12 +45,13 @@ from swsdist.chains.search.report.reporting import rejected_rows
 from swsdist.chains.search.score import Score
 from swsdist.chains.search.search import Search
 from swsdist.config import Config
+from swsdist.entries import those
 from swsdist.errors import ConfigError
 from swsdist.methods.registry import create
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
-from swsdist.registries import FIRST_PASSES, METHODS
+from swsdist.registries import CALIBRATION, FIRST_PASSES, METHODS
 from swsdist.registry import Entry
 from swsdist.score.measures.protocol import protocol_of
 
@@ -71,7 +72,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         raise ConfigError(
             f"none of the steps {', '.join(config.calibrate.steps)} normalises by a cohort",
             where="corpus.cohort",
-            remedy="leave it out, or name zt-norm in calibrate.steps",
+            remedy=f"leave it out, or name {' or '.join(those(CALIBRATION, 'cohort'))} in calibrate.steps",
         )
     if config.corpus.own_places == "leave-out" and protocol_of(config.score).trials != "time":
         raise ConfigError(

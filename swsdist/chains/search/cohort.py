@@ -16,7 +16,7 @@ import pyarrow as pa
 from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.calibrate.steps.interface import Options
 from swsdist.calibrate.steps.q_norm import QNorm
-from swsdist.calibrate.steps.zt_norm import ZtNorm, cohort_sums, cohort_table
+from swsdist.calibrate.steps.zt_norm import cohort_sums, cohort_table
 from swsdist.chains.search.reduce import Reduce, apart_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
@@ -40,9 +40,11 @@ class Cohort(Reduce):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """As `reduce` plans, without its N best."""
-        options = inputs.config.calibrate.options.get(ZtNorm.name, {})
-        window = ZtNorm.model.model_validate(options).window
-        versions = [CALIBRATION.identity(ZtNorm.name), CALIBRATION.identity(QNorm.name)]
+        settings = inputs.config.calibrate
+        step = next(name for name, entry in settings.entries().items() if entry.cohort)
+        options = CALIBRATION[step].load().model.model_validate(settings.options.get(step, {}))
+        window = getattr(options, "window", None)
+        versions = [CALIBRATION.identity(step), CALIBRATION.identity(QNorm.name)]
         for task in self.tasks(inputs, [CostSums.name], _ALL, versions, window):
             yield replace(task, payload={**task.payload, "window": window})
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from swsdist.chains.sweep.reading import Objective, Tests
 from swsdist.chains.sweep.running import PointResult
 from swsdist.config.suggest import shown
+from swsdist.registries import quantities
 from swsdist.report.sweep import Ranking
 from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.max_t import max_t
@@ -157,7 +158,7 @@ def _tested(
     used: Sequence[PointResult], best: PointResult, objective: Objective, tests: Tests
 ) -> dict[int, dict[str, float | None]]:
     # A query that a point lacks counts as all missed, as in a comparison of systems.
-    lacking = 1.0 if objective.measure == "atwv_pmiss" else 0.0
+    lacking = quantities()[objective.measure].missed
     names = sorted({name for one in used for name in one.values})
     values = np.array([[one.values.get(name, lacking) for name in names] for one in used], np.float64)
     place = {one.point.number: k for k, one in enumerate(used)}

@@ -21,7 +21,7 @@ from swsdist.calibrate.thresholding import ALPHA, Method
 from swsdist.chains.search.inputs.provenance import calibration_place
 from swsdist.chains.sweep.planning import RESCORED, Point, told
 from swsdist.chains.sweep.points import Keys
-from swsdist.chains.sweep.reading import Given, measure_names
+from swsdist.chains.sweep.reading import Given
 from swsdist.chains.sweep.running import PointResult, values_by_query
 from swsdist.config.suggest import closest, shown
 from swsdist.errors import ConfigError, UserError
@@ -33,6 +33,7 @@ from swsdist.evaluation.task import ScoringTask, System
 from swsdist.fingerprint import fingerprint
 from swsdist.io.notices import Notices
 from swsdist.registries import CALIBRATION
+from swsdist.score.parts.evaluating import measure_names
 
 _KEYS = ("calibrate.steps", "calibrate.alpha", "calibrate.options", "score.beta")
 

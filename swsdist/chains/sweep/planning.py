@@ -22,14 +22,14 @@ from swsdist.calibrate.thresholding import Method
 from swsdist.chains.search.inputs.provenance import files_of
 from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.chains.sweep.points import Keys
-from swsdist.chains.sweep.reading import Given, measure_names, refuse_idle_sets
+from swsdist.chains.sweep.reading import Given, refuse_idle_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.files import folder_of
 from swsdist.config.loader import Assignment, Placed
 from swsdist.config.model import Features
 from swsdist.config.suggest import shown
-from swsdist.entries import joins
+from swsdist.entries import is_chain
 from swsdist.errors import ConfigError, StoreError, UserError
 from swsdist.features.registry import create, create_transform
 from swsdist.fingerprint import fingerprint
@@ -41,6 +41,7 @@ from swsdist.pipeline.inspection.recorded import config_of, plan_of
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registries import CHAINS
 from swsdist.score.measures.protocol import protocol_of
+from swsdist.score.parts.evaluating import measure_names
 
 #: What the chain `sweep` gives of KST and STO, and of fitted thresholds.
 RESCORED = ("atwv", "atwv_pmiss", "atwv_pfa")
@@ -158,7 +159,7 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
             if method in ("kst", "sto"):
                 alpha_of(config.calibrate)
             rules, line = scored_by(config), protocol_of(config.score).told()
-        if config.chain == "sweep":
+        if is_chain(CHAINS, config.chain, "of_points"):
             raise ConfigError(
                 "a sweep is of another chain", where=given.where(number, "chain"), remedy="leave chain out"
             )
@@ -263,7 +264,7 @@ def _looks(config: Config) -> Iterator[tuple[str, object, Callable[[], object]]]
         kind = "documents" if name == "queries_from" else name
         if path is not None:
             yield f"corpus.{name}", path, partial(kind_of, path, kind, ENDINGS, storage)
-    if not joins(CHAINS, config.chain):
+    if not is_chain(CHAINS, config.chain, "joined"):
         for one in config.features:
             yield "features", one.model_dump(mode="json"), partial(_make, one)
     for name, read in files_of(config).items():
@@ -354,7 +355,9 @@ def _of_run(config: Config) -> object:
 def _method(config: Config, measures: set[str]) -> Decides | None:
     """How the chain `sweep` can score a point; None where it cannot."""
     settings, rules = config.calibrate, protocol_of(config.score)
-    if config.chain != "search" or not config.corpus.tells_truth or rules.trials != "time" or settings.fit == "none":
+    if not is_chain(CHAINS, config.chain, "searches") or not config.corpus.tells_truth:
+        return None
+    if rules.trials != "time" or settings.fit == "none":
         return None
     entries, fitted = settings.entries(), settings.fitted
     if fitted and settings.threshold == "own" and measures <= set(RESCORED):

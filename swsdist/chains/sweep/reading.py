@@ -27,14 +27,11 @@ from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
 from swsdist.config.suggest import closest, dotted, shown
 from swsdist.errors import ConfigError
-from swsdist.registries import MEASURES
-from swsdist.score.parts.evaluating import measure
+from swsdist.registries import quantities
+from swsdist.score.parts.evaluating import measure_names
 
 #: Keys that are no matter of points: all of a sweep have one run folder, executor and store of keys.
 NOT_OF_POINTS = ("run", "system", "executor", "storage", "strict", "force", "report", "chain", "options.points")
-
-#: Of these measures less is better.
-_LESS = ("cnxe", "pmiss", "pfa", "eer", "calibration_loss")
 
 _REMEDY = "docs/how-to/sweep.md shows a sweep's file"
 
@@ -64,8 +61,7 @@ class Objective(Section):
     @property
     def sign(self) -> int:
         """1 where more is better, else -1."""
-        less = any(word in self.measure for word in _LESS)
-        return -1 if (self.best or ("lowest" if less else "highest")) == "lowest" else 1
+        return {"highest": 1, "lowest": -1, None: quantities()[self.measure].sign}[self.best]
 
 
 class Tests(Section):
@@ -153,30 +149,6 @@ class Given:
         if key not in keys:
             return self.at("set", key) if key in self.file.set else f"{place.line}, point {number}"
         return f"{place.below(key).line}, point {number} ({key}: {shown(keys[key], 60)})"
-
-
-def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures") -> tuple[str, ...]:
-    """Values that are shown: all that are registered, or these.
-
-    Args:
-        keys: their names.
-        where: they are asked for, for messages.
-
-    Raises:
-        ConfigError: there is no such measure.
-    """
-    known = [key for name in MEASURES for key in measure(name).keys]
-    if keys == "all":
-        return tuple(known)
-    for key in keys:
-        if key not in known:
-            guess = closest(key, known)
-            raise ConfigError(
-                f"there is no measure {key!r}" + (f"; did you mean {guess}?" if guess else ""),
-                where=where,
-                remedy=f"measures are {', '.join(known)}",
-            )
-    return tuple(keys)
 
 
 def read_sweep(path: str | Path) -> Given:

@@ -27,6 +27,7 @@ from swsdist.pipeline.course import Choice, Course, Outcome
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Receipt, Values
+from swsdist.registries import quantities
 from swsdist.score import per_term
 from swsdist.score.compare.paired import decided_at
 from swsdist.score.measures.optimum import optimum, optimum_rows
@@ -273,11 +274,11 @@ def _values(course: Course, objective: str, scored: Measured) -> dict[str, float
         rows = [optimum_rows(Ranking.of(table), trials=at.trials, beta=at.beta) for table in lists]
         best = optimum(pa.concat_tables(rows), beta=at.beta)
         return dict(sorted(zip(best.names.to_pylist(), best.twv.tolist(), strict=True)))
-    column = {"atwv": "twv", "mtwv": "twv", "atwv_pmiss": "pmiss", "atwv_pfa": "pfa"}.get(objective)
-    if column is None:
+    column = quantities()[objective].by_query
+    if not column:
         return {}
-    if objective == "mtwv":
-        threshold = threshold_of(*(scored.measures[f"mtwv_{name}"] for name in ("threshold", "pmiss", "pfa")))
+    if f"{objective}_threshold" in quantities():
+        threshold = threshold_of(*(scored.measures[f"{objective}_{name}"] for name in ("threshold", "pmiss", "pfa")))
         tables = [
             per_term(decided_at(table, threshold), trials=at.trials, beta=at.beta, best=False)
             for table in course.read("align.final", "trials")

@@ -10,7 +10,7 @@ from swsdist.chains.sweep.judging import Judged, judged
 from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.planning import planned
 from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of
-from swsdist.chains.sweep.reading import Given, measure_names, read_sweep
+from swsdist.chains.sweep.reading import Given, read_sweep
 from swsdist.chains.sweep.running import PointResult, run_sweep
 from swsdist.errors import ConfigError
 from swsdist.io.filesystem import Folder
@@ -19,6 +19,7 @@ from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.plan import demand_run_folder
 from swsdist.report import study as studied
 from swsdist.report.sweep import text_lines
+from swsdist.score.parts.evaluating import measure_names
 
 
 @dataclass(frozen=True)

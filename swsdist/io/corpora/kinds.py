@@ -1,9 +1,11 @@
 """What a key of the section `corpus` names, told by the content where a file can say it, and what each key reads.
 
-A folder that holds a `wav.scp` is one of Kaldi's; one of files of frames is none of recordings. Of a file the first bytes tell:
-XML by its outermost element, an RTTM by the type that its first line begins with, Parquet and recordings by their magic; a
-`wav.scp` and a CTM have nothing of the kind, and are told by their names; so are other files of a Kaldi data folder, where
-their first lines are of that form. What is none of these is a table, whose reader says what is wrong with it.
+A folder that holds a `wav.scp` is one of Kaldi's, one with a `state.json` and a
+`dataset_info.json` a data set of Hugging Face; one of files of frames is none of recordings. Of a file the first bytes
+tell: XML by its outermost element, a manifest of lhotse by its first line, an RTTM by the type that its first line begins with,
+Parquet and recordings by their magic; a `wav.scp` and a CTM have nothing of the kind, and are told by their names; so are other
+files of a Kaldi data folder, where their first lines are of that form. What is none of these is a table, whose reader says what
+is wrong with it.
 
 On S3 a name that ends as a file does is a file; what else there is, is a folder.
 """
@@ -18,18 +20,28 @@ from pathlib import Path
 from typing import Literal
 
 from swsdist.errors import UserError
-from swsdist.io.compressed import opened
+from swsdist.io.compressed import LONGEST_LINE, opened
+from swsdist.io.corpora import huggingface
+from swsdist.io.corpora.lhotse import Manifest, told_by
 from swsdist.io.filesystem import Folder, is_remote
 
 #: What a key may name.
-Kind = Literal["table", "folder", "Kaldi data folder", "wav.scp", "ECF", "term list", "RTTM", "CTM", "recording"]
+Kind = (
+    Literal[
+        "table", "folder", "Kaldi data folder", "wav.scp", "ECF", "term list", "RTTM", "CTM", "recording", "data set"
+    ]
+    | Manifest
+)
+
+#: Lhotse's.
+LHOTSE: tuple[Manifest, ...] = ("lhotse recordings", "lhotse supervisions", "lhotse cuts")
 
 #: What each key of the section `corpus` reads.
 READS: Mapping[str, tuple[Kind, ...]] = {
-    "documents": ("table", "folder", "Kaldi data folder", "wav.scp", "ECF", "recording"),
-    "queries": ("table", "folder", "term list", "recording"),
+    "documents": ("table", "folder", "Kaldi data folder", "wav.scp", "ECF", "recording", "data set", *LHOTSE),
+    "queries": ("table", "folder", "term list", "recording", "data set", *LHOTSE),
     "spoken": ("table", "folder"),
-    "references": ("table", "RTTM", "CTM"),
+    "references": ("table", "RTTM", "CTM", "lhotse supervisions"),
 }
 
 #: Kaldi's.
@@ -48,6 +60,10 @@ _SPELLED: Mapping[Kind, str] = {
     "RTTM": "an RTTM",
     "CTM": "a CTM (its name ends in .ctm)",
     "recording": "a recording",
+    "data set": "a data set of Hugging Face (a folder of save_to_disk)",
+    "lhotse recordings": "lhotse's recordings (JSON lines)",
+    "lhotse supervisions": "lhotse's supervisions",
+    "lhotse cuts": "lhotse's cuts",
 }
 
 #: What the lines of an RTTM begin with (NIST, RTTM-format-v13).
@@ -63,7 +79,6 @@ _SOUNDS = (b"RIFF", b"RF64", b"RIFX", b"fLaC", b"OggS", b"ID3", b"NIST_1A", b"FO
 _OTHERS = (
     (b"PK\x03\x04", "a spreadsheet or a zip archive"),
     (b"%PDF", "a PDF"),
-    (b"{", "JSON"),
     (b"\x93NUMPY", "an array"),
 )
 
@@ -79,6 +94,7 @@ _DATA: Mapping[str, re.Pattern[str]] = {
     "text": re.compile(r"[^\s,;]+(\s.*)?"),
 }
 _OF_DATA = " of a Kaldi data folder"
+_SEVERAL_SETS = "a folder of several data sets of Hugging Face"
 _FOLDER_OF_FRAMES = "a folder of files of frames"
 #: Entries of a folder that tell what it holds.
 _LOOKED_AT = 100
@@ -107,6 +123,8 @@ def kind_of(source: str, key: str, endings: frozenset[str], storage: Mapping[str
     hint = f"{spelled[0].upper()}{spelled[1:]} belongs to {' or '.join(better)}. " if better else ""
     if found == _FOLDER_OF_FRAMES:
         hint = "Frames belong to features (name: external, options: path and queries). "
+    elif found == _SEVERAL_SETS:
+        hint = f"Name one of them, {source.rstrip('/')}/NAME: {huggingface.splits(source)}. "
     elif found.endswith(_OF_DATA):
         hint = (
             f"Name the folder, {source.rpartition('/')[0] or '.'}, in corpus.documents: it is read with its wav.scp. "
@@ -133,6 +151,10 @@ def _kind(source: str, endings: frozenset[str], storage: Mapping[str, object] | 
         if not local.exists():
             raise UserError("there is no such table or folder", where=source, remedy="look at the path")
         if local.is_dir():
+            if (local / huggingface.SPLITS).is_file():
+                return _SEVERAL_SETS
+            if (local / huggingface.STATE).is_file() and (local / huggingface.INFO).is_file():
+                return "data set"
             known = "Kaldi data folder" if (local / "wav.scp").is_file() else "folder"
             return _FOLDER_OF_FRAMES if known == "folder" and _holds_frames(local) else known
     if plain.endswith(".scp"):
@@ -142,7 +164,10 @@ def _kind(source: str, endings: frozenset[str], storage: Mapping[str, object] | 
     if sounds:
         return "recording"
     with opened(source, storage, what="table") as stream:
-        return _told(stream.read(_HEAD), plain)
+        head = stream.read(_HEAD)
+        if head.lstrip().startswith(b"{") and b"\n" not in head:
+            head += stream.readline(LONGEST_LINE)  # a cut may be longer
+        return _told(head, plain)
 
 
 def _told(head: bytes, name: str) -> str:
@@ -153,6 +178,8 @@ def _told(head: bytes, name: str) -> str:
         if head.startswith(magic):
             return spelled
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"{"):
+        return told_by(text.decode("utf-8", "replace").partition("\n")[0]) or "JSON"
     if text.startswith(b"<"):
         root = re.search(rb"<([A-Za-z_][\w:.-]*)", text)
         name = root[1].decode() if root else ""

@@ -3,7 +3,8 @@
 Of a table: `query_id` and `path`, or `doc_id` of a document, and maybe `example, channel, start, end, speaker, term`. A query
 given by `doc_id` takes path and, where it gives none itself, channel, speaker and place from that document; of one that is a
 place in a recording, start and end are the recording's. Of a folder: every recording is a query of one example, named like a
-document, channel 1. Of a TLIST or KWLIST: its terms (`swsdist.io.corpora.nist`).
+document, channel 1. Of a TLIST or KWLIST: its terms (`swsdist.io.corpora.nist`). Of a manifest of lhotse, or a data
+set of Hugging Face: its entries (`lhotse` and `huggingface` there).
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.errors import TableError, UserError
-from swsdist.io.corpora.kinds import Kind, kind_of
+from swsdist.io.corpora.huggingface import dataset_queries
+from swsdist.io.corpora.kinds import LHOTSE, Kind, kind_of
+from swsdist.io.corpora.lhotse import lhotse_queries
 from swsdist.io.corpora.nist import listed_queries
 from swsdist.io.corpus import ENDINGS, absolute, filled, recordings, single
 from swsdist.io.notices import Notices
@@ -77,6 +80,10 @@ def _examples(
     audio: bool,
 ) -> pa.Table:
     """The rows of a table, or the recordings of a folder."""
+    if kind in LHOTSE:
+        return lhotse_queries(source, kind, storage)
+    if kind == "data set":
+        return dataset_queries(source)
     if kind != "table":
         found = single(source) if kind == "recording" else recordings(source, storage, notices=notices)
         rows = [{"query_id": query_id, "example": 1, "path": path, "channel": 1} for query_id, path in found.items()]

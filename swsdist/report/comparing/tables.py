@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from swsdist.registries import quantities
 from swsdist.report.summary import fixed, short
 from swsdist.report.tables import Table
 from swsdist.score.compare.bootstrap import Interval
@@ -28,6 +29,26 @@ _GAP = "not defined for so few values, or values that do not vary"
 def measure_tables(data: ComparisonData, block: Measured) -> list[Table]:
     """Systems, and their pairs (what they differ by, and the tests), by one measure."""
     return [_systems(block, data), _differences(block, data), _tests(block, data)]
+
+
+def paper_table(values: Mapping[str, Mapping[str, float | None]], keys: Sequence[str], note: str = "") -> Table:
+    """The table of a paper: a row a system, a column a measure; an arrow says whether more or less is better.
+
+    Args:
+        values: by system and key.
+        keys: of the measures, in their order.
+        note: below the table.
+    """
+    known = [quantities()[key] for key in keys]
+    arrows = {"highest": " ↑", "lowest": " ↓", "": ""}
+    return Table(
+        "Systems",
+        ["system", *(one.name + arrows[one.best] for one in known)],
+        [[name, *(fixed(mine.get(one.key), one.decimals) for one in known)] for name, mine in values.items()],
+        note,
+        plain=[{"system": name, **{key: mine.get(key) for key in keys}} for name, mine in values.items()],
+        gap="not defined for the system, or not known of it",
+    )
 
 
 def entropy_tables(data: ComparisonData) -> list[Table]:

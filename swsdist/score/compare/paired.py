@@ -31,7 +31,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.entries import Quantity
 from swsdist.errors import TableError, UserError
+from swsdist.registries import quantities
 from swsdist.score.compare.bootstrap import Interval, Method, bootstrap_terms
 from swsdist.score.compare.significance import (
     TTest,
@@ -50,9 +52,14 @@ from swsdist.score.measures.twv import PER_TERM
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Columns of the per-term table that can be compared, and what a query counts that a system's table lacks.
-VALUES = {"twv": 0.0, "best_twv": 0.0, "pmiss": 1.0, "pfa": 0.0}
-_LESS_IS_BETTER = ("pmiss", "pfa")
+
+def values() -> dict[str, Quantity]:
+    """Columns of the per-term table that can be compared, and the measures that are their means."""
+    found: dict[str, Quantity] = {}
+    for one in quantities().values():
+        if one.by_query:
+            found.setdefault(one.by_query, one)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +86,15 @@ def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
 
     Args:
         tables: system -> schema PER_TERM, rows in any order.
-        value: a key of `VALUES`.
+        value: a key of `values()`.
 
     Raises:
         UserError: there are fewer than two systems, references differ, detections are not decided, or no query has
             references.
         TableError: a query stands in a table twice, or a column is missing.
     """
-    if value not in VALUES:
-        raise UserError(f"there is no value {value!r} to compare", remedy=f"choose one of: {', '.join(VALUES)}")
+    if value not in (columns := values()):
+        raise UserError(f"there is no value {value!r} to compare", remedy=f"choose one of: {', '.join(columns)}")
     if len(tables) < 2:
         raise UserError(f"there is nothing to compare with: {len(tables)} system", remedy="name two systems or more")
     ntrue: dict[str, tuple[int, str]] = {}
@@ -121,7 +128,7 @@ def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
         systems=tuple(tables),
         queries=queries,
         ntrue=np.array([ntrue[query][0] for query in queries], dtype=np.int64),
-        values=np.array([[found[system].get(query, VALUES[value]) for query in queries] for system in tables]),
+        values=np.array([[found[system].get(query, columns[value].missed) for query in queries] for system in tables]),
         absent={system: len(queries) - len(found[system]) for system in tables},
     )
 
@@ -134,7 +141,7 @@ def completed(table: pa.Table, joined: Paired) -> pa.Table:
         joined: what `paired` made of this and other tables.
     """
     rows = {row["query_id"]: row for row in table.to_pylist()}
-    missed = {"ncorr": 0, "nfa": 0, **VALUES}
+    missed = {"ncorr": 0, "nfa": 0, **{column: one.missed for column, one in values().items()}}
     full = [
         rows.get(query) or {"query_id": query, "ntrue": int(ntrue), "nmiss": int(ntrue), **missed}
         for query, ntrue in zip(joined.queries, joined.ntrue, strict=True)
@@ -214,7 +221,7 @@ def compare(
 
     Args:
         tables: system -> schema PER_TERM.
-        value: a key of `VALUES`.
+        value: a key of `values()`.
         level: of confidence of the intervals, which are bootstrapped over terms.
         resamples: draws of the bootstrap.
         seed: of its generator.
@@ -288,7 +295,7 @@ def compare_paired(
     corrected = zip(holm(p_t), benjamini_hochberg(p_t), holm(p_w), benjamini_hochberg(p_w), strict=True)
     pairs = []
     for k, ((i, j), (a, b), (t_holm, t_fdr, w_holm, w_fdr)) in enumerate(zip(indices, rows, corrected, strict=True)):
-        better = differences(b, a) if value in _LESS_IS_BETTER else differences(a, b)
+        better = differences(a, b) if values()[value].sign > 0 else differences(b, a)
         pairs.append(
             PairRow(
                 first=systems[i].system,

@@ -17,12 +17,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import pyarrow as pa
 
+from swsdist.config.suggest import closest
 from swsdist.errors import ConfigError
 from swsdist.io.corpora.places import Places
-from swsdist.registries import MEASURES
+from swsdist.registries import MEASURES, quantities
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.interface import Measure, Parts, PartTable, Value
 from swsdist.score.parts.merging import Merged, Source, of_table
@@ -48,7 +50,7 @@ def why_undefined(found: Mapping[str, Value]) -> dict[str, str]:
     for name in MEASURES:
         one = measure(name)
         words: Mapping[str, str] = getattr(one, "undefined", {})
-        for key in one.keys:
+        for key in (given.key for given in MEASURES[name].gives):
             if key in found and ((value := found[key]) is None or math.isnan(value)):
                 told[key] = words.get(key, words.get("", f"the measure {name} does not say when it is"))
     return told
@@ -119,18 +121,47 @@ def values(parts: Parts, point: OperatingPoint, measures: Iterable[str] | None =
 
     Raises:
         UserError: a query has as many references as trials, or there are more queries than the point says.
-        ConfigError: two measures give a value of one name.
+        ConfigError: two measures give a value of one name, or one gives a value that its entry does not name.
     """
+    quantities()  # no two of one name
     found: dict[str, Value] = {}
     with _quiet():
         for name in MEASURES if measures is None else measures:
+            keys = [one.key for one in MEASURES[name].gives]
             given = measure(name).values(parts, point)
-            if twice := found.keys() & given.keys():
+            if strange := sorted(given.keys() - set(keys)):
                 raise ConfigError(
-                    f"two measures give {', '.join(sorted(twice))}", where=f"measure {name}", remedy="rename one"
+                    f"the entry of the measure {name} does not name {', '.join(strange)}, which it gives",
+                    where=f"measure {name}",
+                    remedy="add a Quantity to `gives` of its MeasureEntry (docs/how-to/add-a-measure.md)",
                 )
-            found |= {key: None if value is None or not math.isfinite(value) else value for key, value in given.items()}
+            values = ((key, given.get(key)) for key in keys)
+            found |= {key: None if value is None or not math.isfinite(value) else value for key, value in values}
     return found
+
+
+def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures") -> tuple[str, ...]:
+    """Keys of values that are shown: all that are registered, or these.
+
+    Args:
+        keys: some of them.
+        where: they are asked for, for messages.
+
+    Raises:
+        ConfigError: there is no such value.
+    """
+    known = list(quantities())
+    if keys == "all":
+        return tuple(known)
+    for key in keys:
+        if key not in known:
+            guess = closest(key, known)
+            raise ConfigError(
+                f"there is no measure {key!r}" + (f"; did you mean {guess}?" if guess else ""),
+                where=where,
+                remedy=f"measures are {', '.join(known)}",
+            )
+    return tuple(keys)
 
 
 def basic_measures() -> tuple[str, ...]:

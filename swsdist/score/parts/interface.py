@@ -6,7 +6,8 @@ queries merge to the same table, in any order. A measure's values come from the 
 
     trials of a bucket --PartTable.make--> tables --Merged--> tables of all queries --Measure.values--> numbers
 
-A new measure is a class with what `Measure` lists, made without arguments, and a line in `swsdist.registries`; a stranger's is
+A new measure is a class with what `Measure` lists, made without arguments, and an entry in `swsdist.registries`, which says how
+each of its values is called and shown, and which is best; a stranger's is
 an entry point of the group `swsdist.measures`. `swsdist.testing.conformance` tells whether it keeps the rules.
 """
 
@@ -73,18 +74,14 @@ class Measure(Protocol):
     """What the registry of measures holds.
 
     Attributes:
-        keys: names of its values, unique among all measures.
         parts: the tables that it needs.
         undefined: by key, when its value is not defined, in words that a report shows; of keys that are not named that of the
             empty one. A measure need not have it.
     """
 
     @property
-    def keys(self) -> tuple[str, ...]: ...
-
-    @property
     def parts(self) -> tuple[PartTable, ...]: ...
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """A value for each of `keys`; None where it is not defined."""
+        """Values by the keys that its entry gives; one that is not there is not defined, as is None."""
         ...

@@ -14,7 +14,6 @@ from swsdist.score.parts.interface import Parts, Value
 class CrossEntropies:
     """Over all trials of all queries; scores are taken for log-likelihood ratios."""
 
-    keys = ("effective_prior", "cnxe", "cnxe_min", "cnxe_gamma", "cnxe_delta", "cnxe_pav", "calibration_loss")
     parts = (EVENTS, CLASSES)
     undefined = {
         "": "there is no target trial or no non-target trial, or there are more detections than trials",
@@ -28,6 +27,13 @@ class CrossEntropies:
         try:
             found = measure(trials_of(parts, point), prior)
         except UserError:
-            return dict.fromkeys(self.keys)
-        columns = (prior, found.cnxe, found.cnxe_min, found.gamma, found.delta, found.cnxe_pav, found.loss)
-        return dict(zip(self.keys, columns, strict=True))
+            return {}
+        return {
+            "effective_prior": prior,
+            "cnxe": found.cnxe,
+            "cnxe_min": found.cnxe_min,
+            "cnxe_gamma": found.gamma,
+            "cnxe_delta": found.delta,
+            "cnxe_pav": found.cnxe_pav,
+            "calibration_loss": found.loss,
+        }

@@ -9,13 +9,12 @@ from swsdist.score.measures.det import pooled_by_detection, pooled_maximum
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.events import CLASSES, EVENTS, Sums, event_blocks, pooled_blocks
 from swsdist.score.parts.interface import Parts, Value
-from swsdist.score.registered.term_weighted import point_keys, point_values
+from swsdist.score.registered.term_weighted import point_values
 
 
 class PooledMaximum:
     """The greatest value of the curve of all queries as one, as the conventions form it (option -P)."""
 
-    keys = point_keys("pooled_maximum", threshold=True)
     parts = (EVENTS, CLASSES)
     undefined = {
         "": "no query has a true occurrence",
@@ -27,7 +26,7 @@ class PooledMaximum:
         """None without references; also of a Pfa that is no probability."""
         sums = Sums.of(parts, point, refless=True)
         if not sums.referenced:
-            return dict.fromkeys(self.keys)
+            return {}
         one, by_detection = sums.as_one(), point.rules.pooled_by_detection
         blocks = pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true)
         if by_detection:
@@ -42,14 +41,13 @@ class PooledMaximum:
         else:
             pieces = curve_blocks(blocks, one, trials=point.trials, beta=point.beta, reject_all=False)
         found = point_values("pooled_maximum", pooled_maximum(pieces, by_detection=by_detection), threshold=True)
-        pfa = found["pooled_maximum_pfa"]
+        pfa = found.get("pooled_maximum_pfa")
         return found if pfa is None or 0 <= pfa <= 1 else {**found, "pooled_maximum_pfa": None}
 
 
 class Decisions:
     """Precision, recall and F over the queries with references; the occurrence-weighted value over all that are counted."""
 
-    keys = ("precision", "recall", "f1", "occurrence_weighted_value")
     parts = (CLASSES,)
     undefined = {
         "": "no query has a true occurrence, or a detection was not decided",
@@ -61,7 +59,7 @@ class Decisions:
         sums = Sums.of(parts, point, refless=point.rules.all_terms or point.include_refless)
         true = sums.true
         if not true or sums.undecided.any():
-            return dict.fromkeys(self.keys)
+            return {}
         referenced = sums.ntrue > 0
         correct, wrong = int(sums.yes_hits[referenced].sum()), int(sums.yes_false_alarms[referenced].sum())
         worth = point.value * int(sums.yes_hits.sum()) - point.cost * int(sums.yes_false_alarms.sum())

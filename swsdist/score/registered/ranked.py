@@ -29,7 +29,6 @@ def _retrieval(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
 class Retrieval:
     """Means over the queries with references: average precision, P@N, area under ROC; precision, recall, F of decisions."""
 
-    keys = ("map", f"p_at_{RANK}", "p_at_ntrue", "auc", "mean_precision", "mean_recall", "mean_f1")
     parts = (PartTable("retrieval", RETRIEVAL, ("query_id",), _retrieval, adds=False),)
     undefined = {
         "": "no query has a true occurrence",
@@ -44,16 +43,22 @@ class Retrieval:
         """None without references; precision and its like also where a detection was not decided."""
         table = parts["retrieval"].table()
         if not table.num_rows:
-            return dict.fromkeys(self.keys)
+            return {}
         found = means(table)
-        columns = (found.map, found.p_at_n, found.p_at_ntrue, found.auc, found.precision, found.recall, found.f)
-        return dict(zip(self.keys, columns, strict=True))
+        return {
+            "map": found.map,
+            f"p_at_{RANK}": found.p_at_n,
+            "p_at_ntrue": found.p_at_ntrue,
+            "auc": found.auc,
+            "mean_precision": found.precision,
+            "mean_recall": found.recall,
+            "mean_f1": found.f,
+        }
 
 
 class EqualErrors:
     """The rate at which Pmiss = Pfa: of the term-weighted curve, and of all trials pooled."""
 
-    keys = ("eer", "pooled_eer")
     parts = (EVENTS, CLASSES)
     undefined = {"": "no query has a true occurrence"}
 
@@ -61,7 +66,7 @@ class EqualErrors:
         """None without references."""
         sums = Sums.of(parts, point, refless=False)
         if not sums.referenced:
-            return dict.fromkeys(self.keys)
+            return {}
         pooled = curve_blocks(
             pooled_blocks(event_blocks(parts[EVENTS.name], refless=False), sums.true),
             sums.as_one(),
@@ -78,7 +83,6 @@ def _figure(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
 class FigureOfMerit:
     """Mean detection rate from 0 to 10 false alarms a query and hour (`measures.figure_of_merit`)."""
 
-    keys = ("fom",)
     parts = (PartTable("figure", FIGURE, ("query_id",), _figure, adds=False),)
     undefined = {"": "no query has a true occurrence"}
 
@@ -127,7 +131,6 @@ class PairAreas:
     queries (those that no document lacks have no area, and are left out), `pooled_pair_auc` is over all pairs together.
     """
 
-    keys = ("pair_auc", "pooled_pair_auc")
     parts = (
         PartTable("pairs", PAIRS, ("query_id",), _pairs, adds=False, by_document=True),
         PartTable("pair_events", PAIR_EVENTS, ("score",), _pair_events, by_document=True),
@@ -138,7 +141,7 @@ class PairAreas:
         """None where the number of documents is not known, or all or no pairs are true."""
         queries = parts["pairs"].table()
         if point.documents is None or not queries.num_rows:
-            return dict.fromkeys(self.keys)
+            return {}
         known = queries["area"].drop_null().to_numpy()
         true = int(pc.sum(queries["ntrue"]).as_py())
         return {

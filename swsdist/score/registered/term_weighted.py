@@ -17,23 +17,15 @@ from swsdist.score.parts.interface import Parts, PartTable, Value
 
 def point_values(name: str, point: Point | None, *, threshold: bool = False) -> dict[str, Value]:
     """A value with its rates, and its threshold where it has one."""
-    found: dict[str, Value] = {
-        name: None if point is None else point.twv,
-        f"{name}_pmiss": None if point is None else point.pmiss,
-        f"{name}_pfa": None if point is None else point.pfa,
-    }
-    return found | ({f"{name}_threshold": None if point is None else point.threshold} if threshold else {})
-
-
-def point_keys(*names: str, threshold: bool = False) -> tuple[str, ...]:
-    """The names that `point_values` gives."""
-    return tuple(key for name in names for key in point_values(name, None, threshold=threshold))
+    if point is None:
+        return {}
+    found: dict[str, Value] = {name: point.twv, f"{name}_pmiss": point.pmiss, f"{name}_pfa": point.pfa}
+    return found | ({f"{name}_threshold": point.threshold} if threshold else {})
 
 
 class TermWeighted:
     """At the decisions made (ATWV) and at the threshold of the greatest value (MTWV); the rules are in `measures.twv`."""
 
-    keys = (*point_keys("atwv"), *point_keys("mtwv", threshold=True))
     parts = (EVENTS, CLASSES)
     undefined = {
         "": "no query has a true occurrence",
@@ -44,7 +36,7 @@ class TermWeighted:
         """None without references; the actual value also where a detection was not decided."""
         sums = Sums.of(parts, point, refless=point.include_refless)
         if not sums.referenced:
-            return dict.fromkeys(self.keys)
+            return {}
         actual: Point | None = None
         if not sums.undecided.any():
             means = Means.of(sums.classes, trials=point.trials, beta=point.beta)
@@ -62,7 +54,6 @@ def _optimum(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
 class OptimumAndSupremum:
     """OTWV and STWV (`measures.optimum`)."""
 
-    keys = point_keys("otwv", "stwv")
     parts = (PartTable("optimum", OPTIMUM, ("query_id",), _optimum, adds=False),)
     undefined = {"": "no query has a true occurrence"}
 

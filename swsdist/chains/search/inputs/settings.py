@@ -8,7 +8,7 @@ from typing import Any
 
 from swsdist.config import Config
 from swsdist.config.section import Section
-from swsdist.entries import joins
+from swsdist.entries import is_chain
 from swsdist.registries import CHAINS
 
 #: Keys whose change makes a score mean something else, so that a threshold of before is none of now.
@@ -19,7 +19,7 @@ def settings_of(config: Config) -> dict[str, str]:
     """Every key that results depend on, as the user writes it, with its value as text."""
     found: dict[str, str] = {}
     sections: tuple[str, ...] = ("features", "queries", "search", "reduce", "calibrate", "score")
-    if joins(CHAINS, config.chain):  # it searches nothing itself
+    if is_chain(CHAINS, config.chain, "joined"):  # it searches nothing itself
         sections = ("options", "calibrate", "score")
     for name in sections:
         section = getattr(config, name)

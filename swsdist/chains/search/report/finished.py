@@ -87,6 +87,7 @@ def scored_of(name: str, course: Course) -> Scored:
         reject_all=rules.rules.rejects_all,
         about=_about(name, path, course, told[0]),
         line=lambda: _line(name, course, measures),
+        measures=lambda: measures,
     )
 
 

@@ -28,9 +28,6 @@ from swsdist.report.answers.promise import measured, promised
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.types import TRIALS
 
-#: Steps that make a score of a score; others look at a whole list, as `llr` does with side information.
-_OF_ONE = {"logistic", "power", "llr", "at-prior"}
-
 _REMEDY = "name a run that was decided, or a file of its folder calibration/"
 
 
@@ -59,9 +56,8 @@ class Judge:
 
 
 def _of_lists(names: Iterable[str], options: Mapping[str, Mapping[str, object]]) -> set[str]:
-    """Those of some steps that look at a whole list, or at the query."""
-    sides = {name for name in names if options.get(name, {}).get("covariates")}
-    return (set(names) - _OF_ONE) | sides
+    """Those of some steps that look at a whole list, or at the query, as `llr` does with side information."""
+    return {name for name in names if not CALIBRATION[name].alone or options.get(name, {}).get("covariates")}
 
 
 def by_score() -> Judge:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from swsdist.chains.search.report.judging import Judge, by_score, of_run
-from swsdist.entries import joins
+from swsdist.entries import is_chain
 from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import config_of, remains
@@ -76,7 +76,7 @@ def _way_of(target: str, changed: bool) -> Way:
     if run.exists("manifest.json") or not run.exists("plan.json"):
         return Way(target, _usual(load(run)), True, by_score())
     configs = {name: config_of(run, plan) for name, plan in load_plans(run).items()}
-    if fused := next((config for config in configs.values() if joins(CHAINS, config.chain)), None):
+    if fused := next((config for config in configs.values() if is_chain(CHAINS, config.chain, "joined")), None):
         raise UserError(
             f"a run of the chain {fused.chain} has no store of its own",
             where=run.path(),

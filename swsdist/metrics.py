@@ -1,0 +1,173 @@
+"""Measures of spoken term detection as plain functions: what truly occurs and what was found, in; a number, out.
+
+    from swsdist import metrics
+
+    metrics.mtwv(references, detections, total_seconds=72440.0)
+    metrics.cnxe(references, detections, total_seconds=72440.0, protocol="openkws13")
+
+All functions take the same:
+
+- **references**: where the queries truly occur. Columns `query_id`, `doc_id`, `start`, `end` (s), and `channel` where it is not
+  1.
+- **detections**: what a system found. The same columns, `score` (higher is more likely), and `decision` (bool) where the
+  measure is of decisions.
+- **total_seconds**: T, seconds of audio that was searched.
+- **protocol**: name of an operating point with its rules of counting (`swsdist.registries.PROTOCOLS`), or one that was adapted.
+- **queries**: ids of all queries that were asked, also those that occur nowhere; by default those of the references.
+  Term-weighted values leave queries without references out, cross entropies count them.
+- **documents**: how many documents there are: for measures of pairs of query and document, and trials that are documents.
+
+A table is a pandas data frame, an Arrow table, or a mapping of names to arrays, all of one length n. Detections and references
+are paired one to one by the protocol (`swsdist.score.trials.align`). A value is a float, or None where it is not defined;
+`value` has every registered measure by its key. They are the numbers of `swsdist score` and of runs, made by the same code.
+
+Raises, all of them: UserError where the protocol is not known or makes no trials of these seconds; TableError where a column is
+missing or of another kind, or a row is a duplicate. What is odd, such as detections of queries that were not asked, is a
+UserWarning.
+
+Sources: NIST, "The spoken term detection (STD) 2006 evaluation plan" (TWV); Rodriguez-Fuentes and Penagarikano, "MediaEval 2013
+spoken web search task: system performance measures", 2013 (its numbers of equations below); docs/sources.md says where each is.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from swsdist.errors import UserError
+from swsdist.evaluation.evaluate import Evaluation
+from swsdist.evaluation.evaluate import evaluate as _evaluate
+from swsdist.evaluation.evaluate import values as _values
+from swsdist.evaluation.lists import make_system
+from swsdist.evaluation.reading import make_task
+from swsdist.registries import MEASURES
+from swsdist.score.measures.det import det as _det
+from swsdist.score.measures.protocol import Protocol
+from swsdist.score.parts.evaluating import measure_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Asked(TypedDict, total=False):
+    """What every function takes by name, see above."""
+
+    protocol: Protocol | str
+    queries: Iterable[str] | None
+    documents: int | None
+
+
+def value(
+    key: str, references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]
+) -> float | None:
+    """Any registered measure, those of other packages too.
+
+    Args:
+        key: as `swsdist.registries.quantities()` lists them.
+
+    Raises:
+        ConfigError: there is no such measure.
+    """
+    (key,) = measure_names((key,), "metrics.value")
+    name = next(name for name in MEASURES if key in (one.key for one in MEASURES[name].gives))
+    return _values(_evaluated(references, detections, total_seconds, **asked), (name,))[key]
+
+
+def values(
+    references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]
+) -> dict[str, float | None]:
+    """All registered measures by key: `value` of each, in one pass."""
+    return _values(_evaluated(references, detections, total_seconds, **asked), tuple(MEASURES))
+
+
+def mtwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+    """Maximum term-weighted value: max over thresholds of 1 - (Pmiss + beta Pfa), rates averaged over queries (eqs. 1 to 6).
+
+    1 is perfect; 0 is what a list has that accepts nothing, and so the least where a protocol lets it do so (KWSEval's do not).
+    """
+    return value("mtwv", references, detections, total_seconds, **asked)
+
+
+def atwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+    """Actual term-weighted value: that of the column `decision` (eq. 6). None where a detection is not decided."""
+    return value("atwv", references, detections, total_seconds, **asked)
+
+
+def otwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+    """Optimum term-weighted value: each query has the threshold that is best for it."""
+    return value("otwv", references, detections, total_seconds, **asked)
+
+
+def stwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+    """Supremum term-weighted value: hits are accepted and nothing else, so it is the mean recall of the list."""
+    return value("stwv", references, detections, total_seconds, **asked)
+
+
+def cnxe(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+    """Normalised cross entropy, scores taken for log-likelihood ratios (natural logarithm; eqs. 22 to 43). Less is better.
+
+    1 is what scores have that say nothing; trials without a detection have the least score of the list.
+    """
+    return value("cnxe", references, detections, total_seconds, **asked)
+
+
+def min_cnxe(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+    """The least Cnxe over maps gamma s + delta of the scores (eqs. 44 and 45). Less is better."""
+    return value("cnxe_min", references, detections, total_seconds, **asked)
+
+
+def mean_average_precision(
+    references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]
+) -> float | None:
+    """MAP: the mean over queries of the mean of the precisions at their true occurrences' ranks, 0 for those not found.
+
+    Source: Manning, Raghavan and Schütze, "Introduction to information retrieval", 2008, section 8.4.
+    """
+    return value("map", references, detections, total_seconds, **asked)
+
+
+def eer(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+    """Equal error rate of the term-weighted curve: where its mean Pmiss is its mean Pfa. Less is better."""
+    return value("eer", references, detections, total_seconds, **asked)
+
+
+def det(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> pd.DataFrame:
+    """The curve of detection errors over thresholds, thinned to what a drawing needs (section 2.5).
+
+    Returns:
+        By threshold ascending: `threshold` (the least score accepted), and mean `pmiss` and `pfa` over the queries there.
+
+    Raises:
+        UserError: no query has a reference.
+    """
+    import pandas as pd
+
+    curve = _evaluated(references, detections, total_seconds, **asked).whole.curve
+    if curve is None:
+        raise UserError("no query has a reference, so there is no curve", remedy="compare query ids of both tables")
+    points = _det(curve)
+    return pd.DataFrame({name: getattr(points, name) for name in ("threshold", "pmiss", "pfa")})
+
+
+def terms(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> pd.DataFrame:
+    """A row a query, in their order: counts, rates, value at the decisions, and best value (`swsdist.score.PER_TERM`)."""
+    frame: pd.DataFrame = _evaluated(references, detections, total_seconds, **asked).whole.per_term.to_pandas()
+    return frame
+
+
+def _evaluated(
+    references: object,
+    detections: object,
+    total_seconds: float,
+    protocol: Protocol | str = "sws2013",
+    queries: Iterable[str] | None = None,
+    documents: int | None = None,
+) -> Evaluation:
+    ids = None if queries is None else list(queries)
+    listed = None if ids is None else {"query_id": ids, "term": ids}
+    task = make_task(references, total_seconds=total_seconds, protocol=protocol, terms=listed, documents=documents)
+    result = _evaluate(task, make_system(detections), by_type=False)
+    if odd := str(task.notices):
+        warnings.warn(odd, stacklevel=4)
+    return result

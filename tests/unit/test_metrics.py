@@ -1,0 +1,96 @@
+"""swsdist.metrics: plain functions that give what a list scored by hand, and by the command, has."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from swsdist import metrics
+from swsdist.errors import ConfigError, TableError, UserError
+from swsdist.evaluation import evaluate, make_system, make_task, more_values, values
+
+TRUE = {"query_id": ["a", "a", "b"], "doc_id": ["x", "y", "x"], "start": [10.0, 20.0, 30.0], "end": [10.5, 20.5, 30.5]}
+FOUND = {
+    "query_id": ["a", "a", "b", "b"],
+    "doc_id": ["x", "y", "x", "y"],
+    "start": [10.1, 50.0, 30.0, 40.0],
+    "end": [10.6, 50.5, 30.5, 40.5],
+    "score": [2.0, 1.0, 0.5, -1.0],
+    "decision": [True, True, True, False],
+}
+BETA = (1 / 0.00015 - 1) / 100  # of sws2013: prior 0.00015, a miss costs 100 times as much as a false alarm
+
+
+def test_values_by_hand() -> None:
+    assert metrics.atwv(TRUE, FOUND, 1000.0) == pytest.approx(1 - (0.25 + BETA * (1 / 998) / 2), abs=1e-12)
+    # From 0.5 on all is as decided; from 2 on b is missed: 1 - 3 / 4.
+    assert metrics.mtwv(TRUE, FOUND, 1000.0) == metrics.atwv(TRUE, FOUND, 1000.0)
+    assert metrics.otwv(TRUE, FOUND, 1000.0) == metrics.stwv(TRUE, FOUND, 1000.0) == 0.75
+    assert metrics.mean_average_precision(TRUE, FOUND, 1000.0) == (0.5 + 1) / 2
+    assert metrics.cnxe(TRUE, FOUND, 1000.0) >= metrics.min_cnxe(TRUE, FOUND, 1000.0) > 0
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, pa.table, lambda rows: {key: np.array(v) for key, v in rows.items()}])
+def test_any_form_of_a_table(form) -> None:
+    assert metrics.mtwv(form(TRUE), form(FOUND), 1000.0) == metrics.mtwv(TRUE, FOUND, 1000.0)
+
+
+def test_they_are_the_numbers_of_a_scored_list() -> None:
+    ids = ["a", "b", "c"]
+    task = make_task(TRUE, total_seconds=500.0, protocol="kwseval", terms={"query_id": ids, "term": ids}, documents=2)
+    result = evaluate(task, make_system(FOUND))
+    wanted = {**values(result), **more_values(result)}
+    asked = {"protocol": "kwseval", "queries": ids, "documents": 2}
+    assert metrics.values(TRUE, FOUND, 500.0, **asked) == wanted
+    functions = {"mean_average_precision": "map", "min_cnxe": "cnxe_min"}
+    for name in ("mtwv", "atwv", "otwv", "stwv", "cnxe", "min_cnxe", "eer", "mean_average_precision"):
+        assert getattr(metrics, name)(TRUE, FOUND, 500.0, **asked) == wanted[functions.get(name, name)], name
+    assert metrics.value("pair_auc", TRUE, FOUND, 500.0, **asked) == wanted["pair_auc"]
+
+
+def test_curve_and_terms() -> None:
+    curve = metrics.det(TRUE, FOUND, 1000.0)
+    assert list(curve.columns) == ["threshold", "pmiss", "pfa"]
+    at = curve[curve["threshold"] == 0.5].iloc[0]
+    assert (at["pmiss"], at["pfa"]) == (0.25, pytest.approx(0.5 / 998))
+    assert curve["threshold"].is_monotonic_increasing
+    terms = metrics.terms(TRUE, FOUND, 1000.0)
+    assert terms[["query_id", "ntrue", "ncorr", "nfa"]].to_numpy().tolist() == [["a", 2, 1, 1], ["b", 1, 1, 0]]
+
+
+def test_what_is_not_defined_is_none() -> None:
+    undecided = {key: value for key, value in FOUND.items() if key != "decision"}
+    assert metrics.atwv(TRUE, undecided, 1000.0) is None
+    assert math.isfinite(metrics.mtwv(TRUE, undecided, 1000.0))
+
+
+def test_what_is_odd_is_told() -> None:
+    with pytest.warns(UserWarning, match="queries or detections are not of the term list"):
+        found = metrics.mtwv(TRUE, FOUND, 1000.0, queries=["a"])
+    assert found == metrics.mtwv(*({k: v[:2] for k, v in table.items()} for table in (TRUE, FOUND)), 1000.0)
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(UserError, match="sws2031"):
+        metrics.mtwv(TRUE, FOUND, 1000.0, protocol="sws2031")
+    with pytest.raises(TableError, match="score"):
+        metrics.mtwv(TRUE, TRUE, 1000.0)
+    with pytest.raises(ConfigError, match=r"there is no measure 'mtvw'; did you mean mtwv\?"):
+        metrics.value("mtvw", TRUE, FOUND, 1000.0)
+    nothing = {key: value[:0] for key, value in TRUE.items()}
+    with pytest.raises(UserError, match="no query has a reference"), pytest.warns(UserWarning, match="no reference"):
+        metrics.det(nothing, FOUND, 1000.0, queries=["a", "b"])
+
+
+def test_every_function_is_documented_and_takes_the_same() -> None:
+    made = [one for name, one in vars(metrics).items() if inspect.isfunction(one) and not name.startswith("_")]
+    made = [one for one in made if one.__module__ == metrics.__name__]
+    assert len(made) == 12
+    for one in made:
+        assert one.__doc__
+        assert [*inspect.signature(one).parameters][-4:] == ["references", "detections", "total_seconds", "asked"]
