@@ -42,7 +42,7 @@ LEVELS = (
     ("kernels", "accounts"),
     ("features", "store", "methods", "reduce", "calibrate", "score"),
     ("pipeline", "report", "evaluation"),
-    ("chains", "corpora", "bench"),
+    ("chains", "corpora", "bench", "searcher"),
     ("testing", "api", "__init__"),
     ("cli",),
 )

@@ -17,10 +17,10 @@ from swsdist.calibrate.threshold import Calibration
 from swsdist.chains.search.inputs.provenance import calibration_file
 from swsdist.chains.search.inputs.settings import describe, in_words, other_scores
 from swsdist.chains.search.told import Fitted
+from swsdist.config.search import Search
 from swsdist.config.section import Section
 from swsdist.errors import ConfigError
 from swsdist.io.filesystem import Folder
-from swsdist.methods.direct import settings_of
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.task import Values
@@ -109,14 +109,12 @@ def _by_measured(judge: Judge, course: Course) -> Judge:
     return replace(judge, said=f"{judge.said}; {there.right:.0%} of such hits were right in it")
 
 
-def named(
-    path: str, options: Mapping[str, object], recipes: Iterable[Values], storage: Mapping[str, object] | None = None
-) -> Judge:
+def named(path: str, search: Search, recipes: Iterable[Values], storage: Mapping[str, object] | None = None) -> Judge:
     """By a calibration that the user names.
 
     Args:
         path: a file that `fit` wrote, below calibration/ of a run, or a run's folder.
-        options: keys of the config's section `search`, by which is searched now.
+        search: the section by which is searched now.
         recipes: of the tracks of the store that is searched.
         storage: options for s3fs.
 
@@ -136,7 +134,7 @@ def named(
                 where=where,
                 remedy="name one of steps such as [q-norm], [q-norm, logistic] or [q-norm, llr]",
             )
-    mine = in_words("search", Section.matters(settings_of(options)))
+    mine = in_words("search", Section.matters(search))
     if "features" in known:
         mine["features"] = _features_now(known["features"], list(recipes))
     other = other_scores(mine, known)
