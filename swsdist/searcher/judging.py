@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from swsdist.calibrate.logistic import STEPS_SCHEMA
-from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.threshold import Calibration
 from swsdist.chains.search.inputs.provenance import calibration_file
 from swsdist.chains.search.inputs.settings import describe, in_words, other_scores
@@ -28,10 +28,7 @@ from swsdist.registries import CALIBRATION
 from swsdist.report.answers.hits import OTHERWISE, STRONG, Word
 from swsdist.report.answers.promise import measured, promised
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.types import TRIALS
-
-#: Steps that make a score of a score; others look at a whole list, as `llr` does with side information.
-_OF_ONE = {"logistic", "power", "llr", "at-prior"}
+from swsdist.types import DETECTIONS, TRIALS
 
 _REMEDY = "name a run that was decided, or a file of its folder calibration/"
 
@@ -60,10 +57,12 @@ class Judge:
         return [self.word if score >= self.threshold else OTHERWISE[self.word] for score in scores.tolist()]
 
 
-def _of_lists(names: Iterable[str], options: Mapping[str, Mapping[str, object]]) -> set[str]:
-    """Those of some steps that look at a whole list, or at the query."""
-    sides = {name for name in names if options.get(name, {}).get("covariates")}
-    return (set(names) - _OF_ONE) | sides
+def _of_lists(names: Sequence[str], options: Mapping[str, Mapping[str, object]]) -> bool:
+    """Whether some steps look at more than a hit: at a whole list, at the query, at several systems, or speakers."""
+    return any(
+        step.of_list() or step.wants() or set(CALIBRATION[step.name].columns) - set(DETECTIONS.names)
+        for step in make_steps(names, options)
+    )
 
 
 def by_score() -> Judge:

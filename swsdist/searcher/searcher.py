@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -26,6 +26,7 @@ from swsdist.calibrate.steps.interface import Point
 from swsdist.chains.search.describe import joined
 from swsdist.chains.search.inputs.provenance import calibration_file
 from swsdist.config.calibration import Calibrate, misfit_of
+from swsdist.config.model import Executor
 from swsdist.config.search import Search
 from swsdist.config.section import section_from
 from swsdist.errors import ConfigError, UserError
@@ -52,6 +53,8 @@ from swsdist.types import DETECTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from swsdist.searcher.on_ray import RayShards
 
 #: Bytes of prepared shards that a searcher holds, where nothing else is said.
 MEMORY = 2_000_000_000
@@ -87,7 +90,10 @@ class Searcher:
             fitted (`fit`: a file, or a run's folder); none may look at a cohort, at the examples, or at the number of trials.
         trim: cut off what is not speech at both ends of a recorded query; one without speech is an error, and so is a place
             without it.
-        memory: bytes that prepared shards may take; those for which there is no room are prepared anew by each search.
+        memory: bytes that prepared shards may take, in each process; those for which there is no room are prepared anew by
+            each search.
+        executor: keys of the section `executor`; with `kind: ray` Ray's actors search, each of which holds its part of the
+            shards; by default this process does.
 
     Attributes:
         store: what is searched.
@@ -110,6 +116,7 @@ class Searcher:
         calibrate: Mapping[str, object] | None = None,
         trim: bool = True,
         memory: int = MEMORY,
+        executor: Mapping[str, object] | None = None,
     ) -> None:
         self.way = way_of(store) if isinstance(store, str) else Way(store.folder.root, {}, True)
         self.options, self.trim = {**self.way.options, **(options or {})}, trim and self.way.trim
@@ -128,7 +135,15 @@ class Searcher:
         ending = ExitStack()
         self._end = weakref.finalize(self, ending.close)
         now = ending.enter_context(reading(there))
-        self.store = (now if isinstance(store, str) else there).holding(Memory(memory) if memory else None)
+        where = section_from(Executor, "executor", {"kind": "serial", **(executor or {})})
+        held = Memory(memory) if memory and where.kind == "serial" else None
+        self.store = (now if isinstance(store, str) else there).holding(held)
+        self._actors: RayShards | None = None
+        if where.kind == "ray":
+            from swsdist.searcher.on_ray import RayShards
+
+            self._actors = RayShards(self.store, self.settings, self._units, memory, where)
+            ending.callback(self._actors.close)
 
     def __enter__(self) -> Self:
         return self
@@ -209,10 +224,9 @@ class Searcher:
                 return self._scored(bucket.reduced(last=False))
             return self._scored(reduce_examples(how, lambda: found, **rules, fineness=fineness, talkers=talkers))
 
-        prepared, searched = self._method.prepare(examples, self.store), 0
-        whole = sum(unit.frames for unit in self._units)
-        for unit in self._units:
-            for candidates in self._method.search(prepared, self.store, unit.shards, 1).tables:
+        searched, whole = 0, sum(unit.frames for unit in self._units)
+        for unit, tables in self._candidates(examples):
+            for candidates in tables:
                 if how == "best":
                     bucket.add(candidates)
                 else:  # the mean reads them twice
@@ -263,6 +277,15 @@ class Searcher:
             for cut in extracted.cuts:
                 told(cut)
         return extracted.examples
+
+    def _candidates(self, examples: pa.Table) -> Iterator[tuple[Unit, Iterable[pa.Table]]]:
+        """CANDIDATES of each unit, as they come."""
+        if self._actors is not None:
+            yield from self._actors.search(examples)
+            return
+        prepared = self._method.prepare(examples, self.store)
+        for unit in self._units:
+            yield unit, self._method.search(prepared, self.store, unit.shards, 1).tables
 
     def _odd(self, examples: pa.Table) -> Iterator[str]:
         """What is odd about queries."""

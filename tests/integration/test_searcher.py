@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+import ray
 
 import swsdist
 from swsdist.config import load_config
@@ -178,3 +182,27 @@ def test_methods_that_do_not_search_it(finished: Any) -> None:
                 Searcher(str(finished.folder / "run"), options={"method": "other"})
         finally:
             METHODS.remove("other")
+
+
+@pytest.mark.ray
+def test_on_actors(finished: Any, cluster: Any, tmp_path: Path) -> None:
+    """They find the same, again and again, also after one of them has died; what is wrong with a search is told as it is."""
+    finished.run("index.shards=5", "index.store=" + str(tmp_path / "store"), choice=Choice(until="index"), run="five")
+    store, queries = str(tmp_path / "store"), str(finished.corpus / "queries.csv")
+    executor = dict(one.removeprefix("executor.").split("=", 1) for one in cluster.sets)
+    for options in ({}, {"examples": "mean"}):
+        with Searcher(store, options=options) as here, Searcher(store, options=options, executor=executor) as there:
+            wanted = here.search(queries)
+            assert there.search(queries).equals(wanted)
+            parts = [hits.part for hits in there.stream(queries)]
+            assert (len(parts), parts[-1]) == (5, 1)
+            next(iter(there.stream(queries)))  # the rest of it is called off
+            assert there._actors is not None
+            os.kill(ray.get(there._actors._actors[0].__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
+            assert there.search(queries).equals(wanted)
+    wrong = {"streams": [{"track": "other"}]}
+    with (
+        Searcher(store, options=wrong, executor=executor) as there,
+        pytest.raises(ConfigError, match="no track 'other'"),
+    ):
+        there.search(queries)
