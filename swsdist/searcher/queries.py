@@ -40,7 +40,7 @@ def extracted_from(
     Raises:
         DataError: a query cannot be used.
     """
-    given = any(isinstance(one, Given) for one in extractors)
+    given = is_given(extractors)
     usable = []
     for row in rows:
         with leaving_out(skip, str(row["query_id"]), int(str(row["example"]))):
@@ -78,6 +78,11 @@ def extractors_of(store: Store) -> list[Extractor | Given]:
     """Those that made a store, each once: tracks of one pass stand together and have one recipe."""
     recipes = {track.fingerprint: track.recipe for track in store.manifest.tracks}
     return [made_by(_with_models_here(recipe, store)) for recipe in recipes.values()]
+
+
+def is_given(extractors: Sequence[Extractor | Given]) -> bool:
+    """Whether frames were given, of any of the tracks."""
+    return any(isinstance(one, Given) for one in extractors)
 
 
 def _with_models_here(recipe: dict[str, Any], store: Store) -> dict[str, Any]:

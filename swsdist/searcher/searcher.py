@@ -21,9 +21,9 @@ import pyarrow as pa
 
 from swsdist.audio.speech import SHORTEST
 from swsdist.calibrate.procedure import Procedure, candidate_statistics, check_steps, procedures, sides_wanted
-from swsdist.calibrate.statistics import from_table, made
+from swsdist.calibrate.statistics import Tally, from_table, made
 from swsdist.calibrate.steps.interface import Point
-from swsdist.chains.search.describe import joined
+from swsdist.chains.search.describe import described, joined
 from swsdist.chains.search.inputs.provenance import calibration_file
 from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.model import Executor
@@ -45,7 +45,7 @@ from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.registries import METHODS
 from swsdist.searcher.asked import Known, Skip, asked, typed_query
 from swsdist.searcher.curves import Pair
-from swsdist.searcher.queries import extracted_from, extractors_of
+from swsdist.searcher.queries import extracted_from, extractors_of, is_given
 from swsdist.searcher.ways import Way, way_of
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
@@ -87,7 +87,7 @@ class Searcher:
             `reduce`, `queries.trim`).
         options: keys of the config's section `search`; before those of a run.
         calibrate: keys of the section `calibrate`; by default scores are q-normed. Steps that are fitted take what a run has
-            fitted (`fit`: a file, or a run's folder); none may look at a cohort, at the examples, or at the number of trials.
+            fitted (`fit`: a file, or a run's folder); none may look at a cohort or at the number of trials.
         trim: cut off what is not speech at both ends of a recorded query; one without speech is an error, and so is a place
             without it.
         memory: bytes that prepared shards may take, in each process; those for which there is no room are prepared anew by
@@ -201,7 +201,7 @@ class Searcher:
             say: is told what was chosen that nobody said.
             warn: is told what is odd.
         """
-        examples = self._examples(queries, told, skip, say)
+        examples, sides = self._examples(queries, told, skip, say)
         if not examples.num_rows:  # `skip` was told of all
             yield Hits(1.0, lambda: DETECTIONS.empty_table().drop_columns(_NOT_SHOWN))
             return
@@ -221,8 +221,9 @@ class Searcher:
 
         def table() -> pa.Table:
             if how == "best":
-                return self._scored(bucket.reduced(last=False))
-            return self._scored(reduce_examples(how, lambda: found, **rules, fineness=fineness, talkers=talkers))
+                return self._scored(bucket.reduced(last=False), sides)
+            reduced = reduce_examples(how, lambda: found, **rules, fineness=fineness, talkers=talkers)
+            return self._scored(reduced, sides)
 
         searched, whole = 0, sum(unit.frames for unit in self._units)
         for unit, tables in self._candidates(examples):
@@ -257,7 +258,8 @@ class Searcher:
         return frame
 
     def _pair(self, query: str, doc_id: str, channel: int) -> Pair:
-        return Pair.of(self.store, self._examples([typed_query(query, self._known)]), doc_id, channel, self.settings)
+        examples, _ = self._examples([typed_query(query, self._known)])
+        return Pair.of(self.store, examples, doc_id, channel, self.settings)
 
     def _examples(
         self,
@@ -265,18 +267,20 @@ class Searcher:
         told: Callable[[Cut], None] | None = None,
         skip: Skip | None = None,
         say: Callable[[str], None] | None = None,
-    ) -> pa.Table:
-        """EXAMPLES of what is asked for."""
+    ) -> tuple[pa.Table, dict[str, Tally]]:
+        """EXAMPLES of what is asked for, and what steps want to know of them."""
         with tempfile.TemporaryDirectory(dir=scratch()) as place:
             rows = self.asked(queries, skip, say, Path(place))
             if own_recording.are_wanted(self.settings):
                 tracks = [track.name for track in self.store.manifest.tracks]
                 rows = own_recording.with_statistics(rows, self.store, tracks)
             extracted = extracted_from(self.store, self._extractors, rows, self.settings, self.trim, skip)
+            wanted, trim = made(sides_wanted(self._calibrate), "examples"), self.trim and not is_given(self._extractors)
+            sides = described(extracted.examples, self.store, rows, wanted, trim, self.store.folder.storage)
         if told is not None:
             for cut in extracted.cuts:
                 told(cut)
-        return extracted.examples
+        return extracted.examples, sides
 
     def _candidates(self, examples: pa.Table) -> Iterator[tuple[Unit, Iterable[pa.Table]]]:
         """CANDIDATES of each unit, as they come."""
@@ -299,11 +303,12 @@ class Searcher:
                 f"{one.documents} of {self._bandwidths.num_rows} documents have another band than {one}; {bands.REMEDY}"
             )
 
-    def _scored(self, reduced: Reduced) -> pa.Table:
+    def _scored(self, reduced: Reduced, sides: dict[str, Tally]) -> pa.Table:
         """What was found, where it lies in recordings, with its final scores."""
         statistics = from_table(reduced.statistics)
+        sides = joined([statistics, sides], sides_wanted(self._calibrate))
         detections = in_recordings(reduced.detections, self._places, self.way.reduce.overlap)
-        first, fitted = (replace(one, sides=joined([statistics], sides_wanted(self._calibrate))) for one in self._steps)
+        first, fitted = (replace(one, sides=sides) for one in self._steps)
         if self._talkers is not None:
             detections = self._talkers.added(detections, recordings=True)
         detections = fitted.scores(first.scores(detections, statistics))
@@ -351,7 +356,6 @@ def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:
     needs = {
         "a cohort of queries": [name for name in entries if entries[name].cohort],
         "the number of trials": [name for name in entries if entries[name].operating_point],
-        "what queries are like": made(sides_wanted(calibrate), "examples"),
     }
     for what, names in needs.items():
         for name in names:

@@ -79,12 +79,20 @@ def test_other_steps_before_the_first_that_is_fitted(scene: Any, step: str) -> N
     assert table_of(searcher, scene, top)[0].equals(found)
 
 
-def test_steps_that_a_run_has_fitted(scene: Any) -> None:
-    steps = "calibrate.steps=[q-norm, logistic]"
-    scene.run(*EXAMPLES, steps, run="fitted")
+@pytest.mark.parametrize(
+    ("steps", "options"),
+    [
+        (["q-norm", "logistic"], {}),
+        (["q-norm", "llr"], {"llr": {"covariates": ["duration", "speech", "mean", "gap"]}}),
+    ],
+)
+def test_steps_that_a_run_has_fitted(scene: Any, steps: list[str], options: dict[str, Any]) -> None:
+    """With what they want to know of the examples, of all candidates, and of the list."""
+    sets = (f"calibrate.steps={json.dumps(steps)}", f"calibrate.options={json.dumps(options)}")
+    scene.run(*EXAMPLES, *sets, run="fitted")
     fitted = str(scene.folder / "fitted")
-    found, top = found_by_run(scene, steps, f"calibrate.fit={fitted}", step="decide", table="scored")
-    searcher = Searcher(str(scene.folder / "run"), calibrate={"steps": ["q-norm", "logistic"], "fit": fitted})
+    found, top = found_by_run(scene, *sets, f"calibrate.fit={fitted}", step="decide", table="scored")
+    searcher = Searcher(str(scene.folder / "run"), calibrate={"steps": steps, "options": options, "fit": fitted})
     assert table_of(searcher, scene, top)[0].equals(found)
 
 
