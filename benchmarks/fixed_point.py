@@ -34,7 +34,7 @@ from swsdist.methods.query.extraction import prepared
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.reduce.detections import reduce_bucket
+from swsdist.reduce.detections import Bucket
 from swsdist.store.reading import Store
 
 #: What stands for a distance of 1 where the float64 costs are written down.
@@ -194,14 +194,13 @@ def _minima(cost: Any, window: int) -> Any:
 
 def _mtwv(state: SearchInputs, config: Config, candidates: pa.Table) -> float:
     store = Store(state.store, state.manifest)
-    reduced = reduce_bucket(
-        [candidates],
+    reduced = Bucket(
         tick=store.manifest.shift,
         overlap=Reduce().overlap,
         nbest=config.reduce.nbest.count(state.seconds),
         system="",
         statistics=("cost-sums",),
-    )
+    ).all_of([candidates])
     scored = Procedure(make_steps(["q-norm"], {})).scores(reduced.detections, from_table(reduced.statistics))
     task = make_task(state.references, total_seconds=state.seconds, protocol="sws2013")
     best = evaluate(task, make_system(scored.drop_columns(["decision"]))).whole.maximum

@@ -46,7 +46,7 @@ from swsdist.methods.query.extraction import prepared
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.reduce.detections import reduce_bucket
+from swsdist.reduce.detections import Bucket
 from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, beside, lines_svg
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
@@ -152,7 +152,7 @@ class Scene:
         tables = [part for _, part in candidate_tables(self._documents.table, examples, found, 2048, 1)]
         shift = self.store.manifest.shift
         rules = {"overlap": Reduce().overlap, "nbest": 1000, "system": "", "statistics": ("cost-sums",)}
-        reduced = reduce_bucket(tables, tick=shift, **rules)
+        reduced = Bucket(tick=shift, **rules).all_of(tables)
         own = reduced.statistics if statistics is None else statistics
         detections = Procedure(make_steps(["q-norm"], {})).scores(reduced.detections, from_table(own))
         scores = detections["score"].to_numpy()

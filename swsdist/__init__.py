@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from swsdist.api import RunResult, SweepResult, curve, digest, open_store, phones, run, search, sweep, warping_path
+    from swsdist.searcher.searcher import Searcher
 
 __all__ = [
     "RunResult",
+    "Searcher",
     "SweepResult",
     "__version__",
     "curve",
@@ -29,6 +31,8 @@ __all__ = [
     "warping_path",
 ]
 
+_ELSEWHERE = {"Searcher": "swsdist.searcher.searcher"}
+
 
 def __dir__() -> list[str]:
     return sorted(__all__)
@@ -40,5 +44,5 @@ def __getattr__(name: str) -> object:
 
         return version("swsdist")
     if name in __all__:
-        return getattr(importlib.import_module("swsdist.api"), name)
+        return getattr(importlib.import_module(_ELSEWHERE.get(name, "swsdist.api")), name)
     raise AttributeError(f"module 'swsdist' has no attribute {name!r}")

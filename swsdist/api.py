@@ -5,7 +5,6 @@ Everything here is reachable as `swsdist.run`, `swsdist.search`, ...; heavy libr
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -320,8 +319,8 @@ def search(
     """Search spoken examples in a store, in this process, without a run folder.
 
     Args:
-        store: a store, or its folder; or that of a run, whose store is then searched as the run did (`search`, `queries.trim`,
-            `storage`).
+        store: a store, or its folder; or that of a run, whose store is then searched as the run did (`search`, `reduce`,
+            `queries.trim`).
         queries: `hello.wav`, `talk.flac:12.3-13.1` (a place, s), `talk.flac#2` (a channel), a document of the store in place of
             the file, or the path of a table; `(samples, rate)`, of float samples of shape (n,), full scale 1, and Hz, whose
             query_id is `array 1`, by its place; several of these; or a table of examples (columns of `swsdist.types.QUERIES`).
@@ -339,24 +338,11 @@ def search(
     Raises:
         AudioError, UserError: a query cannot be used. Also where others can: then nothing has been searched.
     """
+    from swsdist.searcher.searcher import Searcher
 
-    from swsdist.chains.search.report.ways import way_of
-    from swsdist.methods.direct import search_store
-    from swsdist.pipeline.operation.readers import reading
-
-    def say(text: str) -> None:
-        warnings.warn(text, stacklevel=3)
-
-    settings, opened = dict(options or {}), store
-    if isinstance(opened, str):
-        way = way_of(opened, changed=True)
-        for warning in way.warnings:
-            say(warning)
-        settings, trim, opened = {**way.options, **settings}, trim and way.trim, open_store(way.store)
-    with reading(opened) as now:
-        found = search_store(now if isinstance(store, str) else opened, queries, settings, top, trim, say=say, warn=say)
-    frame: pd.DataFrame = found.to_pandas()
-    return frame
+    # Nothing is held for a second search.
+    with Searcher(store, options=options, trim=trim, memory=0) as searcher:
+        return searcher.search(queries, top)
 
 
 def curve(
@@ -386,11 +372,10 @@ def curve(
         ConfigError: an option is not valid.
         StoreError: there is no such document.
     """
-    from swsdist.methods.direct import curve_in_store
+    from swsdist.searcher.searcher import Searcher
 
-    opened = open_store(store) if isinstance(store, str) else store
-    frame: pd.DataFrame = curve_in_store(opened, query, doc_id, channel, options or {}, trim).to_pandas()
-    return frame
+    with Searcher(store, options=options, trim=trim, memory=0) as searcher:
+        return searcher.curve(query, doc_id, channel)
 
 
 def warping_path(
@@ -419,11 +404,10 @@ def warping_path(
         StoreError: there is no such document.
         UserError: no path ends there.
     """
-    from swsdist.methods.direct import path_in_store
+    from swsdist.searcher.searcher import Searcher
 
-    opened = open_store(store) if isinstance(store, str) else store
-    frame: pd.DataFrame = path_in_store(opened, query, doc_id, end, channel, options or {}, trim).to_pandas()
-    return frame
+    with Searcher(store, options=options, trim=trim, memory=0) as searcher:
+        return searcher.warping_path(query, doc_id, end, channel)
 
 
 def digest(run: str, storage: Mapping[str, object] | None = None, plan: str = "run") -> dict[str, str]:

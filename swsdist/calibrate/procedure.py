@@ -27,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from swsdist.calibrate.statistics import Tally
+from swsdist.calibrate.statistics import Tally, made
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Point, Step, scores_of
 from swsdist.calibrate.threshold import decide, folds_of
 from swsdist.config.calibration import Calibrate
@@ -112,6 +112,11 @@ def sides_wanted(settings: Calibrate) -> tuple[str, ...]:
     """Names of the statistics that steps want wherever they stand, of candidates and of examples."""
     steps = make_steps(settings.steps, settings.options, settings.alpha)
     return tuple(dict.fromkeys(name for step in steps for name in step.wants()))
+
+
+def candidate_statistics(settings: Calibrate) -> list[str]:
+    """Names of the statistics of candidates that steps want, first or wherever they stand."""
+    return list(dict.fromkeys([*settings.statistics, *made(sides_wanted(settings), "candidates")]))
 
 
 @dataclass(frozen=True)

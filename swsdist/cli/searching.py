@@ -16,10 +16,10 @@ from swsdist.report.tables import TABLES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from swsdist.chains.search.report.judging import Judge
     from swsdist.errors import SwsdistError
     from swsdist.methods.query.extraction import Cut
     from swsdist.report.answers.hits import Answer
+    from swsdist.searcher.judging import Judge
     from swsdist.store.reading import Store
 
 #: What tells the rows of hits apart.
@@ -111,12 +111,11 @@ def search(
             where=target,
             remedy="give a config file, or a store and --query FILE",
         )
-    from swsdist import api
-    from swsdist.chains.search.report.ways import way_of
     from swsdist.cli.outputs import check_new_folder, write_data
     from swsdist.cli.progress import searching
-    from swsdist.methods.asked import asked, is_table
-    from swsdist.methods.direct import search_store
+    from swsdist.searcher.asked import is_table
+    from swsdist.searcher.judging import by_score, named
+    from swsdist.searcher.searcher import Searcher
 
     if dry_run:
         raise UserError(
@@ -142,8 +141,6 @@ def search(
         warnings.append(text)
         print(f"warning: {text}", file=sys.stderr)
 
-    way = way_of(target, bool(section_values(sets, "search")))
-    options, judge = {**way.options, **section_values(sets, "search")}, way.judge
     cuts: dict[str, Cut] = {}
     skipped: dict[tuple[str, int], SwsdistError] = {}
 
@@ -161,30 +158,29 @@ def search(
         if len(typed) > 1 or is_table(typed[0]):
             warn(f"skipped: {error.where}: {error.message}")
 
-    from swsdist.pipeline.operation.readers import reading
-
-    there = api.open_store(way.store)
-    store = click.get_current_context().with_resource(reading(there))  # until this command ends
+    options = section_values(sets, "search")
+    searcher = Searcher(target, options=options, trim=not no_trim, memory=0)
+    click.get_current_context().call_on_close(searcher.close)
+    store = searcher.store
     if calibration is not None:
-        from swsdist.chains.search.report.judging import named
-
-        judge = named(calibration, options, (track.recipe for track in store.manifest.tracks))
-    rows = asked(typed, store, skip=skip, say=say)
+        judge = named(calibration, searcher.settings, (track.recipe for track in store.manifest.tracks))
+    else:  # what decided in a run says nothing of another way to search
+        judge = by_score() if options else searcher.way.judge()
+    rows = searcher.asked(typed, skip, say)
     if word is not None:
         rows = [{**row, "query_id": word, "example": number} for number, row in enumerate(rows, 1)]
     elif alike := _alike(rows):
         say(alike)
-    with searching(store) as watched:
+    with searching(store) as searcher.store:
         # The same sound on all channels is one hit.
-        found = search_store(
-            watched, rows, options, top * _channels(store), way.trim and not no_trim, told, skip, warn=warn
-        )
+        *_, hits = searcher.stream(rows, top * _channels(store), told=told, skip=skip, warn=warn)
+        found = hits.table()
     rows = [row for row in rows if (row["query_id"], row["example"]) not in skipped]
     if not rows:
         raise next(iter(skipped.values()))
     answers, found = _answers(store, [row["query_id"] for row in rows], found, judge, top)
     listed = _with_words(found, answers, judge)
-    for warning in (*way.warnings, *judge.warnings, *_themselves(answers, rows)):
+    for warning in (*searcher.way.warnings, *judge.warnings, *_themselves(answers, rows)):
         warn(warning)
     note = "; scores are standard deviations above the mean of a query's candidates"
     if as_csv or as_json:
@@ -210,7 +206,7 @@ def search(
     if clips is not None:
         _write_clips(answers, Path(clips), store, warn)
     if html is not None:
-        _write_page(answers, rows, cuts, options, judge, store, Path(html))
+        _write_page(answers, rows, cuts, searcher.options, judge, store, Path(html))
     if skipped:
         raise IncompleteError(
             f"{len(skipped)} of {len(rows) + len(skipped)} {'queries' if word is None else 'examples'} were skipped: "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from swsdist.config.search import Search
+from swsdist.errors import UserError
 from swsdist.methods.method import Method
 from swsdist.registries import METHODS
+from swsdist.store.reading import Store
 
 
 def create(search: Search) -> Method:
@@ -15,6 +17,21 @@ def create(search: Search) -> Method:
     """
     made: Method = METHODS[search.method].load()(search)
     return made
+
+
+def demand_readable(search: Search, store: Store) -> None:
+    """Refuse a store that the method of a config does not read.
+
+    Raises:
+        UserError: it is one.
+    """
+    reads, kind = METHODS[search.method].reads, store.manifest.kind
+    if kind != reads:
+        raise UserError(
+            f"the method {search.method} reads a store of {reads}, and this one holds {kind}",
+            where=store.folder.path(),
+            remedy="name another store, or another method (search.method)",
+        )
 
 
 def identity(search: Search) -> list[object]:

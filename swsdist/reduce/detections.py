@@ -28,22 +28,10 @@ class Reduced(NamedTuple):
     statistics: pa.Table
 
 
-def reduce_bucket(
-    candidates: Iterable[pa.Table],
-    *,
-    tick: float,
-    overlap: float,
-    nbest: int,
-    system: str,
-    merge: Merge = "best",
-    statistics: Sequence[str] = (),
-    talkers: Talkers | None = None,
-    kept: Kept | None = None,
-) -> Reduced:
-    """Merge one bucket's candidates.
+class Bucket:
+    """Candidates of one bucket, a table a file, in any order; what has come so far can be asked for at any time.
 
     Args:
-        candidates: CANDIDATES, one table a file.
         tick: s a unit of `first` and `last`.
         overlap: of two candidates that overlap by more than this part of the shorter, the better stays.
         nbest: detections kept per query.
@@ -55,17 +43,50 @@ def reduce_bucket(
 
     Raises:
         ConfigError: there is no such statistic.
-        DataError: posteriors are to be summed, and a score is not in [0, 1].
     """
-    names = Names()
-    best = Best(names, nbest, kept)
-    wanted = made(statistics)
-    parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in wanted.items()}
-    for table in candidates:
-        known = table if talkers is None else talkers.added(table)
-        for name, each in wanted.items():
-            parts[name].append(each.of(known))
+
+    def __init__(
+        self,
+        *,
+        tick: float,
+        overlap: float,
+        nbest: int,
+        system: str,
+        merge: Merge = "best",
+        statistics: Sequence[str] = (),
+        talkers: Talkers | None = None,
+        kept: Kept | None = None,
+    ) -> None:
+        self._named, self._overlap, self._merge, self._talkers = (tick, system), overlap, merge, talkers
+        self._names = Names()
+        self._best = Best(self._names, nbest, kept)
+        self._wanted = made(statistics)
+        self._parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in self._wanted.items()}
+
+    def add(self, candidates: pa.Table) -> None:
+        """Merge the CANDIDATES of a file, in which its documents are whole.
+
+        Raises:
+            DataError: posteriors are to be summed, and a score is not in [0, 1].
+        """
+        known = candidates if self._talkers is None else self._talkers.added(candidates)
+        for name, each in self._wanted.items():
+            self._parts[name].append(each.of(known))
         # What is not among the best cannot take a better one's place, so it may go before overlaps are looked at.
-        spans = spans_of(table, names, best.may_hold if merge == "best" else None)
-        best.add(merged(spans, overlap, merge))
-    return Reduced(best.table(tick, system), to_table({name: summed(some) for name, some in parts.items()}))
+        spans = spans_of(candidates, self._names, self._best.may_hold if self._merge == "best" else None)
+        self._best.add(merged(spans, self._overlap, self._merge))
+
+    def all_of(self, candidates: Iterable[pa.Table]) -> Reduced:
+        """What comes of some files, and of what was added before; see `add`."""
+        for table in candidates:
+            self.add(table)
+        return self.reduced()
+
+    def reduced(self, *, last: bool = True) -> Reduced:
+        """What came of all of them.
+
+        Args:
+            last: no others are added, so that the memory of these is free.
+        """
+        statistics = to_table({name: summed(some) for name, some in self._parts.items()})
+        return Reduced(self._best.table(*self._named, last=last), statistics)

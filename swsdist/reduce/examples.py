@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -32,22 +32,52 @@ from numpy.typing import NDArray
 
 from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, Tally, made, summed, to_table
 from swsdist.calibrate.steps.q_norm import example_moments, standardised
+from swsdist.config.model import Reduce
+from swsdist.config.search import Search
 from swsdist.errors import ConfigError
-from swsdist.reduce.detections import Reduced, reduce_bucket
+from swsdist.kernels.scales import weighted
+from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.overlaps import Merge, claimed, merged
 from swsdist.reduce.spans import Best, Kept, Names, Spans, spans_of
 from swsdist.reduce.talkers import Talkers
+from swsdist.registries import METHODS
 from swsdist.types import CANDIDATES
 
 #: What statistics look at of CANDIDATES.
 _MEANS = pa.schema([CANDIDATES.field(name) for name in ("query_id", "doc_id", "channel", "example", "cost", "scale")])
+
+
+def rules_of(
+    search: Search, reduce: Reduce, *, tick: float, nbest: int, system: str, statistics: Sequence[str]
+) -> dict[str, Any]:
+    """What candidates are reduced by: arguments of `reduce_examples`, plain JSON.
+
+    Args:
+        search, reduce: sections of the config.
+        tick, nbest, system, statistics: see `Bucket`.
+    """
+    # A template is one example, and of one the best is that.
+    examples = "mean" if search.examples == "mean" else "best"
+    unit = weighted([(term.distance, term.weight) for term in search.terms()]).unit
+    return {
+        "examples": examples,
+        "merge": reduce.merge or METHODS[search.method].merge,
+        "nbest": nbest,
+        "tick": tick,
+        "overlap": reduce.overlap,
+        "system": system,
+        "statistics": list(statistics),
+        # Means stay whole numbers of 1024 to the unit of one distance.
+        "fineness": 1024 * unit if examples == "mean" else 1,
+    }
+
 
 #: A q-normed score is a whole number of 1 / FINENESS, where nothing else is said.
 FINENESS = 1 << 21
 
 
 def reduce_examples(
-    how: Literal["best", "mean", "template"],
+    examples: Literal["best", "mean"],
     candidates: Callable[[], Iterable[pa.Table]],
     *,
     tick: float,
@@ -60,12 +90,12 @@ def reduce_examples(
     talkers: Talkers | None = None,
     kept: Kept | None = None,
 ) -> Reduced:
-    """Merge one bucket's candidates as the config's `search.examples` says; a template is a query's only example.
+    """Merge one bucket's candidates.
 
     Args:
-        how: the config's.
+        examples: whether the best of a query's examples counts, or their mean.
         candidates: gives CANDIDATES, one table a file; asked twice for the mean.
-        tick, overlap, nbest, system, merge, statistics, talkers, kept: see `reduce_bucket`.
+        tick, overlap, nbest, system, merge, statistics, talkers, kept: see `Bucket`.
         fineness: of q-normed scores that are averaged.
 
     Returns:
@@ -74,11 +104,10 @@ def reduce_examples(
 
     Raises:
         ConfigError: posteriors of means would be summed, or there is no such statistic.
-        DataError: see `reduce_bucket`.
+        DataError: see `Bucket`.
     """
-    if how != "mean":
-        return reduce_bucket(
-            candidates(),
+    if examples == "best":
+        return Bucket(
             tick=tick,
             overlap=overlap,
             nbest=nbest,
@@ -87,7 +116,7 @@ def reduce_examples(
             statistics=statistics,
             talkers=talkers,
             kept=kept,
-        )
+        ).all_of(candidates())
     if merge != "best" or CandidatePosteriors.name in statistics:
         raise ConfigError(
             "means of examples are no posteriors: they are not summed, and have no sums of posteriors",
@@ -95,9 +124,9 @@ def reduce_examples(
             remedy="set reduce.merge: best, and calibrate.steps: [q-norm, ...]; or search.examples: best",
         )
     sums = summed([Tally(CostSums.quantities), *map(CostSums().of, candidates())])
-    examples = Counter(query_id for query_id, _ in {key[:2] for key in sums.values})
+    several = Counter(query_id for query_id, _ in {key[:2] for key in sums.values})
     known = example_moments(sums)
-    single = pa.array([query_id for query_id, count in examples.items() if count == 1], pa.string())
+    single = pa.array([query_id for query_id, count in several.items() if count == 1], pa.string())
     wanted = made(statistics)
     parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in wanted.items()}
     names = Names()
@@ -111,7 +140,7 @@ def reduce_examples(
         best.add(merged(spans_of(table.filter(alone), names), overlap, "best"))
         # Codes of documents hold until some are added.
         places, means = _places(
-            spans_of(table.filter(pc.invert(alone)), names), names, known, examples, overlap, fineness
+            spans_of(table.filter(pc.invert(alone)), names), names, known, several, overlap, fineness
         )
         best.add(places)
         means = whose(means)

@@ -34,7 +34,7 @@ def claimed(spans: Spans, overlap: float) -> tuple[Spans, NDArray[np.int64], NDA
 
     Args:
         spans: all those of each of their documents.
-        overlap: see `swsdist.reduce.detections.reduce_bucket`.
+        overlap: see `swsdist.reduce.detections.Bucket`.
 
     Returns:
         The spans, those of a query and document together; their rows, of each query and document the best first; and of each

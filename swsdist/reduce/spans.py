@@ -310,11 +310,12 @@ class Best:
         if self._cuts % _GIVE_BACK == 0:  # what is free lies between what is kept
             pa.default_memory_pool().release_unused()
 
-    def table(self, tick: float, system: str) -> pa.Table:
-        """DETECTIONS in total order; see `detections`."""
+    def table(self, tick: float, system: str, *, last: bool = True) -> pa.Table:
+        """DETECTIONS in total order; see `detections`. After the last one nothing is held any more."""
         if not self._rows.count:
             return DETECTIONS.empty_table()
-        kept = self._rows.taken(_best_in_order(self._rows.spans, self._names, self._nbest))
+        best = _best_in_order(self._rows.spans, self._names, self._nbest)
+        kept = self._rows.taken(best) if last else self._rows.spans.take(best)
         pa.default_memory_pool().release_unused()
         made = pa.Table.from_batches(detections(kept, self._names, tick, system), DETECTIONS)
         del kept

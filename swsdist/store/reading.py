@@ -21,6 +21,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.cache import nearest
 from swsdist.store.manifest import File, Manifest, require, state_name
+from swsdist.store.memory import Memory
 from swsdist.store.places import found_again
 
 
@@ -47,23 +48,33 @@ class Store:
         folder: where it is.
         manifest: the state; the current one by default.
         watch: is told, while frames of the first track are read, how many have been used.
+        memory: holds what searches made of its shards, for the next ones; by default nothing does.
 
     Raises:
         StoreError: there is no store.
     """
 
     def __init__(
-        self, folder: Folder, manifest: Manifest | None = None, watch: Callable[[int], None] | None = None
+        self,
+        folder: Folder,
+        manifest: Manifest | None = None,
+        watch: Callable[[int], None] | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.folder = folder
         self.manifest = manifest or require(folder)
         self._watch = watch
+        self.memory = memory
 
     def __repr__(self) -> str:
         counts, tracks = self.manifest.counts, ", ".join(track.name for track in self.manifest.tracks)
         return (
             f"<Store {self.folder.root}, {counts['documents']} documents, {counts['seconds'] / 3600:.4g} h, {tracks}>"
         )
+
+    def holding(self, memory: Memory | None) -> Store:
+        """The same, with a memory, or none."""
+        return Store(self.folder, self.manifest, self._watch, memory)
 
     @classmethod
     def at(cls, root: str, state: str, *, storage: Mapping[str, object]) -> Store:

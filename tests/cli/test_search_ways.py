@@ -14,12 +14,12 @@ import soundfile
 from commands import Command
 
 import swsdist as package
-from swsdist.chains.search.report.ways import way_of
 from swsdist.cli import progress
 from swsdist.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.plan import load_plans, save_plans
+from swsdist.searcher.ways import way_of
 from swsdist.store.maintaining import compact
 from swsdist.store.manifest import require, state_name
 
@@ -70,14 +70,14 @@ def test_of_several_plans(run: Path) -> None:
         save_plans(folder, {"a": plan, "b": other})
 
     written()
-    assert way_of(str(run), False)[:3] == (str(run / "store"), {}, True)
-    assert not way_of(str(run), False).warnings
+    assert way_of(str(run))[:3] == (str(run / "store"), {}, True)
+    assert not way_of(str(run)).warnings
     written(search={**plan.config["search"], "distance": "cosine-squared"})
-    (warning,) = way_of(str(run), False).warnings
+    (warning,) = way_of(str(run)).warnings
     assert "2 plans, which search in different ways" in warning
     written(index={**plan.config["index"], "store": "/elsewhere"})
     with pytest.raises(UserError, match="2 plans, of 2 stores") as caught:
-        way_of(str(run), False)
+        way_of(str(run))
     assert "/elsewhere" in str(caught.value)
 
 

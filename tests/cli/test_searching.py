@@ -260,13 +260,12 @@ def test_what_a_config_does_not_take(swsdist, place: Path, option: tuple[str, ..
 
 def test_hours_are_counted_while_a_store_is_searched(place: Path) -> None:
     """What a store tells while it is read adds up to what it holds."""
-    from swsdist.methods.direct import search_store
     from swsdist.store.reading import Store
 
     opened = package.open_store(str(place / "run" / "store"))
     told: list[int] = []
     watched = Store(opened.folder, opened.manifest, told.append)
-    found = search_store(watched, str(place / WORD), {}, 3)
-    assert found.equals(search_store(opened, str(place / WORD), {}, 3))
+    found = package.search(watched, str(place / WORD), top=3)
+    assert found.equals(package.search(opened, str(place / WORD), top=3))
     assert sum(told) == opened.manifest.counts["frames"]
     assert len(told) >= 8

@@ -13,7 +13,6 @@ import pytest
 import swsdist
 from swsdist.chains.fuse.check import check
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.search.report.ways import way_of
 from swsdist.chains.search.told import Bucket, Fitted
 from swsdist.config import Config, load_config
 from swsdist.errors import ConfigError, ImplausibleError, StoreError, UserError
@@ -24,6 +23,7 @@ from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
+from swsdist.searcher.ways import way_of
 from swsdist.testing.conformance import check_chain
 
 
@@ -231,7 +231,7 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
     with pytest.raises(ConfigError, match="2 are called one"):
         fusing.fuse("bad", systems=[TAKEN[0], TAKEN[0]])
     with pytest.raises(UserError, match="has no store of its own"):
-        way_of(str(fusing.folder / "fused"), False)
+        way_of(str(fusing.folder / "fused"))
     with pytest.raises(ConfigError, match="less than 1"):
         fusing.fuse("bad", systems=TAKEN, overlap=1)
     with pytest.raises(ConfigError, match="no system to fuse"):

@@ -332,18 +332,18 @@ def test_clean_removes_what_dead_processes_left(scene: Any) -> None:
 
 
 def test_who_searches_a_store_marks_it(finished: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from swsdist.methods import direct
+    from swsdist.searcher.searcher import Searcher
 
     store = finished.folder / "run" / "store"
     query = str(next((finished.corpus / "queries").glob("*.wav")))
     marks: list[int] = []
-    search = direct.search_store
+    search = Searcher.stream
 
     def watched(*arguments: Any, **named: Any) -> Any:
         marks.append(len(files(store / "readers")))
         return search(*arguments, **named)
 
-    monkeypatch.setattr(direct, "search_store", watched)
+    monkeypatch.setattr(Searcher, "stream", watched)
     assert len(api.search(str(store), query)) > 0
     assert swsdist("search", str(store), "--query", query).code == 0
     assert marks == [1, 1]

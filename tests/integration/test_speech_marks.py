@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 import soundfile
 
+import swsdist
 from swsdist.audio.marks import unpacked
 from swsdist.config import config_from_dict
 from swsdist.errors import ConfigError, StoreError
 from swsdist.features.registry import create, recipe
 from swsdist.io.filesystem import Folder
-from swsdist.methods import direct
 from swsdist.store.manifest import Made, commit, shard_of
 from swsdist.store.reading import Store
 from swsdist.store.writing import write_tracks
@@ -123,8 +123,8 @@ def test_what_nobody_listened_to_is_not_skipped(scene: Any, tmp_path: Path) -> N
     commit(folder, [Made("mfcc", recipe(extractor), extractor.dimension, without)], 0.01, [shard], made.rejected)
     query = str(next((scene.corpus / "queries").iterdir()))
     with pytest.raises(StoreError, match="where there is speech in the document d0 is not known"):
-        direct.search_store(Store(folder), query, {"skip_silence": True}, 5)
-    assert direct.search_store(Store(folder), query, {}, 5).num_rows
+        swsdist.search(Store(folder), query, options={"skip_silence": True})
+    assert len(swsdist.search(Store(folder), query))
 
 
 @pytest.mark.parametrize("proposer", ["averaged", "quantised"])

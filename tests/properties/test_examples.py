@@ -18,7 +18,7 @@ from swsdist.config import config_from_dict
 from swsdist.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.partition import slot_of
-from swsdist.reduce.detections import Reduced, reduce_bucket
+from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.examples import FINENESS, reduce_examples
 from swsdist.store import parquet
 from swsdist.testing.oracles import examples as oracle
@@ -92,7 +92,7 @@ def test_any_split_by_document_gives_the_same_bytes(tmp_path_factory, rows, data
 @given(rows=lists((3,)), overlap=OVERLAP, nbest=st.integers(1, 8))
 def test_one_example_is_the_best_of_one(rows: list[Row], overlap: float, nbest: int) -> None:
     rules = {"tick": SHIFT, "overlap": overlap, "nbest": nbest, "system": "s"}
-    best = reduce_bucket([table(rows)], **rules, statistics=["cost-sums"])
+    best = Bucket(**rules, statistics=["cost-sums"]).all_of([table(rows)])
     for how in ("best", "mean", "template"):
         found = reduce([table(rows)], how, overlap, nbest)
         assert found.detections.equals(best.detections)

@@ -16,7 +16,7 @@ from swsdist.errors import ConfigError, DataError
 from swsdist.io.filesystem import Folder
 from swsdist.partition import slot_of
 from swsdist.reduce import spans
-from swsdist.reduce.detections import Reduced, reduce_bucket
+from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.spans import Best
 from swsdist.store import parquet
@@ -63,7 +63,11 @@ def table(rows: list[Row]) -> pa.Table:
 
 def reduce(files: list[pa.Table], overlap: float = 0.5, nbest: int = 1000, system: str = "s") -> Reduced:
     rules = {"tick": SHIFT, "overlap": overlap, "nbest": nbest, "system": system}
-    return reduce_bucket(files, **rules, statistics=["cost-sums"])
+    bucket = Bucket(**rules, statistics=["cost-sums"])
+    for file in files:
+        bucket.add(file)
+        bucket.reduced(last=False)  # what is asked for in between changes nothing
+    return bucket.reduced()
 
 
 OVERLAP = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0])
@@ -222,11 +226,11 @@ def test_statistics_add(rows: list[Row], cuts: int, wanted: str) -> None:
 
 def test_no_statistics_are_made_that_nobody_wants() -> None:
     rows = [candidate("q", 1, "d", 1, 10, 5, 3, 5)]
-    found = reduce_bucket([table(rows)], tick=SHIFT, overlap=0.5, nbest=5, system="s")
+    found = Bucket(tick=SHIFT, overlap=0.5, nbest=5, system="s").all_of([table(rows)])
     assert found.detections.num_rows == 1
     assert found.statistics.num_rows == 0
     with pytest.raises(ConfigError, match="there is no statistic of candidates 'cost-sum'; did you mean cost-sums"):
-        reduce_bucket([table(rows)], tick=SHIFT, overlap=0.5, nbest=5, system="s", statistics=["cost-sum"])
+        Bucket(tick=SHIFT, overlap=0.5, nbest=5, system="s", statistics=["cost-sum"])
 
 
 def posteriors(rows: list[Row]) -> list[Row]:
@@ -248,7 +252,7 @@ def test_sums_of_posteriors_are_the_oracle_however_cut(rows, data, overlap, nbes
     place = {key: data.draw(st.integers(0, 2)) for key in documents}
     files = [table([row for row in rows if place[row["doc_id"], row["channel"]] == k]) for k in range(3)]
     rules = {"overlap": overlap, "nbest": nbest, "system": "s"}
-    found = reduce_bucket(files, tick=SHIFT, merge="sum", statistics=["posterior-sums"], **rules)
+    found = Bucket(tick=SHIFT, merge="sum", statistics=["posterior-sums"], **rules).all_of(files)
     assert found.detections.to_pylist() == oracle.summed(rows, shift=SHIFT, **rules)
     scores = found.detections["score"].to_pylist()
     assert all(0 <= score <= 1 for score in scores)
@@ -260,7 +264,7 @@ def test_what_is_no_posterior_is_not_summed() -> None:
     for cost, scale in ((1, 5), (-6 * UNIT, 5)):
         rows = [candidate("q", 1, "d", 1, 10, 5, cost, scale)]
         with pytest.raises(DataError, match="scores of candidates are not posteriors"):
-            reduce_bucket([table(rows)], tick=SHIFT, overlap=0.5, nbest=5, system="s", merge="sum")
+            Bucket(tick=SHIFT, overlap=0.5, nbest=5, system="s", merge="sum").all_of([table(rows)])
         with pytest.raises(DataError, match="1 of 1 scores of candidates are not posteriors"):
             made(["posterior-sums"])["posterior-sums"].of(table(rows))
 

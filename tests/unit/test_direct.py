@@ -14,9 +14,10 @@ import soundfile
 import swsdist
 from swsdist.audio.commands import permitted
 from swsdist.errors import ConfigError, DataError, UserError
-from swsdist.methods.asked import parse_query
-from swsdist.methods.direct import columns, search_store
+from swsdist.searcher.asked import parse_query
+from swsdist.searcher.searcher import Searcher
 from swsdist.store.reading import Store
+from swsdist.types import DETECTIONS
 
 RATE = 8000
 OPTIONS = {"sample_rate": RATE, "n_fft": 256, "win_length": 200, "hop_length": 80}
@@ -130,7 +131,7 @@ def test_a_file_whose_name_looks_like_a_place(tmp_path: Path) -> None:
 def test_a_cut_is_found_where_it_was_cut(store: Store, place: Path) -> None:
     found = swsdist.search(store, str(place / "hello.wav"), trim=False)
     assert isinstance(found, pd.DataFrame)
-    assert list(found.columns) == columns()
+    assert list(found.columns) == [name for name in DETECTIONS.names if name not in ("decision", "system")]
     first = found.iloc[0]
     assert first["doc_id"] == "d2"
     assert first["start"] == pytest.approx(1.0, abs=0.05)
@@ -266,8 +267,8 @@ def test_a_table_of_queries(store: Store, place: Path) -> None:
     found = swsdist.search(store, table, top=4, trim=False)
     assert sorted(set(found["query_id"])) == ["p", "q"]
     assert {1, 2} >= set(found[found["query_id"] == "q"]["example"])
-    same = search_store(store, pa.Table.from_pandas(table, preserve_index=False), {}, 4, trim=False)
-    assert same.to_pandas().equals(found)
+    same = Searcher(store, trim=False).search(pa.Table.from_pandas(table, preserve_index=False), 4)
+    assert same.equals(found)
 
 
 def test_the_cut_into_shards_does_not_matter(store: Store, place: Path, tmp_path: Path) -> None:

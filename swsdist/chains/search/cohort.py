@@ -50,7 +50,7 @@ class Cohort(Reduce):
 
     def run(self, task: Task, context: Context) -> Done:
         """Sum up the best of each query at each place."""
-        tick, window = task.payload["tick"], task.payload["window"]
+        tick, window = task.payload["rules"]["tick"], task.payload["window"]
         # Stretches of a recording are known once overlaps between its documents are out.
         by_file = window is None or not task.payload["placed"]
         reduced = self.reduced(task, context, (lambda spans: best_of_places(spans, tick, window)) if by_file else None)

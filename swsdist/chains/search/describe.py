@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.commands import are_permitted, permitted
@@ -73,28 +74,53 @@ class Describe(Stage):
         payload = task.payload
         folder, state = context.place(payload["queries"])
         store = Store(folder, require(folder, state))
-        rows = {(row["query_id"], row["example"]): row for row in payload["rows"]}
-
-        def heard(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
-            row = rows[query_id, example]
-            if row["path"] is None:
-                raise UserError(
-                    "this example is no recording, so there is no speech to be heard in it",
-                    where=f"query {query_id}, example {example}",
-                    remedy="leave the covariate speech out (calibrate.options)",
-                )
-            found = hear(row, _RATE, context.storage, payload["trim"])
-            place = {"channel": row["channel"], "start": found.start, "end": found.end, "storage": context.storage}
-            blocks = read_blocks(row["path"], rate=_RATE, **place)
-            return np.concatenate([np.empty(0, np.float32), *blocks]), _RATE
-
-        tracks, tables = Tracks(store), store.manifest.tracks
-        posteriors = tuple(tracks.places[track.name] for track in tables if track.kind == "posteriors")
-        names = tuple(track.name for track in tables)
-        described = Described(examples_of(store), tracks.dimension, posteriors, names, heard)
         with permitted(payload["commands"]):
-            table = to_table({name: each.of(described) for name, each in made(payload["names"]).items()})
-        return Done((context.publish(task, "described", [table], QUERY_STATISTICS),))
+            found = described(
+                examples_of(store), store, payload["rows"], payload["names"], payload["trim"], context.storage
+            )
+        return Done((context.publish(task, "described", [to_table(found)], QUERY_STATISTICS),))
+
+
+def described(
+    examples: pa.Table,
+    store: Store,
+    rows: Iterable[Mapping[str, Any]],
+    names: Iterable[str],
+    trim: bool,
+    storage: Mapping[str, object],
+) -> dict[str, Tally]:
+    """What steps of calibration want to know of examples, by the name of the statistic.
+
+    Args:
+        examples: EXAMPLES.
+        store: of the same tracks.
+        rows: of QUERIES, where the examples are from.
+        names: of the statistics.
+        trim: whether they were trimmed.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: an example is no recording, and its speech is wanted; or entropy is, and no track is of posteriors.
+    """
+    known = {(row["query_id"], row["example"]): row for row in rows}
+
+    def heard(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
+        row = known[query_id, example]
+        if row["path"] is None:
+            raise UserError(
+                "this example is no recording, so there is no speech to be heard in it",
+                where=f"query {query_id}, example {example}",
+                remedy="leave the covariate speech out (calibrate.options)",
+            )
+        found = hear(row, _RATE, storage, trim)
+        place = {"channel": row["channel"], "start": found.start, "end": found.end, "storage": storage}
+        blocks = read_blocks(row["path"], rate=_RATE, **place)
+        return np.concatenate([np.empty(0, np.float32), *blocks]), _RATE
+
+    tracks, tables = Tracks(store), store.manifest.tracks
+    posteriors = tuple(tracks.places[track.name] for track in tables if track.kind == "posteriors")
+    given = Described(examples, tracks.dimension, posteriors, tuple(track.name for track in tables), heard)
+    return {name: each.of(given) for name, each in made(names).items()}
 
 
 def demand_posteriors(own: SearchInputs, names: Iterable[str]) -> None:

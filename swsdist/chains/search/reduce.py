@@ -9,26 +9,24 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.procedure import sides_wanted
+from swsdist.calibrate.procedure import candidate_statistics
 from swsdist.calibrate.statistics import made
 from swsdist.chains.search.documents import places_of, talkers_of
 from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.told import Bucket, Extracted
-from swsdist.config.search import Search
 from swsdist.fingerprint import Naming
-from swsdist.kernels.scales import weighted
 from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.records.chosen import Parts
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.reduce.detections import Reduced
-from swsdist.reduce.examples import reduce_examples
+from swsdist.reduce.examples import reduce_examples, rules_of
 from swsdist.reduce.own_places import OwnPlaces, elsewhere
 from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.spans import Kept
 from swsdist.reduce.talkers import WHO
-from swsdist.registries import METHODS, STATISTICS
+from swsdist.registries import STATISTICS
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
 from swsdist.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
@@ -39,11 +37,6 @@ _LISTED = pa.schema([OUTPUT.field(name) for name in ("name", "first_slot", "last
 
 #: Of documents, whatever the shards.
 _ORDER = [("doc_id", "ascending"), ("channel", "ascending")]
-
-
-def _unit(search: Search) -> int:
-    """The integer that stands for a local distance of 1."""
-    return weighted([(term.distance, term.weight) for term in search.terms()]).unit
 
 
 def _list_name(files: Parts) -> str:
@@ -80,10 +73,8 @@ class Reduce(Stage):
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a bucket that holds a query."""
         config = inputs.config
-        asked = made(sides_wanted(config.calibrate), "candidates")
-        wanted = list(dict.fromkeys([*config.calibrate.statistics, *asked]))
         seconds = inputs.own(CorpusInputs).store.open().manifest.counts["seconds"]
-        yield from self.tasks(inputs, wanted, config.reduce.nbest.count(seconds))
+        yield from self.tasks(inputs, candidate_statistics(config.calibrate), config.reduce.nbest.count(seconds))
 
     def tasks(self, inputs: Inputs, wanted: list[str], nbest: int, *matters: object) -> Iterator[Task]:
         """The tasks.
@@ -95,25 +86,15 @@ class Reduce(Stage):
             matters: what else the outputs depend on.
         """
         own, config = inputs.own(CorpusInputs), inputs.config
-        settings, method = config.reduce, METHODS[config.search.method]
+        settings = config.reduce
         manifest = own.store.open().manifest
         files = inputs.parts("candidates").by_name()
         filled, work = files.where(files.column("rows") > 0), round(int(files.column("rows").sum()) / settings.buckets)
         listed = _list_name(filled) if len(filled) > MOST_NAMED else None
-        # A template is one example, and of one the best is that.
-        how = "mean" if config.search.examples == "mean" else "best"
         query_ids = {q for _, group in inputs.told("queries", Extracted) for q in group.query_ids}
-        common = {
-            "examples": how,
-            "merge": settings.merge or method.merge,
-            "nbest": nbest,
-            "tick": manifest.shift,
-            "overlap": settings.overlap,
-            "system": config.system,
-            "statistics": wanted,
-            # Means stay whole numbers of 1024 to the unit of one distance.
-            "fineness": 1024 * _unit(config.search) if how == "mean" else 1,
-        }
+        rules = rules_of(
+            *(config.search, settings), tick=manifest.shift, nbest=nbest, system=config.system, statistics=wanted
+        )
         versions = [STATISTICS.identity(name) for name in wanted]
         by_talker = any(getattr(one, "by_talker", False) for one in made(wanted).values())
         store = [own.store.folder.root, manifest.fingerprint] if own.corpus.placed or by_talker else None
@@ -127,13 +108,13 @@ class Reduce(Stage):
             slots = slots_of(bucket, settings.buckets)
             mine, span = filled.meeting(slots), [slots[0], slots[-1]]
             yield inputs.named(
-                inputs.naming(common, versions, span).listing(mine.pieces())(
+                inputs.naming(rules, versions, span).listing(mine.pieces())(
                     *placed, *who, *matters, *apart.get(bucket, ())
                 ),
                 label=f"bucket {bucket}",
                 work=work,
                 payload={
-                    **common,
+                    "rules": rules,
                     # Of very many files each bucket reads the list itself.
                     "files": mine.names.to_pylist() if listed is None else listed,
                     "bucket": bucket,
@@ -179,19 +160,12 @@ class Reduce(Stage):
                 yield parquet.in_slots(*context.place(name), range(first, last + 1), codes=("query_id", "doc_id"))
 
         reduced = reduce_examples(
-            payload["examples"],
-            candidates,
-            tick=payload["tick"],
-            overlap=payload["overlap"],
-            nbest=payload["nbest"],
-            system=payload["system"],
-            merge=payload["merge"],
-            statistics=payload["statistics"],
-            fineness=payload["fineness"],
+            candidates=candidates,
+            **payload["rules"],
             talkers=talkers_of(payload["store"], context) if payload["by_talker"] else None,
             kept=kept,
         )
         if not payload["placed"]:
             return reduced
         where = places_of(payload["store"], context)
-        return reduced._replace(detections=in_recordings(reduced.detections, where, payload["overlap"]))
+        return reduced._replace(detections=in_recordings(reduced.detections, where, payload["rules"]["overlap"]))

@@ -14,15 +14,14 @@ from swsdist.chains.search.queries import read_group
 from swsdist.chains.search.told import Extracted, Searched
 from swsdist.config import Config
 from swsdist.config.search import Search as Settings
-from swsdist.errors import DataError, UserError
+from swsdist.errors import DataError
 from swsdist.io.filesystem import Folder
 from swsdist.methods.method import Method
-from swsdist.methods.registry import create, identity
+from swsdist.methods.registry import create, demand_readable, identity
 from swsdist.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
-from swsdist.registries import METHODS
 from swsdist.store.manifest import Manifest, require, state_name
 from swsdist.store.reading import Store
 from swsdist.store.statistics import statistics_in
@@ -56,13 +55,7 @@ class Search(Stage):
         """A task a group and unit."""
         own, settings = inputs.own(SearchInputs), inputs.config.search
         store, method = own.store.open(), create(settings)
-        reads = METHODS[settings.method].reads
-        if store.manifest.kind != reads:
-            raise UserError(
-                f"the method {settings.method} reads a store of {reads}, and this one holds {store.manifest.kind}",
-                where=own.store.folder.path(),
-                remedy="name another store, or another method (search.method)",
-            )
+        demand_readable(settings, store)
         groups = inputs.told("queries", Extracted)
         if groups and not any(group.examples for _, group in groups):
             first = groups[0][0].rejected[0]

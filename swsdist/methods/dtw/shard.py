@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 import numba
@@ -24,9 +24,13 @@ from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
 from swsdist.partition import SLOTS, slot_of
+from swsdist.store.memory import Memory
 from swsdist.store.reading import Block, Store
 from swsdist.store.tracks import Tracks
 from swsdist.types import CANDIDATES
+
+#: A document and its channel.
+_Key = tuple[str, int]
 
 #: Columns of DOCUMENTS that every search looks at.
 _NEEDED = ("doc_id", "channel", "frames", "speaker")
@@ -43,6 +47,7 @@ class Documents:
 
     def __init__(self, store: Store, shards: Sequence[str], search_config: Search) -> None:
         tracks = Tracks(store)
+        self._memory, self._prepared_by = store.memory, search_config.model_dump_json() if store.memory else ""
         search_config = search_config.placed(tracks.places)
         by_document = search_config.documents_by == "document"
         columns = [*_NEEDED, *(["mean", "variance"] if by_document else [])]
@@ -73,6 +78,20 @@ class Documents:
         self.most = np.array([search_config.candidates.count(count * shift) for count in frames], np.int64)
         self._spoken = _spoken_frames(self.table, store) if search_config.skip_silence else None
 
+    @classmethod
+    def of(cls, store: Store, shards: Sequence[str], search_config: Search) -> Documents:
+        """Those of some shards, from the store's memory where it has one."""
+        if store.memory is None:
+            return cls(store, shards, search_config)
+        key = "documents", tuple(shards), search_config.model_dump_json()
+        documents: Documents | None = store.memory.get(key)
+        if documents is None:
+            documents = cls(store, shards, search_config)
+            # A document has means and variances, each of them twice.
+            numbers = documents.table.num_rows * documents._tracks.dimension * 4 * 8
+            store.memory.put(key, documents, documents.table.nbytes + numbers)
+        return documents
+
     def stream(
         self, factor: int = 1, chosen: NDArray[np.bool_] | None = None, side: Side = "document"
     ) -> Iterator[tuple[int, Iterator[NDArray[np.float32]]]]:
@@ -88,11 +107,47 @@ class Documents:
         """
         live = {key for key, k in self._index.items() if chosen is None or chosen[k]}
         for shard in self._shards:
-            blocks = self._tracks.blocks(shard, live)
-            for key, group in groupby(blocks, key=lambda block: (block.doc_id, block.channel)):
-                if self._spoken is not None:
-                    group = _those(group, self._spoken[self._index[key]])
-                yield self._index[key], self._prepared(key, group, factor, side)
+            held = (
+                None if self._memory is None else self._memory.get(("frames", shard, factor, side, self._prepared_by))
+            )
+            if held is not None:
+                for key, frames, saturated in held:
+                    if key in live:
+                        self._saturated[self._index[key]] = saturated
+                        yield self._index[key], iter(frames)
+                continue
+            made = self._read(shard, live, factor, side)
+            if self._memory is not None and len(live) == len(self._index):
+                made = self._holding(made, ("frames", shard, factor, side, self._prepared_by), self._memory)
+            for key, blocks in made:
+                yield self._index[key], blocks
+
+    def _read(
+        self, shard: str, live: set[_Key], factor: int, side: Side
+    ) -> Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]]:
+        """Some documents of a shard, and blocks of their prepared frames."""
+        blocks = self._tracks.blocks(shard, live)
+        for key, group in groupby(blocks, key=lambda block: (block.doc_id, block.channel)):
+            if self._spoken is not None:
+                group = _those(group, self._spoken[self._index[key]])
+            yield key, self._prepared(key, group, factor, side)
+
+    def _holding(
+        self, made: Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]], name: Hashable, memory: Memory
+    ) -> Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]]:
+        """All documents of a shard, which are held once the last has been used up, if there is room for them."""
+        held: list[tuple[_Key, list[NDArray[np.float32]], int]] = []
+        size = 0
+        for key, blocks in made:
+            if size > memory.room:
+                yield key, blocks
+                continue
+            frames: list[NDArray[np.float32]] = []
+            yield key, _kept(blocks, frames)
+            frames += blocks  # what was not asked for
+            size += sum(block.nbytes for block in frames)
+            held.append((key, frames, self._saturated[self._index[key]]))
+        memory.put(name, held, size)
 
     @property
     def searched(self) -> int:
@@ -117,9 +172,7 @@ class Documents:
         """Frames that the distance's range did not hold, of the documents that were read; each as it was read last."""
         return sum(self._saturated.values())
 
-    def _prepared(
-        self, key: tuple[str, int], blocks: Iterable[Block], factor: int, side: Side
-    ) -> Iterator[NDArray[np.float32]]:
+    def _prepared(self, key: _Key, blocks: Iterable[Block], factor: int, side: Side) -> Iterator[NDArray[np.float32]]:
         own = self._own[self._index[key]]
         if id(own) not in self._scaling:
             self._scaling[id(own)] = offset_and_scale(self._config, own)
@@ -150,6 +203,13 @@ def _spoken_frames(documents: pa.Table, store: Store) -> list[NDArray[np.int64]]
     return found
 
 
+def _kept(blocks: Iterator[NDArray[np.float32]], frames: list[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+    """The blocks, which are kept as they pass."""
+    for block in blocks:
+        frames.append(block)
+        yield block
+
+
 def _those(blocks: Iterable[Block], frames: NDArray[np.int64]) -> Iterator[Block]:
     """Some frames of a document's blocks, rising."""
     for block in blocks:
@@ -170,7 +230,7 @@ def search_shard(
     Raises:
         DataError: the distance is one between posteriors, and a document's features are not.
     """
-    documents = Documents(store, [shard], search_config)
+    documents = Documents.of(store, [shard], search_config)
     settings = engine_settings(search_config, documents.distance, store.manifest.shift)
     found = search(examples, documents.stream(), documents.most, settings)
     found = documents.in_frames_of_the_recording(found)

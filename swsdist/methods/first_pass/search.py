@@ -74,7 +74,7 @@ def material_of(
     store: Store, shards: Sequence[str], examples: Callable[[int], list[Example]], search_config: Search
 ) -> tuple[Documents, Material]:
     """What a proposer sees of some shards; nothing is read but the table of documents."""
-    documents = Documents(store, shards, search_config)
+    documents = Documents.of(store, shards, search_config)
     material = Material(
         examples,
         documents.stream,

@@ -92,7 +92,7 @@ class Windows:
         from swsdist.methods.dtw.shard import Documents, candidate_tables
         from swsdist.methods.windows.search import Limits, search
 
-        documents = Documents(store, shards, self._settings)
+        documents = Documents.of(store, shards, self._settings)
         lengths = documents.table["frames"].to_numpy()
         shift, options = store.manifest.shift, self._options
         limits = Limits(

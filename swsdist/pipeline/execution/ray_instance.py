@@ -7,7 +7,7 @@ folder that its user alone may enter. Other users of the machine are kept out.
 A process can be connected to one Ray only. In a notebook that has called `ray.init` a run's workers are actors there; that Ray
 is the user's, and is never shut down here.
 
-Only this file, `ray_executor` and `ray_metrics` import ray.
+Only this file, `ray_executor`, `ray_metrics` and `searcher.on_ray` import ray.
 """
 
 from __future__ import annotations

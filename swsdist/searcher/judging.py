@@ -6,19 +6,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.chains.search.inputs.provenance import calibration_file
 from swsdist.chains.search.inputs.settings import describe, in_words, other_scores
 from swsdist.chains.search.told import Fitted
+from swsdist.config.search import Search
 from swsdist.config.section import Section
 from swsdist.errors import ConfigError
 from swsdist.io.filesystem import Folder
-from swsdist.methods.direct import settings_of
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.task import Values
@@ -26,7 +26,7 @@ from swsdist.registries import CALIBRATION
 from swsdist.report.answers.hits import OTHERWISE, STRONG, Word
 from swsdist.report.answers.promise import measured, promised
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.types import TRIALS
+from swsdist.types import DETECTIONS, TRIALS
 
 _REMEDY = "name a run that was decided, or a file of its folder calibration/"
 
@@ -55,9 +55,12 @@ class Judge:
         return [self.word if score >= self.threshold else OTHERWISE[self.word] for score in scores.tolist()]
 
 
-def _of_lists(names: Iterable[str], options: Mapping[str, Mapping[str, object]]) -> set[str]:
-    """Those of some steps that look at a whole list, or at the query, as `llr` does with side information."""
-    return {name for name in names if not CALIBRATION[name].alone or options.get(name, {}).get("covariates")}
+def _of_lists(names: Sequence[str], options: Mapping[str, Mapping[str, object]]) -> bool:
+    """Whether some steps look at more than a hit: at a whole list, at the query, at several systems, or speakers."""
+    return any(
+        step.of_list() or step.wants() or set(CALIBRATION[step.name].columns) - set(DETECTIONS.names)
+        for step in make_steps(names, options)
+    )
 
 
 def by_score() -> Judge:
@@ -103,14 +106,12 @@ def _by_measured(judge: Judge, course: Course) -> Judge:
     return replace(judge, said=f"{judge.said}; {there.right:.0%} of such hits were right in it")
 
 
-def named(
-    path: str, options: Mapping[str, object], recipes: Iterable[Values], storage: Mapping[str, object] | None = None
-) -> Judge:
+def named(path: str, search: Search, recipes: Iterable[Values], storage: Mapping[str, object] | None = None) -> Judge:
     """By a calibration that the user names.
 
     Args:
         path: a file that `fit` wrote, below calibration/ of a run, or a run's folder.
-        options: keys of the config's section `search`, by which is searched now.
+        search: the section by which is searched now.
         recipes: of the tracks of the store that is searched.
         storage: options for s3fs.
 
@@ -130,7 +131,7 @@ def named(
                 where=where,
                 remedy="name one of steps such as [q-norm], [q-norm, logistic] or [q-norm, llr]",
             )
-    mine = in_words("search", Section.matters(settings_of(options)))
+    mine = in_words("search", Section.matters(search))
     if "features" in known:
         mine["features"] = _features_now(known["features"], list(recipes))
     other = other_scores(mine, known)

@@ -138,11 +138,12 @@ def leaving_out(skip: Skip | None, query_id: str, example: int = 1) -> Iterator[
         skip(query_id, example, error)
 
 
-class _Known:
+class Known:
     """The documents of a store, read when the first is asked for."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.storage = store.folder.storage
 
     @cached_property
     def documents(self) -> pa.Table:
@@ -160,7 +161,7 @@ class _Known:
 
 def asked(
     queries: object,
-    store: Store,
+    known: Known,
     folder: Path | None = None,
     skip: Skip | None = None,
     say: Callable[[str], None] | None = None,
@@ -170,7 +171,7 @@ def asked(
     Args:
         queries: text as `parse_query` takes it, or the path of a table; samples and their rate; several of these, or rows
             that this has made; or a table (pandas or arrow) of examples.
-        store: an open store, whose documents may be named.
+        known: documents of the store, which may be named.
         folder: that samples are written to; it must last as long as the rows.
         skip: is told of each that is left out; without, what is wrong with one is raised.
         say: is told what was chosen that nobody said, and what is odd in a table.
@@ -185,7 +186,7 @@ def asked(
         return _of_table(queries)
     alone = isinstance(queries, str | Path) or _is_sound(queries)
     given: Iterable[Any] = [queries] if alone or not isinstance(queries, Iterable) else queries
-    known, rows, seen = _Known(store), list[dict[str, Any]](), set[str]()
+    rows, seen = list[dict[str, Any]](), set[str]()
     for number, one in enumerate(given, 1):
         if isinstance(one, dict):
             rows.append(one)
@@ -193,7 +194,7 @@ def asked(
             text = str(one)
             if text not in seen:
                 with leaving_out(skip, text):
-                    rows += _of_file(text, known, store, say) if is_table(text) else [_found(text, known, store, say)]
+                    rows += _of_file(text, known, say) if is_table(text) else [_found(text, known, say)]
             seen.add(text)
         else:
             with leaving_out(skip, f"array {number}"):
@@ -208,9 +209,9 @@ def asked(
     return rows
 
 
-def typed_query(text: str, store: Store) -> dict[str, Any]:
+def typed_query(text: str, known: Known) -> dict[str, Any]:
     """The row of one query that is typed; of a table there are several, so that is none."""
-    return _found(text, _Known(store), store, None)
+    return _found(text, known, None)
 
 
 def _of_table(queries: Any) -> list[dict[str, Any]]:
@@ -230,19 +231,19 @@ def _of_table(queries: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _of_file(path: str, known: _Known, store: Store, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
+def _of_file(path: str, known: Known, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
     """The examples of a table, as a run reads them."""
     notices = Notices()
-    rows: list[dict[str, Any]] = read_queries(path, known.documents, "all", store.folder.storage, notices).to_pylist()
+    rows: list[dict[str, Any]] = read_queries(path, known.documents, "all", known.storage, notices).to_pylist()
     if say is not None:
         for notice in notices.found.values():
             say(str(notice))
     return rows
 
 
-def _found(text: str, known: _Known, store: Store, say: Callable[[str], None] | None) -> dict[str, Any]:
+def _found(text: str, known: Known, say: Callable[[str], None] | None) -> dict[str, Any]:
     """The row of a query that is typed: in which file, and which channel of it."""
-    row, storage = parse_query(text), store.folder.storage
+    row, storage = parse_query(text), known.storage
     name = row["path"]
     if not is_remote(name) and not Path(name).exists() and (channels := known.channels(name)):
         if row["channel"] is None and len(channels) == 1:

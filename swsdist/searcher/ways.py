@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from swsdist.chains.search.report.judging import Judge, by_score, of_run
+from swsdist.config.model import Reduce
 from swsdist.entries import is_chain
 from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import config_of, remains
 from swsdist.pipeline.plan import load_plans
 from swsdist.registries import CHAINS
+from swsdist.searcher.judging import Judge, by_score, of_run
 from swsdist.store.manifest import Manifest, load
 
 
@@ -23,29 +24,35 @@ class Way(NamedTuple):
         store: its folder.
         options: keys of the config's section `search`.
         trim: whether recorded queries are cut to their speech.
-        judge: what makes a hit likely.
         warnings: what could not be taken over, and what of the store is not there yet.
+        run: of which it is the way, and its plan; None where there is none, or several.
+        reduce: how candidates become detections.
     """
 
     store: str
     options: Mapping[str, object]
     trim: bool
-    judge: Judge
     warnings: tuple[str, ...] = ()
+    run: tuple[Folder, str] | None = None
+    reduce: Reduce = Reduce()
+
+    def judge(self) -> Judge:
+        """What makes a hit likely that was found in this way."""
+        known = None if self.run is None else of_run(remains(*self.run))
+        return known or by_score()
 
 
-def way_of(target: str, changed: bool) -> Way:
+def way_of(target: str) -> Way:
     """The store that is meant, by its folder or by that of a run, and how it is searched.
 
     Args:
         target: a store, or a run.
-        changed: it is searched in another way than the run searched, so that what decided there says nothing.
 
     Raises:
         StoreError: the run's plan cannot be read.
         UserError: the run has several plans, of several stores.
     """
-    way = _way_of(target, changed)
+    way = _way_of(target)
     now = load(Folder(way.store))
     if now is None or now.progress is None:
         return way
@@ -71,10 +78,10 @@ def _usual(manifest: Manifest | None) -> dict[str, object]:
     return {"distance": "cosine-squared", "streams": [{"track": name} for name in (*plain, *mixed)]}
 
 
-def _way_of(target: str, changed: bool) -> Way:
+def _way_of(target: str) -> Way:
     run = Folder(target.rstrip("/"))
     if run.exists("manifest.json") or not run.exists("plan.json"):
-        return Way(target, _usual(load(run)), True, by_score())
+        return Way(target, _usual(load(run)), True)
     configs = {name: config_of(run, plan) for name, plan in load_plans(run).items()}
     if fused := next((config for config in configs.values() if is_chain(CHAINS, config.chain, "joined")), None):
         raise UserError(
@@ -92,9 +99,9 @@ def _way_of(target: str, changed: bool) -> Way:
     settings = [config.search.model_dump(mode="json", exclude_defaults=True) for config in configs.values()]
     trims = {config.queries.trim != "none" for config in configs.values()}
     if len(configs) == 1:
-        judge = None if changed else of_run(remains(run, *configs))
-        return Way(stores[0], settings[0], trims.pop(), judge or by_score())
+        ((name, config),) = configs.items()
+        return Way(stores[0], settings[0], trims.pop(), run=(run, name), reduce=config.reduce)
     if len({json.dumps(one, sort_keys=True) for one in settings}) == len(trims) == 1:
-        return Way(stores[0], settings[0], trims.pop(), by_score())
+        return Way(stores[0], settings[0], trims.pop())
     odd = f"the run has {len(configs)} plans, which search in different ways: the defaults of `search` are taken"
-    return Way(stores[0], {}, True, by_score(), (f"{odd}; --set search.KEY=VALUE takes others",))
+    return Way(stores[0], {}, True, (f"{odd}; --set search.KEY=VALUE takes others",))

@@ -1,0 +1,142 @@
+"""The curve of a query in a document, and the warping path of a detection: both sides as the search prepares them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.config.search import Search
+from swsdist.errors import ConfigError, StoreError, UserError
+from swsdist.kernels.distances.interface import Distance
+from swsdist.methods.curve import curve, path
+from swsdist.methods.dtw.query_distances import local_distances
+from swsdist.methods.dtw.shard import Documents, engine_settings
+from swsdist.methods.query.extraction import prepared
+from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
+from swsdist.times import frames_to_seconds, seconds_to_frame
+
+
+class Pair(NamedTuple):
+    """A query and a document of a store, prepared as a search prepares them.
+
+    Attributes:
+        query, document: float32 (frames, columns).
+        distance: that they are prepared for.
+        recurrence: its name.
+        options: of the recurrence.
+        shift: s a frame.
+    """
+
+    query: NDArray[np.float32]
+    document: NDArray[np.float32]
+    distance: Distance
+    recurrence: str
+    options: Mapping[str, object]
+    shift: float
+
+    @classmethod
+    def of(cls, store: Store, examples: pa.Table, doc_id: str, channel: int, config: Search) -> Pair:
+        """A pair.
+
+        Args:
+            store: with the document.
+            examples: EXAMPLES, of which the first is taken.
+            doc_id, channel: of the document.
+            config: how it is searched.
+
+        Raises:
+            ConfigError: frames of the document would be left out, or the method has no such paths.
+            StoreError: there is no such document.
+        """
+        if config.method != "dtw":
+            raise ConfigError(
+                f"a curve and a path are those of dtw, not of {config.method}",
+                where="search.method",
+                remedy="leave it away",
+            )
+        if config.skip_silence:
+            raise ConfigError(
+                "a curve and a path are of all frames of a document",
+                where="search.skip_silence",
+                remedy="leave it away",
+            )
+        tracks = Tracks(store)
+        placed = config.placed(tracks.places)
+        query = prepared(examples, tracks.statistics(), placed, tracks.dimension)[0].frames
+        distance, document = _document(store, doc_id, channel, config)
+        settings = engine_settings(config, distance, store.manifest.shift)
+        return cls(query, document, distance, settings.recurrence, settings.options, store.manifest.shift)
+
+    def curve(self) -> pa.Table:
+        """A row for each frame of the document: start and end of the path that ends with it (s), its score, cost and document
+        frames; null where none ends.
+        """
+        found = curve(self.query, self.document, self.distance, self.recurrence, self.options)
+        none, last = found.frames == 0, np.arange(len(found.cost))
+        return pa.table(
+            {
+                "start": pa.array(frames_to_seconds(last - found.frames + 1, self.shift), mask=none),
+                "end": pa.array(frames_to_seconds(last + 1, self.shift)),
+                "score": pa.array(-found.cost / (len(self.query) * self.distance.unit), mask=none),
+                "cost": pa.array(found.cost, mask=none),
+                "frames": pa.array(found.frames, mask=none),
+            }
+        )
+
+    def path(self, end: float) -> pa.Table:
+        """A row for each cell of the path that ends at a time (s): query_frame and frame, the times that they begin at
+        (query_time, time; s) and their distance, 1 for the unit of the distance.
+
+        Raises:
+            UserError: no path ends there.
+        """
+        if not (end > 0 and math.isfinite(end)):
+            raise UserError(f"no path ends at {end} s", where="end", remedy="give the end of a detection, in s")
+        last = seconds_to_frame(end, self.shift) - 1
+        cells = path(self.query, self.document, last, self.distance, self.recurrence, self.options)
+        first = int(cells[0, 1])
+        table = local_distances(self.query, self.document[first : cells[-1, 1] + 1], self.distance)
+        return pa.table(
+            {
+                "query_frame": cells[:, 0],
+                "frame": cells[:, 1],
+                "query_time": frames_to_seconds(cells[:, 0], self.shift),
+                "time": frames_to_seconds(cells[:, 1], self.shift),
+                "distance": table[cells[:, 0], cells[:, 1] - first] / self.distance.unit,
+            }
+        )
+
+
+def _document(store: Store, doc_id: str, channel: int, config: Search) -> tuple[Distance, NDArray[np.float32]]:
+    """The distance of a config, and a document's frames prepared for it."""
+    everywhere = store.documents(columns=["doc_id", "channel", "shard", "recording", "start"])
+    shards = everywhere["shard"].filter(_is(everywhere, doc_id, channel)).to_pylist()
+    places = everywhere.filter(pc.equal(everywhere["recording"], doc_id))
+    if not shards and places.num_rows:
+        several = ", ".join(f"{row['doc_id']} (from {row['start']:g} s)" for row in places.slice(0, 5).to_pylist())
+        raise StoreError(
+            f"{doc_id!r} is a recording of {places.num_rows} documents",
+            where=store.folder.path(),
+            remedy=f"name a document, and count times from its start: {several}",
+        )
+    if not shards:
+        raise StoreError(
+            f"there is no document {doc_id!r}, channel {channel}",
+            where=store.folder.path(),
+            remedy="`swsdist store info --documents` lists those there are",
+        )
+    documents = Documents.of(store, shards, config)
+    chosen = _is(documents.table, doc_id, channel).to_numpy()
+    blocks = [block for _, blocks in documents.stream(chosen=chosen) for block in blocks]
+    return documents.distance, np.concatenate(blocks)
+
+
+def _is(table: pa.Table, doc_id: str, channel: int) -> pa.ChunkedArray:
+    return pc.and_(pc.equal(table["doc_id"], doc_id), pc.equal(table["channel"], channel))

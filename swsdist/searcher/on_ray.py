@@ -1,0 +1,119 @@
+"""The shards of a searcher on Ray's actors: each holds its part of them, prepared, and searches it.
+
+An actor that dies is started again by Ray, and reads its shards anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import ray
+from ray.exceptions import RayError, RayTaskError
+
+from swsdist.config.model import Executor
+from swsdist.config.search import Search
+from swsdist.errors import UserError
+from swsdist.methods.method import Unit
+from swsdist.methods.registry import create
+from swsdist.needs import Needs
+from swsdist.pipeline.execution.placement import at_least, nothing_fits, workers_for
+from swsdist.pipeline.execution.ray_instance import await_end, connect, disconnect, node_resources
+from swsdist.pipeline.execution.worker import limit_threads
+from swsdist.store.memory import Memory
+from swsdist.store.reading import Store
+
+
+class _Holder:
+    """Runs in its own process, as long as the searcher."""
+
+    def __init__(
+        self, store: tuple[str, str, Mapping[str, object]], settings: Search, memory: int, threads: int
+    ) -> None:
+        self._limits = limit_threads(threads)
+        root, state, storage = store
+        self._store = Store.at(root, state, storage=storage).holding(Memory(memory) if memory else None)
+        self._method = create(settings)
+        self._prepared: tuple[int, Any] = (0, None)
+
+    def search(self, number: int, examples: pa.Table, shards: tuple[str, ...]) -> list[pa.Table]:
+        """Candidates of the queries of a search, which has a number, in some shards."""
+        if self._prepared[0] != number:
+            self._prepared = number, self._method.prepare(examples, self._store)
+        return list(self._method.search(self._prepared[1], self._store, shards, 1).tables)
+
+
+class RayShards:
+    """Actors that hold the shards of a store, on a private instance of Ray or a cluster.
+
+    Args:
+        store: a state of a store, which all nodes see.
+        settings: how it is searched.
+        units: what is searched: each is the same actor's in every search.
+        memory: bytes of prepared shards that an actor may hold.
+        executor: section of the config.
+
+    Raises:
+        UserError: no cluster answers, or no actor fits on any node.
+    """
+
+    def __init__(self, store: Store, settings: Search, units: Sequence[Unit], memory: int, executor: Executor) -> None:
+        self._units, self._number = units, 0
+        least = Needs(memory_gb=max(1, memory) / 1e9, gpus=1.0 if settings.device == "cuda" else 0.0)
+        needs = at_least(least, executor.worker)
+        wanted = (executor.workers or 0) * needs.cpus
+        self._instance = connect(executor.address or os.environ.get("RAY_ADDRESS"), wanted)
+        self._actors: list[Any] = []
+        try:
+            nodes = node_resources()
+            places = workers_for(nodes, [needs], executor.workers, max(1, len(units)))
+            if not places:
+                raise nothing_fits(nodes, needs)
+            # Ray starts one again that has died, and gives it the call that it did not answer.
+            made = ray.remote(_Holder).options(
+                num_cpus=needs.cpus,
+                num_gpus=needs.gpus,
+                memory=int(needs.memory_gb * 1e9),
+                max_restarts=executor.actor_restarts,
+                max_task_retries=executor.attempts - 1,
+                scheduling_strategy="SPREAD",
+            )
+            of = store.folder.root, store.manifest.fingerprint, store.folder.storage
+            self._actors += [made.remote(of, settings, memory, needs.cpus) for _ in places]
+        except BaseException:
+            self.close()
+            raise
+
+    def search(self, examples: pa.Table) -> Iterator[tuple[Unit, list[pa.Table]]]:
+        """Candidates of some queries (EXAMPLES), unit by unit, as they come."""
+        self._number += 1
+        given = ray.put(examples)
+        calls = {
+            self._actors[k % len(self._actors)].search.remote(self._number, given, unit.shards): unit
+            for k, unit in enumerate(self._units)
+        }
+        left = list(calls)
+        try:
+            while left:
+                (done, *_), left = ray.wait(left)
+                yield calls[done], ray.get(done)
+        except RayTaskError as error:
+            raise (error.cause if isinstance(error.cause, Exception) else error) from None
+        except RayError as error:
+            raise UserError(
+                f"actors of the searcher are gone ({error})",
+                where="executor",
+                remedy="look at the nodes, and make another",
+            ) from None
+        finally:
+            for call in left:
+                ray.cancel(call)  # nobody wants it any more
+
+    def close(self) -> None:
+        """End the actors, and the instance if it is private."""
+        for actor in self._actors:
+            ray.kill(actor)
+        await_end(self._actors)
+        disconnect(self._instance)

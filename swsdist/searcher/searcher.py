@@ -1,0 +1,370 @@
+"""One search without a run: a store, in this process, asked again and again.
+
+What a run does in stages is done here by the same code, and gives the same bytes: queries become examples
+(`methods.query.extraction`), a registered method searches unit by unit, candidates are merged (`reduce.examples`) and
+normalised (`calibrate.procedure`).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import pyarrow as pa
+
+from swsdist.audio.speech import SHORTEST
+from swsdist.calibrate.procedure import Procedure, candidate_statistics, check_steps, procedures, sides_wanted
+from swsdist.calibrate.statistics import Tally, from_table, made
+from swsdist.calibrate.steps.interface import Point
+from swsdist.chains.search.describe import described, joined
+from swsdist.chains.search.inputs.provenance import calibration_file
+from swsdist.config.calibration import Calibrate, misfit_of
+from swsdist.config.model import Executor
+from swsdist.config.search import Search
+from swsdist.config.section import section_from
+from swsdist.errors import ConfigError, UserError
+from swsdist.features.interface import Extractor, Given
+from swsdist.io.filesystem import Folder
+from swsdist.io.remote.scratch import scratch
+from swsdist.methods.method import Unit
+from swsdist.methods.query import bands, own_recording
+from swsdist.methods.query.extraction import Cut
+from swsdist.methods.registry import create, demand_readable
+from swsdist.pipeline.operation.readers import reading
+from swsdist.reduce.detections import Bucket, Reduced
+from swsdist.reduce.examples import reduce_examples, rules_of
+from swsdist.reduce.places import WHERE, in_recordings
+from swsdist.reduce.talkers import WHO, Talkers
+from swsdist.registries import METHODS
+from swsdist.searcher.asked import Known, Skip, asked, typed_query
+from swsdist.searcher.curves import Pair
+from swsdist.searcher.queries import extracted_from, extractors_of, is_given
+from swsdist.searcher.ways import Way, way_of
+from swsdist.store.memory import Memory
+from swsdist.store.reading import Store
+from swsdist.types import DETECTIONS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from swsdist.searcher.on_ray import RayShards
+
+#: Bytes of prepared shards that a searcher holds, where nothing else is said.
+MEMORY = 2_000_000_000
+
+#: What no search without a run tells.
+_NOT_SHOWN = ["decision", "system"]
+
+
+class Hits(NamedTuple):
+    """What is found while a store is searched.
+
+    Attributes:
+        part: of the store's frames that have been searched, 0 to 1.
+        table: makes DETECTIONS without `decision` and `system`, best first within each query, of what was searched when it is
+            called; scores are normalised by the candidates so far, and so are final once all has been searched.
+    """
+
+    part: float
+    table: Callable[[], pa.Table]
+
+
+class Searcher:
+    """A store that is searched again and again, without a run folder.
+
+    It is marked as read, so that nothing which is searched is removed from it, until `close`, the end of a `with`, or of the
+    process. What `search` gives is what a run with the same settings gives on the same store.
+
+    Args:
+        store: a store, or its folder; or that of a run, whose store is then searched as the run did (`search`,
+            `reduce`, `queries.trim`).
+        options: keys of the config's section `search`; before those of a run.
+        calibrate: keys of the section `calibrate`; by default scores are q-normed. Steps that are fitted take what a run has
+            fitted (`fit`: a file, or a run's folder); none may look at a cohort or at the number of trials.
+        trim: cut off what is not speech at both ends of a recorded query; one without speech is an error, and so is a place
+            without it.
+        memory: bytes that prepared shards may take, in each process; those for which there is no room are prepared anew by
+            each search.
+        executor: keys of the section `executor`; with `kind: ray` Ray's actors search, each of which holds its part of the
+            shards; by default this process does.
+
+    Attributes:
+        store: what is searched.
+        way: how the run searched, whose store it is.
+        options, settings: keys of the section `search`, and the section.
+        trim: whether queries are trimmed.
+
+    Raises:
+        ConfigError: an option is not valid, or a step needs more than a search without a run has.
+        StoreError: there is no store.
+        UserError: the method does not read such a store, or takes other queries; or the run has several plans, of several
+            stores.
+    """
+
+    def __init__(
+        self,
+        store: str | Store,
+        *,
+        options: Mapping[str, object] | None = None,
+        calibrate: Mapping[str, object] | None = None,
+        trim: bool = True,
+        memory: int = MEMORY,
+        executor: Mapping[str, object] | None = None,
+    ) -> None:
+        self.way = way_of(store) if isinstance(store, str) else Way(store.folder.root, {}, True)
+        self.options, self.trim = {**self.way.options, **(options or {})}, trim and self.way.trim
+        self.settings = section_from(Search, "search", self.options)
+        self._calibrate = section_from(Calibrate, "calibrate", calibrate or {})
+        self._steps = _steps(self._calibrate, self.settings)
+        if (takes := METHODS[self.settings.method].queries) != "spoken":
+            raise UserError(
+                f"the method {self.settings.method} takes {takes} queries, and here are spoken ones",
+                where="search.method",
+                remedy="run a config of the chain that belongs to the method: `swsdist run`",
+            )
+        self._method = create(self.settings)
+        there = Store(Folder(self.way.store)) if isinstance(store, str) else store
+        demand_readable(self.settings, there)
+        ending = ExitStack()
+        self._end = weakref.finalize(self, ending.close)
+        now = ending.enter_context(reading(there))
+        where = section_from(Executor, "executor", {"kind": "serial", **(executor or {})})
+        held = Memory(memory) if memory and where.kind == "serial" else None
+        self.store = (now if isinstance(store, str) else there).holding(held)
+        self._actors: RayShards | None = None
+        if where.kind == "ray":
+            from swsdist.searcher.on_ray import RayShards
+
+            self._actors = RayShards(self.store, self.settings, self._units, memory, where)
+            ending.callback(self._actors.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Search no more: the store is not marked any longer."""
+        self._end()
+
+    def __repr__(self) -> str:
+        return f"<Searcher of {self.store!r}>"
+
+    def search(self, queries: object, top: int = 20) -> pd.DataFrame:
+        """The best hits of each query.
+
+        Args:
+            queries: as `swsdist.search` takes them.
+            top: detections kept per query.
+
+        Returns:
+            Best first within each query: query_id, doc_id, channel, start, end, score, cost, frames, example.
+
+        Warns:
+            UserWarning: what was chosen that nobody said, such as the channel of a recording, and what is odd.
+
+        Raises:
+            AudioError, UserError: a query cannot be used. Also where others can: then nothing has been searched.
+        """
+
+        def say(text: str) -> None:
+            warnings.warn(text, stacklevel=4)  # of whoever searches
+
+        *_, hits = self.stream(queries, top, say=say, warn=say)
+        frame: pd.DataFrame = hits.table().to_pandas()
+        return frame
+
+    def stream(
+        self,
+        queries: object,
+        top: int = 20,
+        *,
+        told: Callable[[Cut], None] | None = None,
+        skip: Skip | None = None,
+        say: Callable[[str], None] | None = None,
+        warn: Callable[[str], None] | None = None,
+    ) -> Iterator[Hits]:
+        """The same while it is found, each time that a part of the store has been searched; the last is `search`'s.
+
+        Args:
+            queries, top: as for `search`.
+            told: is told what was cut off.
+            skip: is told of each example that cannot be used, and the others are searched; without, it is an error.
+            say: is told what was chosen that nobody said.
+            warn: is told what is odd.
+        """
+        examples, sides = self._examples(queries, told, skip, say)
+        if not examples.num_rows:  # `skip` was told of all
+            yield Hits(1.0, lambda: DETECTIONS.empty_table().drop_columns(_NOT_SHOWN))
+            return
+        if warn is not None:
+            for odd in self._odd(examples):
+                warn(odd)
+        rules = rules_of(
+            *(self.settings, self.way.reduce),
+            tick=self.store.manifest.shift,
+            nbest=top,
+            system="",
+            statistics=candidate_statistics(self._calibrate),
+        )
+        how, talkers = rules.pop("examples"), self._talkers
+        fineness, found = rules.pop("fineness"), list[pa.Table]()
+        bucket = Bucket(**rules, talkers=talkers)
+
+        def table() -> pa.Table:
+            if how == "best":
+                return self._scored(bucket.reduced(last=False), sides)
+            reduced = reduce_examples(how, lambda: found, **rules, fineness=fineness, talkers=talkers)
+            return self._scored(reduced, sides)
+
+        searched, whole = 0, sum(unit.frames for unit in self._units)
+        for unit, tables in self._candidates(examples):
+            for candidates in tables:
+                if how == "best":
+                    bucket.add(candidates)
+                else:  # the mean reads them twice
+                    found.append(candidates)
+            searched += unit.frames
+            yield Hits(searched / max(whole, 1), table)
+        if not self._units:
+            yield Hits(1.0, table)
+
+    def asked(
+        self,
+        queries: object,
+        skip: Skip | None = None,
+        say: Callable[[str], None] | None = None,
+        folder: Path | None = None,
+    ) -> list[dict[str, Any]]:
+        """Rows of QUERIES, which can be changed and searched; see `swsdist.searcher.asked.asked`."""
+        return asked(queries, self._known, folder, skip, say)
+
+    def curve(self, query: str, doc_id: str, channel: int = 1) -> pd.DataFrame:
+        """How well a spoken query fits if it ends at each frame of a document; see `swsdist.curve`."""
+        frame: pd.DataFrame = self._pair(query, doc_id, channel).curve().to_pandas()
+        return frame
+
+    def warping_path(self, query: str, doc_id: str, end: float, channel: int = 1) -> pd.DataFrame:
+        """Which frame of a document meets which frame of a query; see `swsdist.warping_path`."""
+        frame: pd.DataFrame = self._pair(query, doc_id, channel).path(end).to_pandas()
+        return frame
+
+    def _pair(self, query: str, doc_id: str, channel: int) -> Pair:
+        examples, _ = self._examples([typed_query(query, self._known)])
+        return Pair.of(self.store, examples, doc_id, channel, self.settings)
+
+    def _examples(
+        self,
+        queries: object,
+        told: Callable[[Cut], None] | None = None,
+        skip: Skip | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> tuple[pa.Table, dict[str, Tally]]:
+        """EXAMPLES of what is asked for, and what steps want to know of them."""
+        with tempfile.TemporaryDirectory(dir=scratch()) as place:
+            rows = self.asked(queries, skip, say, Path(place))
+            if own_recording.are_wanted(self.settings):
+                tracks = [track.name for track in self.store.manifest.tracks]
+                rows = own_recording.with_statistics(rows, self.store, tracks)
+            extracted = extracted_from(self.store, self._extractors, rows, self.settings, self.trim, skip)
+            wanted, trim = made(sides_wanted(self._calibrate), "examples"), self.trim and not is_given(self._extractors)
+            sides = described(extracted.examples, self.store, rows, wanted, trim, self.store.folder.storage)
+        if told is not None:
+            for cut in extracted.cuts:
+                told(cut)
+        return extracted.examples, sides
+
+    def _candidates(self, examples: pa.Table) -> Iterator[tuple[Unit, Iterable[pa.Table]]]:
+        """CANDIDATES of each unit, as they come."""
+        if self._actors is not None:
+            yield from self._actors.search(examples)
+            return
+        prepared = self._method.prepare(examples, self.store)
+        for unit in self._units:
+            yield unit, self._method.search(prepared, self.store, unit.shards, 1).tables
+
+    def _odd(self, examples: pa.Table) -> Iterator[str]:
+        """What is odd about queries."""
+        for query in examples.select(["query_id", "duration"]).to_pylist():
+            if query["duration"] < SHORTEST:
+                yield (
+                    f"{query['query_id']} lasts {query['duration']:.2f} s, and much else sounds like so little: give a phrase"
+                )
+        for one in bands.apart(examples, self._bandwidths, bands.reach(self._extractors)):
+            yield (
+                f"{one.documents} of {self._bandwidths.num_rows} documents have another band than {one}; {bands.REMEDY}"
+            )
+
+    def _scored(self, reduced: Reduced, sides: dict[str, Tally]) -> pa.Table:
+        """What was found, where it lies in recordings, with its final scores."""
+        statistics = from_table(reduced.statistics)
+        sides = joined([statistics, sides], sides_wanted(self._calibrate))
+        detections = in_recordings(reduced.detections, self._places, self.way.reduce.overlap)
+        first, fitted = (replace(one, sides=sides) for one in self._steps)
+        if self._talkers is not None:
+            detections = self._talkers.added(detections, recordings=True)
+        detections = fitted.scores(first.scores(detections, statistics))
+        return detections.select([name for name in DETECTIONS.names if name not in _NOT_SHOWN])
+
+    # What every search wants to know of a store, read once.
+
+    @cached_property
+    def _units(self) -> list[Unit]:
+        return list(self._method.plan(self.store))
+
+    @cached_property
+    def _known(self) -> Known:
+        return Known(self.store)
+
+    @cached_property
+    def _extractors(self) -> list[Extractor | Given]:
+        return extractors_of(self.store)
+
+    @cached_property
+    def _bandwidths(self) -> pa.Table:
+        return self.store.documents(columns=["doc_id", "bandwidth"])
+
+    @cached_property
+    def _places(self) -> pa.Table:
+        return self.store.documents(columns=list(WHERE))
+
+    @cached_property
+    def _talkers(self) -> Talkers | None:
+        """Who speaks in the documents, where a step or a statistic wants to know."""
+        wanted = any("talker" in entry.columns for entry in self._calibrate.entries().values())
+        return Talkers(self.store.documents(columns=list(WHO))) if wanted else None
+
+
+def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:
+    """The steps before the first that is fitted, and the others with what a run has fitted.
+
+    Raises:
+        ConfigError: a step needs more than a search without a run has.
+    """
+    score, entries = METHODS[search.method].score, calibrate.entries()
+    if complaint := misfit_of(calibrate, score, references=False):
+        raise ConfigError(complaint, where="calibrate.steps", remedy="see docs/concepts/calibration-steps.md")
+    check_steps(calibrate, score)
+    needs = {
+        "a cohort of queries": [name for name in entries if entries[name].cohort],
+        "the number of trials": [name for name in entries if entries[name].operating_point],
+    }
+    for what, names in needs.items():
+        for name in names:
+            raise ConfigError(
+                f"{name} wants to know {what}, which a run tells",
+                where="calibrate.steps",
+                remedy="leave it out, or run a config: `swsdist run`",
+            )
+    first, fitted = procedures(calibrate, Point(1, 1.0))  # which no step looks at
+    if fitted.steps:
+        fitted = fitted.with_file(calibration_file(calibrate.fit, {}), calibrate.fit, thresholds=False)
+    return first, fitted

@@ -1,0 +1,216 @@
+"""A searcher finds what a run finds in the same store, byte for byte, and again what it found before."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import ray
+
+import swsdist
+from swsdist.config import load_config
+from swsdist.errors import ConfigError, UserError
+from swsdist.pipeline.course import Choice
+from swsdist.registries import METHODS
+from swsdist.searcher.searcher import Hits, Searcher
+from swsdist.store.reading import Store
+
+EXAMPLES = ("corpus.examples=all", "report.exports=[]")
+LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
+BOTH = f"features={json.dumps([{'name': 'mfcc'}, LONG])}"
+STREAMS = [{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]
+AVERAGED = {"name": "averaged", "factors": [4, 2], "windows": {"least": 3, "per_second": 0}}
+QUANTISED = {"name": "quantised", "factors": [3], "over": "document", "options": {"codewords": 32}}
+
+
+def found_by_run(scene: Any, *sets: str, step: str = "normalise", table: str = "normalised") -> tuple[pa.Table, int]:
+    """What a run found, as a searcher gives it, and how many detections it keeps of a query."""
+    done = scene.run(*EXAMPLES, *sets, choice=Choice(until=step))
+    parts = list(done.outcome.course.read(step, table))
+    assert len(parts) > 1
+    found = pa.concat_tables(parts).sort_by("query_id")  # stable: best first within each
+    config = load_config(scene.config, [*EXAMPLES, *sets])
+    store = swsdist.open_store(str(scene.folder / "run" / "store"))
+    return found.drop_columns(["decision", "system"]), config.reduce.nbest.count(store.manifest.counts["seconds"])
+
+
+def table_of(searcher: Searcher, scene: Any, top: int) -> tuple[pa.Table, list[Hits]]:
+    parts = list(searcher.stream(str(scene.corpus / "queries.csv"), top))
+    return parts[-1].table(), parts
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        (),
+        ("search.examples=mean", "search.documents_by=speaker", "queries.trim=none", "reduce.overlap=0.2"),
+        ("search.examples=template", BOTH, f"search.streams={json.dumps(STREAMS)}"),
+        ("search.method=windows", "search.distance=cosine-squared", "search.documents_by=collection"),
+        (f"search.proposer={json.dumps(AVERAGED)}", "search.queries_by=collection"),
+        (f"search.proposer={json.dumps(QUANTISED)}", "reduce.nbest.least=3"),
+        ("search.recurrence=non-segmental", "search.distance=euclidean", "search.skip_silence=true"),
+    ],
+    ids=["dtw", "mean", "tracks", "windows", "averaged", "quantised", "non-segmental"],
+)
+def test_what_a_run_finds(scene: Any, sets: tuple[str, ...]) -> None:
+    """Whether shards are held, some of them, or none."""
+    sets = ("index.shards=3", *sets)
+    found, top = found_by_run(scene, *sets)
+    assert found.num_rows > 10
+    for memory in (1 << 30, 500_000, 0):
+        with Searcher(str(scene.folder / "run"), memory=memory) as searcher:
+            first, parts = table_of(searcher, scene, top)
+            assert first.equals(found)
+            again, _ = table_of(searcher, scene, top)
+            assert again.equals(found)
+            assert parts[-1].part == 1
+            assert len(parts) == (1 if "averaged" in str(sets) else 3)
+
+
+@pytest.mark.parametrize("step", ["m-norm", "rank-norm", "speaker-norm"])
+def test_other_steps_before_the_first_that_is_fitted(scene: Any, step: str) -> None:
+    found, top = found_by_run(scene, f"calibrate.steps=[{step}]")
+    searcher = Searcher(str(scene.folder / "run"), calibrate={"steps": [step]})
+    assert table_of(searcher, scene, top)[0].equals(found)
+
+
+@pytest.mark.parametrize(
+    ("steps", "options"),
+    [
+        (["q-norm", "logistic"], {}),
+        (["q-norm", "llr"], {"llr": {"covariates": ["duration", "speech", "mean", "gap"]}}),
+    ],
+)
+def test_steps_that_a_run_has_fitted(scene: Any, steps: list[str], options: dict[str, Any]) -> None:
+    """With what they want to know of the examples, of all candidates, and of the list."""
+    sets = (f"calibrate.steps={json.dumps(steps)}", f"calibrate.options={json.dumps(options)}")
+    scene.run(*EXAMPLES, *sets, run="fitted")
+    fitted = str(scene.folder / "fitted")
+    found, top = found_by_run(scene, *sets, f"calibrate.fit={fitted}", step="decide", table="scored")
+    searcher = Searcher(str(scene.folder / "run"), calibrate={"steps": steps, "options": options, "fit": fitted})
+    assert table_of(searcher, scene, top)[0].equals(found)
+
+
+def test_what_is_held_is_read_once(finished: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And of what there is no room for, the rest is read again."""
+    read: list[str] = []
+    blocks = Store.blocks
+
+    def watched(self: Store, shard: str, *arguments: Any) -> Any:
+        if self.memory is not None or self.folder.root.endswith("run/store"):  # a query has a store of its own
+            read.append(shard)
+        return blocks(self, shard, *arguments)
+
+    monkeypatch.setattr(Store, "blocks", watched)
+    folder, query = str(finished.folder / "run"), str(finished.corpus / "queries" / "q001_1.wav")
+    with Searcher(folder) as searcher:
+        shards = len(searcher.store.manifest.shards)
+        searcher.search(query)
+        assert len(read) == shards
+        held = searcher.store.memory
+        assert held is not None
+        used = 2_000_000_000 - held.room
+        searcher.search(query)
+        assert len(read) == shards
+    assert used > searcher.store.manifest.counts["frames"] * 39 * 4
+    for memory, times in ((0, shards), (used // 2, 1)):
+        with Searcher(folder, memory=memory) as searcher:
+            searcher.search(query)
+            read.clear()
+            searcher.search(query)
+            assert times <= len(read) <= shards
+            assert memory == 0 or (searcher.store.memory and searcher.store.memory.room >= 0)
+
+
+def test_hits_come_while_shards_are_searched(scene: Any) -> None:
+    """What is told in between is of the shards so far, and the last is the whole."""
+    scene.run("index.shards=4", choice=Choice(until="index"))
+    query = str(scene.corpus / "queries" / "q001_1.wav")
+    for examples in ("best", "mean"):
+        with Searcher(str(scene.folder / "run"), options={"examples": examples}) as searcher:
+            searched: list[float] = []
+            documents: list[int] = []
+            for hits in searcher.stream(query, 100):
+                searched.append(hits.part)
+                documents.append(len(hits.table()["doc_id"].unique()))
+            assert searched == sorted(searched)
+            assert searched[-1] == 1
+            assert documents == sorted(documents)
+            assert documents[0] < documents[-1]
+            assert hits.table().to_pandas().equals(searcher.search(query, 100))
+
+
+def test_a_store_is_marked_as_long_as_it_is_searched(finished: Any) -> None:
+    marks = finished.folder / "run" / "store" / "readers"
+    searcher = swsdist.Searcher(str(finished.folder / "run"))
+    assert len(list(marks.iterdir())) == 1
+    searcher.close()
+    assert not marks.exists()
+    with swsdist.Searcher(str(finished.folder / "run" / "store")):
+        assert marks.exists()
+    assert not marks.exists()
+    searcher = swsdist.Searcher(str(finished.folder / "run"))
+    del searcher
+    assert not marks.exists()
+
+
+@pytest.mark.parametrize(
+    ("calibrate", "complaint"),
+    [
+        ({"steps": ["zt-norm"]}, "zt-norm wants to know a cohort of queries"),
+        ({"steps": ["q-norm", "logistic", "kst"], "fit": "x"}, "kst wants to know the number of trials"),
+        ({"steps": ["q-norm", "logistic"]}, "logistic is fitted, which needs corpus.references, or a fitted file"),
+        ({"steps": ["q-norm", "logistic"], "fit": "nowhere"}, "there is no such file"),
+        ({"steps": ["power"]}, "power takes scores of the kind posterior"),
+        ({"stepz": []}, "Extra inputs"),
+    ],
+)
+def test_steps_that_cannot_be(finished: Any, calibrate: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        Searcher(str(finished.folder / "run"), calibrate=calibrate)
+    assert caught.value.remedy
+    assert not (finished.folder / "run" / "store" / "readers").exists()
+
+
+def test_methods_that_do_not_search_it(finished: Any) -> None:
+    """A method is asked for what it takes and reads, as in a run."""
+    entry = METHODS["windows"]
+    for changes, complaint in (
+        ({"reads": "lattices"}, "reads a store of lattices, and this one holds frames"),
+        ({"queries": "text"}, "takes text queries"),
+    ):
+        METHODS.add("other", type(entry)(**{**entry.__dict__, **changes}))
+        try:
+            with pytest.raises(UserError, match=complaint):
+                Searcher(str(finished.folder / "run"), options={"method": "other"})
+        finally:
+            METHODS.remove("other")
+
+
+@pytest.mark.ray
+def test_on_actors(finished: Any, cluster: Any, tmp_path: Path) -> None:
+    """They find the same, again and again, also after one of them has died; what is wrong with a search is told as it is."""
+    finished.run("index.shards=5", "index.store=" + str(tmp_path / "store"), choice=Choice(until="index"), run="five")
+    store, queries = str(tmp_path / "store"), str(finished.corpus / "queries.csv")
+    executor = dict(one.removeprefix("executor.").split("=", 1) for one in cluster.sets)
+    for options in ({}, {"examples": "mean"}):
+        with Searcher(store, options=options) as here, Searcher(store, options=options, executor=executor) as there:
+            wanted = here.search(queries)
+            assert there.search(queries).equals(wanted)
+            parts = [hits.part for hits in there.stream(queries)]
+            assert (len(parts), parts[-1]) == (5, 1)
+            next(iter(there.stream(queries)))  # the rest of it is called off
+            assert there._actors is not None
+            os.kill(ray.get(there._actors._actors[0].__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
+            assert there.search(queries).equals(wanted)
+    wrong = {"streams": [{"track": "other"}]}
+    with (
+        Searcher(store, options=wrong, executor=executor) as there,
+        pytest.raises(ConfigError, match="no track 'other'"),
+    ):
+        there.search(queries)
