@@ -71,7 +71,6 @@ OTHER_SIZES = {
     "io": "a file a format, and what is asked of file systems",
     "score": "conventions and tables that all its folders share",
     "store": "what reads, writes, joins and maintains a store, and a node's cache of its files",
-    "testing": "scenes, the check on a GPU, and the proxy of faults; all else is in folders",
 }
 NO_NAMES = {"utils", "util", "misc", "helpers", "helper", "common", "tools"}
 

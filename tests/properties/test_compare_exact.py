@@ -18,9 +18,9 @@ from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, dif
 from swsdist.score.compare.paired import compare, paired
 from swsdist.score.compare.significance import holm, wilcoxon
 from swsdist.score.measures.twv import Counts, atwv, per_term
-from swsdist.testing.oracles import compare as oracle
-from swsdist.testing.oracles.compare import Occurrences
 from swsdist.types import TRIALS
+from tests.oracles import compare as oracle
+from tests.oracles.compare import Occurrences
 
 BETA = 7.0
 SECONDS = {"d1": 40, "d2": 25, "d3": 60}

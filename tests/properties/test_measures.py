@@ -18,8 +18,8 @@ from swsdist.score.measures.quesst import score_quesst
 from swsdist.score.measures.retrieval import equal_error_rate, per_query, pooled_auc
 from swsdist.score.measures.twv import Counts, twv_curve
 from swsdist.score.trials.documents import document_trials
-from swsdist.testing.oracles import measures as oracle
 from swsdist.types import TRIALS
+from tests.oracles import measures as oracle
 
 priors = st.sampled_from([0.0001, 0.0148, 0.3, 0.5, 0.9])
 llrs = st.lists(st.one_of(st.integers(-3, 3).map(float), st.floats(-20, 20)), min_size=1, max_size=12)

@@ -15,7 +15,7 @@ from swsdist.methods.first_pass.recall import present, recall
 from swsdist.methods.first_pass.search import run
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
-from swsdist.testing.oracles import search as oracle
+from tests.oracles import search as oracle
 
 DIMENSION = 3
 DISTANCES = ("cosine", "cosine-squared", "euclidean")

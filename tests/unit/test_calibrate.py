@@ -17,8 +17,8 @@ from swsdist.calibrate.threshold import SCHEMA, Calibration, decide, fit, fold_o
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import stable_hash
 from swsdist.score import Counts
-from swsdist.testing.oracles import reduce as oracle
 from swsdist.types import DETECTIONS, TRIALS
+from tests.oracles import reduce as oracle
 
 NUMBER_OF_TRIALS, BETA = 1000, 50.0
 

@@ -16,8 +16,8 @@ from swsdist.calibrate.logistic import SCHEMA, Labelled, Logistic, Logistics, fi
 from swsdist.calibrate.regression import PRIOR_DEVIATION, exponential, sigmoid
 from swsdist.calibrate.threshold import fold_of
 from swsdist.errors import ConfigError, UserError
-from swsdist.testing.oracles.calibrate import deviation, penalised_loss
 from swsdist.types import TRIALS
+from tests.oracles.calibrate import deviation, penalised_loss
 
 
 def labelled(*rows: tuple[float, int, int]) -> Labelled:

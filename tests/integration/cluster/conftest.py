@@ -24,9 +24,9 @@ from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Receipt
 from swsdist.registries import DISTANCES
-from swsdist.testing.cluster.faults import Fault, Table
-from swsdist.testing.cluster.hosts import Cluster, cluster
-from swsdist.testing.cluster.network import Host
+from tests.support.cluster.faults import Fault, Table
+from tests.support.cluster.hosts import Cluster, cluster
+from tests.support.cluster.network import Host
 
 SABOTEUR = Path(__file__).parents[1] / "saboteur"
 
