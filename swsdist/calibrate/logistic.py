@@ -3,13 +3,13 @@
 Labels come from an aligned list (schema TRIALS): a paired detection is a hit, an unpaired one a false alarm. Fitted on all
 of them as they are, p is the probability that a detection with that score is right, as keyword specific thresholds and
 posterior sums want it. With an effective prior given, hits and false alarms are weighted to it, and p is the posterior
-at that prior. `imputed` adds what the list leaves out, at its least score, as the cross-entropy of MediaEval does.
+at that prior.
 
 Modes of fitting are those of `swsdist.calibrate.threshold`: crossfit, oracle, file. What was fitted is a readable JSON
 file that says what it was fitted on; from a file of several folds their log-odds are averaged.
 
-Sources: Rodriguez-Fuentes and Penagarikano 2013, section 5 (prior-weighted linear calibration, trials that were not
-submitted); Brummer and du Preez 2006, "Application-independent evaluation of speaker detection".
+Sources: Rodriguez-Fuentes and Penagarikano 2013, section 5 (prior-weighted linear calibration);
+Brummer and du Preez 2006, "Application-independent evaluation of speaker detection".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from swsdist.calibrate.regression import Fitted, linear, maximise, prior_weights, sigmoid
 from swsdist.calibrate.threshold import fold_of
-from swsdist.errors import ConfigError, UserError
+from swsdist.errors import ConfigError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -76,25 +76,6 @@ class Labelled:
             np.concatenate([self.false_alarms, other.false_alarms]),
             self.missed + other.missed,
         )
-
-    def imputed(self, trials: int) -> Labelled:
-        """With the trials that were not submitted, at the least score: missed targets, and non-targets.
-
-        Args:
-            trials: of all queries together.
-
-        Raises:
-            UserError: there is no detection, or there are fewer trials than detections and missed occurrences.
-        """
-        rest = trials - int(self.hits.sum() + self.false_alarms.sum()) - self.missed
-        if not len(self.score) or rest < 0:
-            raise UserError(
-                f"{trials} trials cannot hold the detections and the missed occurrences, or there is no detection",
-                remedy="count the trials of all queries: their number times trials a second times seconds",
-            )
-        lowest = np.zeros(len(self.score), dtype=np.int64)
-        lowest[0] = 1
-        return Labelled(self.score, self.hits + lowest * self.missed, self.false_alarms + lowest * rest)
 
 
 def _summed(score: Floats, hits: Ints, false_alarms: Ints, missed: int) -> Labelled:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from swsdist.score.compare import bootstrap
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
-from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped, scored_terms
+from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
 from swsdist.score.compare.paired import compare, paired
 from swsdist.score.compare.significance import holm, wilcoxon
 from swsdist.score.measures.twv import Counts, atwv, per_term
@@ -53,7 +53,8 @@ def whole(table: pa.Table) -> float:
 
 
 def scored(table: pa.Table) -> pa.Table:
-    return scored_terms(per_term(table, trials=sum(SECONDS.values()), beta=BETA))
+    terms = per_term(table, trials=sum(SECONDS.values()), beta=BETA)
+    return terms.filter(pc.greater(terms["ntrue"], 0)).sort_by("query_id")
 
 
 # -- breakdowns -------------------------------------------------------------------------------------------------------

@@ -175,16 +175,6 @@ def test_labels_of_an_aligned_list() -> None:
     assert (found.hits.tolist(), found.false_alarms.tolist(), found.missed) == ([0, 1], [2, 1], 1)
 
 
-def test_trials_that_were_not_submitted_stand_at_the_least_score() -> None:
-    data = Labelled.of(table(("a", 1.0, True), ("a", None, True), ("a", 0.5, False)))
-    found = data.imputed(10)
-    assert (found.score.tolist(), found.hits.tolist(), found.false_alarms.tolist()) == ([0.5, 1.0], [1, 1], [8, 0])
-    with pytest.raises(UserError, match="2 trials cannot hold"):
-        data.imputed(2)
-    with pytest.raises(UserError, match="there is no detection"):
-        Labelled.zero().imputed(5)
-
-
 # -- folds and files ------------------------------------------------------------------------------------------------
 
 
