@@ -6,7 +6,7 @@ P(Z <= z) = p for a standard normal Z. Rates 0 and 1 lie at infinity; they are d
 A band is two standard errors to both sides of a rate. The rates are means over the n queries with references, and their
 standard error is that of STDEval's `.dat` files: the sample standard deviation of the queries' rates divided by
 sqrt(n - 1). (The usual divisor is sqrt(n); the program's own legend says so.) One query has no spread: not a number.
-Spreads are evaluated from sums of squares, integers per distinct Ntrue and score (`Squares`), which add like `Counts`.
+Spreads are evaluated from sums of squares, integers per distinct Ntrue and score (`Squares`).
 
 Sources: Martin et al., "The DET curve in assessment of detection task performance", Eurospeech 1997; and what STDEval
 0.7 does.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -63,18 +63,17 @@ class Bands:
 
     Attributes:
         curve: the curve, n + 1 points.
-        pmiss_error, pfa_error, twv_error: float64 (n + 1,); not a number where no spread is defined.
+        pmiss_error, pfa_error: float64 (n + 1,); not a number where no spread is defined.
     """
 
     curve: Curve
     pmiss_error: Floats
     pfa_error: Floats
-    twv_error: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """Sums of squares over queries, beside `Counts` of the same list: a value that adds, with a zero.
+    """Sums of squares over queries, beside `Counts` of the same list.
 
     At a score the row of a class holds by how much the sums over its queries rise when detections of that score are
     accepted too, after all with a higher score.
@@ -84,20 +83,12 @@ class Squares:
         score: float64 (E,).
         hits: int64 (E,), of hits^2.
         false_alarms: int64 (E,), of false alarms^2.
-        products: int64 (E,), of hits x false alarms.
     """
 
     ntrue: Ints
     score: Floats
     hits: Ints
     false_alarms: Ints
-    products: Ints
-
-    @classmethod
-    def zero(cls) -> Squares:
-        """The squares of nothing."""
-        none = np.zeros(0, dtype=np.int64)
-        return cls(none, np.zeros(0), none, none, none)
 
     @classmethod
     def of(cls, aligned: pa.Table) -> Squares:
@@ -109,29 +100,10 @@ class Squares:
         rows = Ranking.of(aligned)
         h, f = rows.hits_above, rows.false_above
         dh, df = rows.hits, rows.false_alarms
-        rises = np.stack([dh * (2 * h + dh), df * (2 * f + df), h * df + dh * f + dh * df], axis=1)
-        return cls._summed(rows.ntrue[rows.query], rows.score, rises)
-
-    def __add__(self, other: Squares) -> Squares:
-        return Squares._summed(
-            np.concatenate([self.ntrue, other.ntrue]),
-            np.concatenate([self.score, other.score]),
-            np.concatenate([self._rises, other._rises]),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Squares):
-            return NotImplemented
-        return all(np.array_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
-
-    @property
-    def _rises(self) -> Ints:
-        return np.stack([self.hits, self.false_alarms, self.products], axis=1)
-
-    @classmethod
-    def _summed(cls, ntrue: Ints, score: Floats, rises: Ints) -> Squares:
-        order = np.lexsort((score, ntrue))
-        ntrue, score = ntrue[order], score[order]
+        rises = np.stack([dh * (2 * h + dh), df * (2 * f + df)], axis=1)
+        ntrue = rows.ntrue[rows.query]
+        order = np.lexsort((rows.score, ntrue))
+        ntrue, score = ntrue[order], rows.score[order]
         first = np.flatnonzero(np.append(True, (np.diff(ntrue) != 0) | (np.diff(score) != 0))[: len(order)])
         sums = np.add.reduceat(rises[order], first) if len(first) else rises[:0]
         return cls(ntrue[first], score[first], *sums.T)
@@ -170,22 +142,19 @@ def bands(counts: Counts, squares: Squares, *, trials: int, beta: float) -> Band
         raise UserError("counts and squares are of different lists", remedy="take both from the same aligned list")
     curve = twv_curve(counts, trials=trials, beta=beta)
     scores = np.unique(counts.score)
-    miss, false, miss_miss, false_false, miss_false = np.zeros((5, 1))
+    miss, false, miss_miss, false_false = np.zeros((4, 1))
     for ntrue, terms in zip(counts.classes, counts.terms, strict=True):
         mine = slice(*np.searchsorted(counts.ntrue, [ntrue, ntrue + 1]))
         at = np.append(np.searchsorted(counts.score[mine], scores), mine.stop - mine.start)
-        columns = (counts.hits, counts.false_alarms, squares.hits, squares.false_alarms, squares.products)
-        h, f, hh, ff, hf = (np.append(np.cumsum(column[mine][::-1])[::-1], 0)[at] for column in columns)
+        columns = (counts.hits, counts.false_alarms, squares.hits, squares.false_alarms)
+        h, f, hh, ff = (np.append(np.cumsum(column[mine][::-1])[::-1], 0)[at] for column in columns)
         left = trials - ntrue
         miss = miss + (terms * ntrue - h) / ntrue
         false = false + f / left
         miss_miss = miss_miss + (terms * ntrue * ntrue - 2 * ntrue * h + hh) / (ntrue * ntrue)
         false_false = false_false + ff / (left * left)
-        miss_false = miss_false + (ntrue * f - hf) / (ntrue * left)
     n = int(counts.terms.sum())
-    value = (miss + beta * false, miss_miss + 2 * beta * miss_false + beta * beta * false_false)
-    errors = (_standard_error(n, *sums) for sums in ((miss, miss_miss), (false, false_false), value))
-    return Bands(curve, *errors)
+    return Bands(curve, _standard_error(n, miss, miss_miss), _standard_error(n, false, false_false))
 
 
 def pooled_by_detection(
