@@ -149,7 +149,7 @@ def test_bands_are_the_spread_over_queries(lists: dict[str, Any], trials: int, b
     found = bands(Counts.of(aligned), Squares.of(aligned), trials=trials, beta=beta)
     thresholds = [*found.curve.threshold[:-1].tolist(), None]
     for k, threshold in enumerate(thresholds):
-        errors = oracle.squared_errors(expected, threshold, trials=trials, beta=beta)
+        errors = oracle.squared_errors(expected, threshold, trials=trials)
         assert found.pmiss_error[k] == pytest.approx(math.sqrt(errors.pmiss), abs=1e-7)
         assert found.pfa_error[k] == pytest.approx(math.sqrt(errors.pfa), abs=1e-7)
 
