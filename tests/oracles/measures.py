@@ -92,7 +92,7 @@ def crossing(points: Sequence[tuple[Fraction, Fraction]]) -> Fraction:
 
 
 class Errors(NamedTuple):
-    """Squares of the standard errors of mean Pmiss, mean Pfa and TWV."""
+    """Squares of the standard errors of mean Pmiss and mean Pfa."""
 
     pmiss: Fraction
     pfa: Fraction
