@@ -74,7 +74,7 @@ faults: $(dev)
 lint: $(dev)
 	"$(bin)/ruff" check .
 	"$(bin)/ruff" format --check .
-	"$(bin)/mypy" -p swsdist
+	"$(bin)/mypy" -p swsdist -p examples -p tests.support -p tests.oracles
 
 lock: $(base)
 	"$(bin)/python" deploy/lock.py

@@ -15,6 +15,7 @@ counts.
 from __future__ import annotations
 
 import csv
+import importlib.util
 import statistics
 import subprocess
 import sys
@@ -35,7 +36,6 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.corpora import base
 from benchmarks.rows import Row, at_least, at_most, main, say
-from swsdist.accounts.journal import read_journals
 from swsdist.config.search import Search
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
@@ -44,7 +44,6 @@ from swsdist.kernels.recurrences import bounded_slope
 from swsdist.kernels.recurrences.packing import packing
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.device import search as search_on_device
-from swsdist.methods.dtw.device import usable
 from swsdist.methods.dtw.found import Found
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
@@ -53,6 +52,7 @@ from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.reading import Store
+from tests.support.journals import read_journals
 
 _ROUNDS = 5
 _LENGTHS = range(30, 121, 3)
@@ -204,9 +204,20 @@ print(time.perf_counter() - clock)
     return Row("a worker gets ready, from its second life on", statistics.median(times[1:]), "s", at_most(1))
 
 
+def _usable() -> bool:
+    """Whether there is a GPU, and not only numba's simulator of one."""
+    if importlib.util.find_spec("numba_cuda") is None:
+        return False
+    from numba import cuda
+
+    from swsdist.kernels.cuda.launch import SIMULATED
+
+    return bool(cuda.is_available()) and not SIMULATED
+
+
 def _gpu(features: list[Frames]) -> list[Row]:
     """The whole search on a GPU, ten times the queries, so that it has enough to do: by the clock, against CPU seconds."""
-    if not usable():
+    if not _usable():
         return [Row("a GPU against one core (no GPU here)", None, "ratio", at_least(100))]
     documents, queries = _prepared(features, 39)
     many = queries * 10
@@ -259,7 +270,7 @@ def _documents(scratch: Path) -> list[Frames]:
     """Normalised features of the documents of a store, about an hour."""
     corpus = base(scratch)
     outcome = run_stages(corpus.config(scratch / "run", executor={"kind": "serial"}), Choice(until="index"), Progress())
-    store = Store(Folder(outcome.course.chain.own.store.root))
+    store = Store(Folder(outcome.course.chain.own.store.folder.root))
     known = {
         (row["doc_id"], row["channel"]): Statistics.from_variance(row["frames"], row["mean"], row["variance"])
         for row in store.documents().to_pylist()

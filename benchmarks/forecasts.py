@@ -27,8 +27,8 @@ from benchmarks.corpora import Corpus, base
 from benchmarks.rows import Row, at_least, at_most, main, say
 from swsdist.bench.results import Plan, Results, go
 from swsdist.errors import UserError
-from swsdist.testing.cluster.hosts import Cluster, cluster
-from swsdist.testing.cluster.network import Host, run
+from tests.support.cluster.hosts import Cluster, cluster
+from tests.support.cluster.network import Host, run
 
 #: How far a forecast may be from what is measured.
 _WITHIN = 0.15

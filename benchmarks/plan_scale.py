@@ -92,7 +92,7 @@ def make_corpus(folder: Path, documents: int, queries: int, shards: int) -> None
 
 def _make_store(folder: Path, corpus: pa.Table, shards: int) -> None:
     own = SearchInputs.of(config_of(folder, str(folder / "none")), Ledger(Folder(str(folder / "none"))))
-    (source,) = own.sources
+    (source,) = own.features.sources
     place, count = Folder(str(folder / "store")), corpus.num_rows
     cut = np.arange(count) * shards // count
     names = [f"shards/part-{fingerprint('shard', k)}.parquet" for k in range(shards)]

@@ -38,7 +38,6 @@ from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.shard import candidate_tables, engine_settings
 from swsdist.methods.first_pass.interface import Budget, Material, Work
 from swsdist.methods.first_pass.quantised import build
-from swsdist.methods.first_pass.recall import recall
 from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.search import material_of, run
 from swsdist.methods.query.example import Example
@@ -51,6 +50,7 @@ from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, beside, lines_svg
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
 from swsdist.store.reading import Store
+from swsdist.testing.conformance.first_pass import recall
 
 #: Of a cell, what its distance alone costs; and what a posting costs in cells.
 DISTANCE, POSTING = 0.6, 4.0

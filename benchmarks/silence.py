@@ -49,16 +49,16 @@ def measure(scratch: Path) -> list[Row]:
 
 def _kept(own: SearchInputs) -> float:
     """Part of the frames inside references that are marked."""
-    store = own.open_store()
+    store = own.store.open()
     rows = store.documents(columns=["doc_id", "channel", "frames", "speech"]).to_pylist()
     marks = {(row["doc_id"], row["channel"]): unpacked(row["speech"], row["frames"]) for row in rows}
     shift = store.manifest.shift
-    assert own.references is not None
+    assert own.corpus.references is not None
     inside = [
         marks[row["doc_id"], row["channel"]][
             seconds_to_frame(row["start"], shift) : seconds_to_frame(row["end"], shift)
         ]
-        for row in own.references.to_pylist()
+        for row in own.corpus.references.to_pylist()
     ]
     return float(np.concatenate(inside).mean())
 
@@ -66,7 +66,7 @@ def _kept(own: SearchInputs) -> float:
 def _cost(own: SearchInputs) -> float:
     """CPU s of listening over those of MFCC, of the first documents."""
     extractor, spent = create("mfcc", {}), [0.0, 0.0]
-    for path in own.documents["path"].to_pylist()[:300]:
+    for path in own.corpus.documents["path"].to_pylist()[:300]:
         samples = np.concatenate(list(read_blocks(path, rate=extractor.sample_rate)))
         began = time.process_time()
         frames = sum(map(len, in_blocks(extractor, [samples])))

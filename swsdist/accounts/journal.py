@@ -24,7 +24,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TypedDict, cast
+from typing import IO, TypedDict
 
 from swsdist.accounts.gpu import gpu_bytes
 from swsdist.accounts.hardware import Description
@@ -282,13 +282,3 @@ def last_part(folder: Folder, name: str) -> tuple[str, float] | None:
             if line["event"] == "sample":
                 return (line["fingerprint"], line["part"]) if "part" in line else None
     return None
-
-
-def read_journals(folder: Folder) -> list[list[Line]]:
-    """All journals of a run, each as its lines, all in memory; a last line that was cut off is left out.
-
-    `swsdist.accounts.records` reads them one at a time.
-    """
-    from swsdist.accounts.records import lines_of, records
-
-    return [cast("list[Line]", lines_of(table)) for table in records(folder)]

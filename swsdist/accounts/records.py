@@ -178,13 +178,3 @@ def _parses(line: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-def lines_of(table: pa.Table) -> list[dict[str, Any]]:
-    """The lines of a journal again, as they were written."""
-    found = []
-    for row in table.drop_columns(["journal", "host", "pid", "role"]).to_pylist():
-        more = row.pop("more")
-        values = {name: value for name, value in row.items() if value is not None}
-        found.append({**values, **(json.loads(more) if more else {})})
-    return found

@@ -11,15 +11,6 @@ from swsdist.config.section import IsPath, Section
 from swsdist.registries import CALIBRATION
 from swsdist.steps import Score, StepEntry, misfit, statistics_wanted, unfitted
 
-#: What `calibrate.normalise` was, in steps.
-OLD_NORMALISE = {
-    "none": (),
-    "q-norm": ("q-norm",),
-    "logistic": ("q-norm", "logistic"),
-    "kst": ("q-norm", "logistic", "kst"),
-    "sto": ("q-norm", "logistic", "sto"),
-}
-
 #: What `znorm` may mean.
 _Z_NORM = "q-norm, which is the field's z-norm, or zt-norm, which goes on by a cohort"
 
@@ -82,18 +73,6 @@ class Calibrate(Section):
                 hint = f" (did you mean {meant}?)" if meant else ""
                 raise ValueError(f"there is no step {name}{hint}; there are {', '.join(CALIBRATION)}")
         return names
-
-    @model_validator(mode="before")
-    @classmethod
-    def _normalise_is_told_its_new_key(cls, values: object) -> object:
-        if isinstance(values, dict) and "normalise" in values:
-            old = values["normalise"]
-            new = OLD_NORMALISE.get(old if isinstance(old, str) else "none", ("q-norm",))
-            raise ValueError(f"normalise is now steps: write `steps: [{', '.join(new)}]` for `normalise: {old}`")
-        if isinstance(values, dict) and isinstance(values.get("steps"), list):
-            # What a validator before has seen is Python's, where a list is no tuple.
-            return {**values, "steps": tuple(values["steps"])}
-        return values
 
     @model_validator(mode="after")
     def _options_are_of_steps(self) -> Calibrate:

@@ -21,6 +21,24 @@ _MOST = 30
 
 _SNR = "SNR: peak speech to mean noise, as of NIST's stnr."
 
+#: What a table shows of a group, by heading.
+_CELLS: dict[str, Callable[[Group], str]] = {
+    "language": lambda one: one.language,
+    "type of speech": lambda one: one.source_type,
+    "part": lambda one: one.part,
+    "documents": lambda one: str(one.documents),
+    "recordings": lambda one: str(one.recordings),
+    "h": lambda one: _hours(one.seconds),
+    "h of speech": lambda one: _hours(one.speech),
+    "min": lambda one: _minutes(one.seconds),
+    "min of speech": lambda one: _minutes(one.speech),
+    "SNR (dB)": lambda one: fixed(one.snr, 1),
+    "speakers": lambda one: _count(one.speakers),
+    "word occ.": lambda one: _whole(one.words),
+    "words": lambda one: _whole(one.vocabulary),
+    "unknown word occ.": lambda one: _whole(one.unknown_words),
+}
+
 
 def tables_of(*described: Description) -> list[Table]:
     """All tables of a corpus: corpus, recordings, speakers, queries, lengths; those that there is something to tell in.
@@ -56,19 +74,14 @@ def corpora_table(described: Sequence[Description]) -> Table:
     """A row a corpus (table 6)."""
     wholes = [one.whole for one in described]
     counts = [_counts(one, one.whole) for one in described]
-    columns: list[tuple[str, Callable[[int], str]]] = [
-        ("corpus", lambda k: described[k].name),
-        ("metric", lambda k: described[k].protocol),
-        ("language", lambda k: wholes[k].language),
-        ("type of speech", lambda k: wholes[k].source_type),
-        ("recordings", lambda k: str(wholes[k].recordings)),
-        ("h", lambda k: _hours(wholes[k].seconds)),
-        ("h of speech", lambda k: _hours(wholes[k].speech)),
-        ("SNR (dB)", lambda k: fixed(wholes[k].snr, 1)),
-        ("speakers", lambda k: _count(wholes[k].speakers)),
-        ("word occ.", lambda k: _whole(wholes[k].words)),
-        ("queries", lambda k: _by_part(described[k], 0)),
-        ("query occ.", lambda k: _by_part(described[k], 1)),
+    columns = [
+        ("corpus", [one.name for one in described]),
+        ("metric", [one.protocol for one in described]),
+        *_columns(
+            wholes, "language", "type of speech", "recordings", "h", "h of speech", "SNR (dB)", "speakers", "word occ."
+        ),
+        ("queries", [_by_part(one, 0) for one in described]),
+        ("query occ.", [_by_part(one, 1) for one in described]),
     ]
     parts = list(dict.fromkeys(part.name for one in described if _told_by_part(one) for part in one.parts))
     notes = [f"Queries and occurrences: {'/'.join(parts)}, where a corpus has parts."] if parts else []
@@ -77,7 +90,7 @@ def corpora_table(described: Sequence[Description]) -> Table:
         {"corpus": one.name, "protocol": one.protocol, **_counted(group, count)}
         for one, group, count in zip(described, wholes, counts, strict=True)
     ]
-    return _table("Corpora", columns, len(described), " ".join(notes), plain)
+    return _table("Corpora", columns, " ".join(notes), plain)
 
 
 def _by_part(found: Description, which: int) -> str:
@@ -95,22 +108,13 @@ def corpus_table(found: Description) -> Table:
     """Parts of the corpus, and all of it: what there is, and how often queries occur (table 6)."""
     groups = [*found.parts, found.whole] if found.parts else [found.whole]
     counts = [_counts(found, group) for group in groups]
-    columns: list[tuple[str, Callable[[int], str]]] = [
-        ("", lambda k: groups[k].name),
-        ("language", lambda k: groups[k].language),
-        ("type of speech", lambda k: groups[k].source_type),
-        ("documents", lambda k: str(groups[k].documents)),
-        ("recordings", lambda k: str(groups[k].recordings)),
-        ("h", lambda k: _hours(groups[k].seconds)),
-        ("h of speech", lambda k: _hours(groups[k].speech)),
-        ("SNR (dB)", lambda k: fixed(groups[k].snr, 1)),
-        ("speakers", lambda k: _count(groups[k].speakers)),
-        ("word occ.", lambda k: _whole(groups[k].words)),
-        ("words", lambda k: _whole(groups[k].vocabulary)),
-        ("unknown word occ.", lambda k: _whole(groups[k].unknown_words)),
-        ("queries", lambda k: _whole(counts[k][0])),
-        ("query occ.", lambda k: _whole(counts[k][1])),
-        ("unknown queries", lambda k: _whole(counts[k][2])),
+    columns = [
+        ("", [one.name for one in groups]),
+        *_columns(groups, "language", "type of speech", "documents", "recordings", "h", "h of speech", "SNR (dB)"),
+        *_columns(groups, "speakers", "word occ.", "words", "unknown word occ."),
+        ("queries", [_whole(queries) for queries, _, _ in counts]),
+        ("query occ.", [_whole(occurrences) for _, occurrences, _ in counts]),
+        ("unknown queries", [_whole(unknown) for _, _, unknown in counts]),
     ]
     notes = [f"Protocol {found.protocol}."]
     if _told_by_part(found):
@@ -122,40 +126,30 @@ def corpus_table(found: Description) -> Table:
     elif found.whole.words is not None:
         notes.append("There is no part for training, so no vocabulary that words could be unknown to.")
     plain = [_counted(group, count) for group, count in zip(groups, counts, strict=True)]
-    caption = f"Corpus {found.name}"
-    return _table(caption, columns, len(groups), " ".join(notes), plain)
+    return _table(f"Corpus {found.name}", columns, " ".join(notes), plain)
 
 
 def recordings_table(found: Description) -> Table:
     """A row a recording, and its parts and all of it below (table 1)."""
     groups = [*found.recordings, *found.parts, found.whole]
-    columns: list[tuple[str, Callable[[int], str]]] = [
-        ("recording", lambda k: groups[k].name if k < len(found.recordings) else found.whole.name),
-        ("part", lambda k: groups[k].part),
-        ("word occ.", lambda k: _whole(groups[k].words)),
-        ("min", lambda k: _minutes(groups[k].seconds)),
-        ("min of speech", lambda k: _minutes(groups[k].speech)),
-        ("speakers", lambda k: _count(groups[k].speakers)),
-        ("SNR (dB)", lambda k: fixed(groups[k].snr, 1)),
+    names = [*(one.name for one in found.recordings), *[found.whole.name] * (len(found.parts) + 1)]
+    columns = [
+        ("recording", names),
+        *_columns(groups, "part", "word occ.", "min", "min of speech", "speakers", "SNR (dB)"),
     ]
     plain = [_plain(group) for group in found.recordings]
-    return _table("Recordings", columns, len(groups), _SNR if found.listened else "", plain)
+    return _table("Recordings", columns, _SNR if found.listened else "", plain)
 
 
 def speakers_table(found: Description) -> Table:
     """A row a speaker."""
     groups = found.speakers
-    columns: list[tuple[str, Callable[[int], str]]] = [
-        ("speaker", lambda k: groups[k].name),
-        ("part", lambda k: groups[k].part),
-        ("recordings", lambda k: str(groups[k].recordings)),
-        ("word occ.", lambda k: _whole(groups[k].words)),
-        ("min", lambda k: _minutes(groups[k].seconds)),
-        ("min of speech", lambda k: _minutes(groups[k].speech)),
-        ("SNR (dB)", lambda k: fixed(groups[k].snr, 1)),
+    columns = [
+        ("speaker", [one.name for one in groups]),
+        *_columns(groups, "part", "recordings", "word occ.", "min", "min of speech", "SNR (dB)"),
     ]
     note = _SNR if found.listened else ""
-    return _table("Speakers", columns, len(groups), note, [_plain(group) for group in groups])
+    return _table("Speakers", columns, note, [_plain(group) for group in groups])
 
 
 def query_tables(found: Description) -> list[Table]:
@@ -259,16 +253,16 @@ def _counts(found: Description, group: Group) -> tuple[int | None, int | None, i
     return len(mine), occurrences, sum(unknown) if unknown else None
 
 
+def _columns(groups: Sequence[Group], *headings: str) -> list[tuple[str, list[str]]]:
+    """Headings of `_CELLS`, and below each a cell a group."""
+    return [(heading, [_CELLS[heading](one) for one in groups]) for heading in headings]
+
+
 def _table(
-    caption: str,
-    columns: Sequence[tuple[str, Callable[[int], str]]],
-    rows: int,
-    note: str,
-    plain: Sequence[dict[str, object]],
+    caption: str, columns: Sequence[tuple[str, Sequence[str]]], note: str, plain: Sequence[dict[str, object]]
 ) -> Table:
     """A table without the columns that hold nothing."""
-    made = [(title, [cell(k) for k in range(rows)]) for title, cell in columns]
-    kept = [(title, cells) for title, cells in made if any(cell not in ("", NOTHING) for cell in cells)]
+    kept = [(title, cells) for title, cells in columns if any(cell not in ("", NOTHING) for cell in cells)]
     names = ("", "corpus", "metric", "language", "type of speech", "recording", "speaker", "part")
     texts = [k for k, (title, _) in enumerate(kept) if title in names]
     cells = list(zip(*(cells for _, cells in kept), strict=True))

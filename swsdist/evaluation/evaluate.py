@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.errors import UserError
 from swsdist.evaluation.eligible import decision_limits, eligible_detections
@@ -34,8 +33,6 @@ from swsdist.score.parts.evaluating import values as values_of_parts
 from swsdist.score.trials.align import score_limits
 from swsdist.score.trials.excerpts import rows_by_document, seconds
 from swsdist.score.trials.making import TrialRules, in_every_document, make_trials
-
-Floats = NDArray[np.float64]
 
 #: Source types that have columns of their own in STDEval's report, in its order.
 TYPES = ("bnews", "cts", "confmtg")

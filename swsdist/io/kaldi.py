@@ -42,6 +42,9 @@ _ROWS = 1 << 16  # a batch
 _Row = tuple[str, str, int, float, float, float, float, None]
 _LINE = re.compile(r"[^ \t]+[ \t]+[^ \t]+([ \t]+[0-9]+){2}[ \t]+[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
 
+#: Starts of a keyword's detections that are nearer than this are duplicates, in s: `--duptime` of `write_kwslist.pl`.
+_APART = 0.5
+
 
 def looks_like_results(head: bytes) -> bool:
     """Whether the first line that is not blank is one of results: no line of a system list or a table is.
@@ -172,8 +175,6 @@ def as_kwslist(
     ntrue_scale: float = 1.0,
     normalize: bool = False,
     remove_duplicates: bool = False,
-    duptime: float = 0.5,
-    digits: int | None = None,
 ) -> pa.Table:
     """What Kaldi's `write_kwslist.pl` makes of results: decisions by keyword specific thresholds, and times as it writes.
 
@@ -181,7 +182,7 @@ def as_kwslist(
     posterior is greater than thr = N / (T / beta + (beta - 1) / beta N): estimated KST (Wang and Metze 2014, eq. 4).
     Normalised scores are (1 - thr) s / ((1 - thr) s + thr (1 - s)), so that thr becomes 0.5.
 
-    Of a keyword's detections in a document and channel whose starts differ by less than `duptime`, the best stays (of
+    Of a keyword's detections in a document and channel whose starts differ by less than half a second, the best stays (of
     equal ones the longer, then the first). Where three such starts make a chain the script's result depends on how it
     sorts; here the best of all is taken first, then the best of those that are not too close to what was taken.
 
@@ -192,8 +193,6 @@ def as_kwslist(
         ntrue_scale: `--Ntrue-scale`.
         normalize: `--normalize`.
         remove_duplicates: `--remove-dup`.
-        duptime: `--duptime`, s.
-        digits: `--digits`, of the scores after the point; None: all of them (the script's own default is 6 significant).
 
     Returns:
         Schema RESULTS, in the order of the rows that are left; start and duration have two decimals.
@@ -214,7 +213,7 @@ def as_kwslist(
     duration = np.array([float(f"{time:.2f}") for time in results["duration"].to_pylist()], dtype=np.float64)
     kept = np.arange(results.num_rows)
     if remove_duplicates:
-        kept = _without_duplicates(results, start, duration, duptime)
+        kept = _without_duplicates(results, start, duration)
     rows = results.take(pa.array(kept))
     score = rows["score"].to_numpy()
     limit = np.array([threshold[query] for query in rows["query_id"].to_pylist()], dtype=np.float64)
@@ -222,8 +221,6 @@ def as_kwslist(
     if normalize:
         over, under = (1 - limit) * score, limit * (1 - score)
         score = np.where(over + under > 0, over / np.where(over + under > 0, over + under, 1.0), score)
-    if digits is not None:
-        score = np.array([float(f"{one:.{digits}f}") for one in score.tolist()], dtype=np.float64)
     columns = {
         **{name: rows[name] for name in ("query_id", "doc_id", "channel")},
         "start": start[kept],
@@ -235,14 +232,14 @@ def as_kwslist(
     return pa.table(columns, schema=RESULTS)
 
 
-def _without_duplicates(results: pa.Table, start: np.ndarray, duration: np.ndarray, duptime: float) -> np.ndarray:
+def _without_duplicates(results: pa.Table, start: np.ndarray, duration: np.ndarray) -> np.ndarray:
     """Rows that stay, ascending."""
     taken: dict[tuple[str, str, int], list[float]] = {}
     keys = list(zip(*(results[name].to_pylist() for name in ("query_id", "doc_id", "channel")), strict=True))
     stay = []
     for row in np.lexsort((-duration, -results["score"].to_numpy())).tolist():
         near = taken.setdefault(keys[row], [])
-        if all(abs(other - start[row]) >= duptime for other in near):
+        if all(abs(other - start[row]) >= _APART for other in near):
             near.append(start[row])
             stay.append(row)
     return np.sort(np.array(stay, dtype=np.int64))

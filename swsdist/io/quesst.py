@@ -90,32 +90,6 @@ def read_quesst_references(path: str, storage: Mapping[str, object] | None = Non
     return pa.table([queries, documents], schema=TARGETS)
 
 
-def write_quesst_references(references: pa.Table, durations: Mapping[str, float], out: Path) -> None:
-    """Write the RTTM: a line a document that says nothing but that it is there, then a line for each of its queries.
-
-    Args:
-        references: query_id and doc_id of the targets.
-        durations: s, of every document, by id; the order of the file.
-        out: local file to write.
-
-    Raises:
-        DataError: an id holds a blank, or a document is not among `durations`.
-    """
-    queries: dict[str, list[str]] = {document: [] for document in durations}
-    for query, document in zip(references["query_id"].to_pylist(), references["doc_id"].to_pylist(), strict=True):
-        if document not in queries:
-            raise DataError(f"document {document!r} is not listed", where=str(out), remedy="give its duration")
-        queries[document].append(query)
-    with out.open("w", encoding="utf-8", newline="\n") as text:
-        for document, found in queries.items():
-            for name in ("NO_KEYWORD", *found):
-                if any(len(part.split()) != 1 for part in (document, name)):
-                    raise DataError(
-                        f"an RTTM cannot hold {document!r} and {name!r}", where=str(out), remedy="take out blanks"
-                    )
-                text.write(f"LEXEME {document} 1 0 {durations[document]:g} {name} lex SELF <NA>\n")
-
-
 def read_quesst_list(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
     """The trials of a system list, in the order of the file, which matters (`swsdist.score.measures.quesst`).
 

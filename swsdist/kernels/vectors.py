@@ -8,7 +8,7 @@ Python function (a *cell*, a map of distances) serves Python integers in the ora
 Integers wrap as int32 or int64 do: nothing is widened. No operation has a fast-math flag, and a product and a sum are never
 contracted, so a float32 lane is what numpy's float32 is.
 
-What is below is for compiled code only, except for `WIDTH` and `lanes_type`. Indices are in elements of flat C arrays and are
+What is below is for compiled code only, except for `WIDTH`. Indices are in elements of flat C arrays and are
 not checked.
 """
 
@@ -16,18 +16,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from functools import cache
 from typing import TypeAlias
 
-import numpy as np
 from llvmlite import ir
-from numba import from_dtype, types
+from numba import types
 from numba.core.base import BaseContext as Target
 from numba.core.datamodel import DataModelManager
 from numba.core.typing import BaseContext as Typing
 from numba.core.typing import Signature
 from numba.extending import intrinsic, models, overload, register_model
-from numpy.typing import DTypeLike
 
 from swsdist.kernels.arithmetic import choose, least, most
 
@@ -44,12 +41,6 @@ class Lanes(types.Type):  # type: ignore[misc] # numba has no types for its type
     def __init__(self, element: types.Number) -> None:
         self.element = element
         super().__init__(name=f"Lanes({element})")
-
-
-@cache
-def lanes_type(dtype: DTypeLike) -> Lanes:
-    """The vector type of a numpy dtype: int32, int64 or float32."""
-    return Lanes(from_dtype(np.dtype(dtype)))
 
 
 def vector_of(element: types.Number) -> ir.VectorType:

@@ -26,7 +26,7 @@ from swsdist.inside import demand_inside
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.records.chosen import ReceiptList
 from swsdist.pipeline.records.listing import Listing
-from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, encoded, names_of, outputs_of
+from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, names_of, outputs_of
 from swsdist.pipeline.task import Failure, Receipt, Task
 from swsdist.store import parquet
 from swsdist.types import RECEIPTS
@@ -278,15 +278,13 @@ def _read(folder: Folder, stage: str, listing: Listing) -> _Known:
     loose = [name for name in listing.below(begin) if re.fullmatch(r"-.{32}\.json", name[len(begin) :])]
     packs.sort(key=lambda name: (name != pack_name(stage), name))
     receipts = Receipts(_tables(folder, packs))
-    if (lines := f"{begin}.jsonl") in listing:  # the pack of an earlier version
-        of_lines = _of_lines(folder.read_bytes(lines), folder.path(lines))
-        receipts = Receipts([encoded(list(of_lines)), receipts.table()])
-        packs.append(lines)
     known = _Known(receipts, loose, packs)
     done = _done_at(receipts, loose, listing)
     with ThreadPoolExecutor(8) as pool:
         for name, text, before in zip(loose, pool.map(folder.read_bytes, loose), done, strict=True):
-            for receipt in _of_lines(text, folder.path(name)):
+            # One that is cut off or of another version is passed over: its task is done again.
+            with suppress(ValueError, TypeError, KeyError, RecursionError):
+                receipt = Receipt.from_json(text, folder.path(name))
                 if receipt.started >= before:  # else a second attempt that was slower than the first: that one counts
                     receipts.add(receipt)
     return known
@@ -303,17 +301,10 @@ def _done_at(packed: Receipts, loose: list[str], listing: Listing) -> list[float
 
 
 #: A file of one receipt, or of many.
-_NAME = re.compile(rf"{_FOLDER}/(?P<stage>[^/]+?)(-[0-9a-f]{{32}}\.json|(\.[0-9a-f]{{32}})?\.(parquet|jsonl))")
+_NAME = re.compile(rf"{_FOLDER}/(?P<stage>[^/]+?)(-[0-9a-f]{{32}}\.json|(\.[0-9a-f]{{32}})?\.parquet)")
 
 #: Names of files that `demand_inside` refuses.
 _ODD = r"(^|/)\.{0,2}(/|$)|\x00"
-
-
-def _of_lines(text: bytes, where: str) -> Iterator[Receipt]:
-    """A receipt a line; one that is cut off or of another version is passed over: its task is done again."""
-    for line in text.split(b"\n"):
-        with suppress(ValueError, TypeError, KeyError, RecursionError):
-            yield Receipt.from_json(line.decode(), where)
 
 
 def _tables(folder: Folder, packs: Iterable[str]) -> Iterator[pa.Table]:

@@ -108,46 +108,25 @@ class ReportJson(BaseModel):
 
 def write_report_json(data: ReportData) -> dict[str, object]:
     """The content of report.json: dicts, lists, strings, numbers, booleans and None only, ready for `json.dump`."""
-    cost = data.resources
     det = None if data.det is None else thin_det(data.det)
-    report = {
+    named_otherwise = {
         "schema": SCHEMA,
         "run": data.name,
-        "folder": data.folder,
-        "system": data.system,
-        "created": data.created,
-        "digest": data.digest,
-        "made_of": data.made_of,
-        "protocol": data.protocol,
-        "measures": data.measures,
-        "mtwv_interval": data.mtwv_interval,
-        "unscored": data.unscored,
-        "looked_at": data.looked_at,
-        "queries_from": data.queries_from,
-        "warnings": data.warnings,
-        **{name: getattr(cost, name) for name in ("isf", "ssf", "ssf_hours", "pmu_index_gb", "pmu_search_gb")},
-        "pl": cost.pl,
-        "pl_hours": cost.pl_hours,
         "pl_convention": PL_CONVENTION,
-        "hours": data.hours,
         "queries": data.counts.queries,
         "rejected": data.counts.rejected,
-        "repeated_cpu": cost.repeated_cpu_s,
-        "counts": data.counts,
-        "resources": cost,
-        "stages": data.stages,
-        "hardware": data.hardware,
-        "nodes": data.nodes,
+        "repeated_cpu": data.resources.repeated_cpu_s,
         "per_query": data.queries,
         "rejected_inputs": data.rejected,
         "det": None if det is None or data.det is None else {"points": len(data.det), **vars(det)},
-        "scores": data.scores,
         "hits": [_without_audio(hit) for hit in data.hits],
-        "fusion": data.fusion,
-        "versions": data.versions,
-        "config_yaml": data.config_yaml,
     }
-    return {key: _plain(value) for key, value in report.items()}
+    report = {}
+    for name, field in ReportJson.model_fields.items():
+        key = field.alias or name
+        whose = data if hasattr(data, key) else data.resources
+        report[key] = _plain(named_otherwise[key] if key in named_otherwise else getattr(whose, key))
+    return report
 
 
 def _without_audio(hit: Hit) -> Hit:

@@ -75,7 +75,6 @@ OTHER_SIZES = {
     "io": "a file a format, and what is asked of file systems",
     "score": "conventions and tables that all its folders share",
     "store": "what reads, writes, joins and maintains a store, and a node's cache of its files",
-    "testing": "scenes, the check on a GPU, and the proxy of faults; all else is in folders",
 }
 NO_NAMES = {"utils", "util", "misc", "helpers", "helper", "common", "tools"}
 
@@ -121,6 +120,8 @@ def wrong_imports(path: Path, tree: ast.AST) -> list[str]:
                 found.append(f"{name}:{line}: {module} is in no layer; place {other} in LEVELS")
             elif LEVEL[other] > LEVEL[mine]:
                 found.append(f"{name}:{line}: {mine} imports upward, from {other}")
+        elif top in ("tests", "examples", "benchmarks"):
+            found.append(f"{name}:{line}: {module} is no part of the package")
         elif name not in AT_HOME.get(top, {name}):
             found.append(f"{name}:{line}: only {', '.join(sorted(AT_HOME[top]))} may import {top}")
     return found
@@ -171,6 +172,7 @@ def test_parts_of_a_level_do_not_import_each_other_in_circles(trees) -> None:
         ("store/x.py", "from s3fs import S3FileSystem", "swsdist/io/remote/again.py"),
         ("store/x.py", "from . import parquet", "relative import"),
         ("store/x.py", "import swsdist.novelty", "in no layer"),
+        ("testing/x.py", "from tests.oracles import search", "no part of the package"),
         ("chains/x.py", "from swsdist.store.reading import Store\nimport numpy", None),
     ],
 )

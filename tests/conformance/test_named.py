@@ -20,7 +20,7 @@ from swsdist.methods.first_pass.averaged import Averaged
 from swsdist.methods.first_pass.interface import Budget, Proposed
 from swsdist.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES
 from swsdist.testing.conformance import check_distance, check_export, check_first_pass, check_recurrence
-from swsdist.testing.oracles import distances as oracle
+from tests.oracles import distances as oracle
 
 #: Options at which the definitions are compared, and how far values may be apart: see docs/concepts/exact-numbers.md.
 VALUES: dict[str, tuple[dict[str, float], float]] = {

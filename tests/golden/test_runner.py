@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from swsdist.errors import UserError
-from swsdist.testing.golden import Case, cases_below, run_case
-from swsdist.testing.golden.__main__ import main
+from swsdist.testing import checkout
+from tests.support.golden import Case, cases_below, run_case
+from tests.support.golden.__main__ import main
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "golden"
 
@@ -159,3 +160,14 @@ def test_as_a_command(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("cnxe (cross entropy): 1 cases, 1 equal; largest difference:")
     assert done.stdout.endswith("off: none\n")
+
+
+@pytest.mark.parametrize("name", ["golden", "gpu"])
+def test_an_installed_package_has_no_cases(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(checkout, "__file__", str(tmp_path / "swsdist" / "testing" / "checkout.py"))
+    with pytest.raises(SystemExit) as ended:
+        checkout.run(name)
+    assert ended.value.code == 2
+    assert f"swsdist.testing.{name} is run from a checkout" in capsys.readouterr().err

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from swsdist.report.stdeval import stdeval_report
-from swsdist.testing.golden import cases_below, nist, run_case, runner
-from swsdist.testing.golden.nist_answers import Params
+from tests.support.golden import cases_below, nist, run_case, runner
+from tests.support.golden.nist_answers import Params
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "scoring"
 

@@ -158,7 +158,7 @@ class Scene:
 
     def journals(self, run: str = "run") -> list[list[dict[str, Any]]]:
         """The accounts, a list of lines a process."""
-        from swsdist.accounts.journal import read_journals
+        from tests.support.journals import read_journals
 
         return read_journals(Folder(str(self.folder / run)))
 

@@ -20,7 +20,7 @@ from ray import cloudpickle
 from ray.cluster_utils import Cluster
 
 import swsdist
-from swsdist.accounts.journal import DriverJournal, read_journals
+from swsdist.accounts.journal import DriverJournal
 from swsdist.chains.search import chain
 from swsdist.chains.search.search import Search
 from swsdist.config.model import Executor as Settings
@@ -33,6 +33,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Receipt, Task
 from swsdist.testing.synthesis import make_corpus
+from tests.support.journals import read_journals
 
 pytestmark = pytest.mark.ray
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

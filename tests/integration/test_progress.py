@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.accounts.journal import Journal, last_part, read_journals
+from swsdist.accounts.journal import Journal, last_part
 from swsdist.cli.progress import _Pace
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import worker
 from swsdist.pipeline.inspection.status import _process
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Failure, Task
+from tests.support.journals import read_journals
 
 
 @dataclass

@@ -13,7 +13,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.remote import again
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.execution import executor
-from swsdist.testing.fault_proxy import Fault, FaultProxy
+from tests.support.fault_proxy import Fault, FaultProxy
 
 
 @pytest.fixture

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 import soundfile
 
@@ -16,9 +14,7 @@ from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import GROUP_MOST
 from swsdist.pipeline.inspection.status import status
-from swsdist.store.deriving import derive_shard, derived_fingerprint
 from swsdist.store.maintaining import check, compact, refit
-from swsdist.store.manifest import Made, commit, shard_of
 from swsdist.store.reading import Store
 
 LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
@@ -48,12 +44,7 @@ def stores(scene: Any) -> tuple[Store, Store]:
     return Store(Folder(str(run / "store"))), Store(Folder(str(run / "queries")))
 
 
-def squares(blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
-    for block in blocks:
-        yield block[:, :2] ** 2
-
-
-def test_a_document_and_a_query_of_it_have_the_same_frames(scene: Any, tmp_path: Any) -> None:
+def test_a_document_and_a_query_of_it_have_the_same_frames(scene: Any) -> None:
     place = {"doc_id": "d002", "start": "1.0", "end": "2.5"}
     ask(
         scene,
@@ -80,18 +71,6 @@ def test_a_document_and_a_query_of_it_have_the_same_frames(scene: Any, tmp_path:
     assert rows["part"]["duration"] == 1.5
     seconds = {row["query_id"]: row["duration"] for row in scene.report()["per_query"]}
     assert seconds == {name: row["duration"] for name, row in rows.items()}
-    # What makes a store of documents into another makes one of queries into another.
-    derived = []
-    for number, store in enumerate((documents, queries)):
-        folder = Folder(str(tmp_path / f"derived-{number}"))
-        shard = store.manifest.shards[0].name
-        name = derived_fingerprint("squares", store, shard)
-        made = derive_shard(store, shard, squares, 2, folder, name)
-        output = shard_of("squares", made.outputs[0], made.documents.num_rows)
-        recipe = {"name": "squares", "version": 1, "options": {}}
-        commit(folder, Made("squares", recipe, 2, made.documents), store.manifest.tick, [output], made.rejected)
-        derived.append(Store(folder))
-    assert derived[0].features("d001").tobytes() == derived[1].features("whole", 3).tobytes()
 
 
 def test_the_store_holds_the_queries_of_the_last_plan(scene: Any) -> None:

@@ -26,8 +26,8 @@ from swsdist.methods.dtw.shard import engine_settings
 from swsdist.methods.dtw.warps import batches
 from swsdist.methods.query.example import Example
 from swsdist.registries import RECURRENCES
-from swsdist.testing.gpu import CASES
 from swsdist.testing.synthesis import make_corpus
+from tests.support.gpu import CASES
 
 SIMULATED = {"NUMBA_ENABLE_CUDASIM": "1"}
 

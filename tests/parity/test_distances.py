@@ -30,9 +30,9 @@ from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared as prepared_examples
 from swsdist.registries import DISTANCES
-from swsdist.testing.oracles import distances as oracle
-from swsdist.testing.oracles import search as oracles_search
 from swsdist.types import EXAMPLES
+from tests.oracles import distances as oracle
+from tests.oracles import search as oracles_search
 
 NAMES = sorted(DISTANCES)
 NAME = st.sampled_from(NAMES)

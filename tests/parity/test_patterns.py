@@ -14,7 +14,7 @@ from swsdist.kernels.recurrences.packing import packing
 from swsdist.kernels.recurrences.registry import create
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, store
-from swsdist.testing.oracles import patterns as oracle
+from tests.oracles import patterns as oracle
 
 KINDS = st.sampled_from(["random", "constant", "few-values", "largest", "zeros"])
 TABLE = {"kind": KINDS, "n": st.integers(1, 5), "frames": st.integers(1, 7), "seed": st.integers(0, 2**20)}

@@ -15,7 +15,7 @@ from swsdist.kernels.recurrences.packing import packing
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, below, load, load_unsigned, spread, store
 from swsdist.methods.dtw.product import Multiply, multiplier, probe
-from swsdist.testing.oracles import search as oracle
+from tests.oracles import search as oracle
 
 KINDS = st.sampled_from(["random", "constant", "few-values", "largest"])
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from swsdist.score.compare import bootstrap
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
-from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped, scored_terms
+from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
 from swsdist.score.compare.paired import compare, paired
 from swsdist.score.compare.significance import holm, wilcoxon
 from swsdist.score.measures.twv import Counts, atwv, per_term
-from swsdist.testing.oracles import compare as oracle
-from swsdist.testing.oracles.compare import Occurrences
 from swsdist.types import TRIALS
+from tests.oracles import compare as oracle
+from tests.oracles.compare import Occurrences
 
 BETA = 7.0
 SECONDS = {"d1": 40, "d2": 25, "d3": 60}
@@ -53,7 +53,8 @@ def whole(table: pa.Table) -> float:
 
 
 def scored(table: pa.Table) -> pa.Table:
-    return scored_terms(per_term(table, trials=sum(SECONDS.values()), beta=BETA))
+    terms = per_term(table, trials=sum(SECONDS.values()), beta=BETA)
+    return terms.filter(pc.greater(terms["ntrue"], 0)).sort_by("query_id")
 
 
 # -- breakdowns -------------------------------------------------------------------------------------------------------

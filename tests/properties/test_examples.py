@@ -21,8 +21,8 @@ from swsdist.partition import slot_of
 from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.examples import FINENESS, reduce_examples
 from swsdist.store import parquet
-from swsdist.testing.oracles import examples as oracle
 from swsdist.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
+from tests.oracles import examples as oracle
 
 Row = dict[str, Any]
 SHIFT, UNIT = 0.01, 2048

@@ -13,8 +13,8 @@ from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.registries import RECURRENCES
-from swsdist.testing.oracles import patterns as oracle
-from swsdist.testing.oracles.search import bounded_slope, candidates, keep_best
+from tests.oracles import patterns as oracle
+from tests.oracles.search import bounded_slope, candidates, keep_best
 
 COSINE = create("cosine", 3)
 SQUARED = create("cosine-squared", 3)

@@ -11,11 +11,11 @@ from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.first_pass import buffering, registry, rescoring
 from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Windows
-from swsdist.methods.first_pass.recall import present, recall
 from swsdist.methods.first_pass.search import run
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
-from swsdist.testing.oracles import search as oracle
+from swsdist.testing.conformance.first_pass import present, recall
+from tests.oracles import search as oracle
 
 DIMENSION = 3
 DISTANCES = ("cosine", "cosine-squared", "euclidean")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.q_norm import moments
-from swsdist.testing.oracles import reduce as oracle
 from swsdist.types import DETECTIONS, QUERY_STATISTICS
+from tests.oracles import reduce as oracle
 
 UNIT = 2048
 #: Of each query's examples: its frames, and the costs of its candidates.

@@ -20,8 +20,8 @@ from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.spans import Best
 from swsdist.store import parquet
-from swsdist.testing.oracles import reduce as oracle
 from swsdist.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
+from tests.oracles import reduce as oracle
 
 Row = dict[str, Any]
 SHIFT, UNIT = 0.01, 2048

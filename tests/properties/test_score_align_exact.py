@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.score import align, score_limits
-from swsdist.testing.oracles.score import Detection, Reference, best_gain, kernel, matchings
 from swsdist.types import DETECTIONS, REFERENCES
+from tests.oracles.score import Detection, Reference, best_gain, kernel, matchings
 
 # A coarse grid of times and few scores: overlaps, borders, duplicates and ties are the rule.
 times = st.integers(0, 24).map(lambda n: n / 4) | st.integers(0, 600).map(lambda n: n / 100)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from swsdist.score import align
 from swsdist.score.trials.lookup import look_up
-from swsdist.testing.oracles.score import (
+from swsdist.types import DETECTIONS, LEXEMES, REFERENCES, TERMS
+from tests.oracles.score import (
     Detection,
     Reference,
     Word,
@@ -21,7 +22,6 @@ from swsdist.testing.oracles.score import (
     kwseval_occurrences,
     stdeval_occurrences,
 )
-from swsdist.types import DETECTIONS, LEXEMES, REFERENCES, TERMS
 
 words = st.tuples(
     st.integers(0, 40).map(lambda n: n / 4),

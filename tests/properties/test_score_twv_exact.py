@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from swsdist.score import Counts, atwv, fit_threshold, mtwv, per_term, total, twv_curve
-from swsdist.testing.oracles.score import Term, curve, maximum, point
 from swsdist.types import TRIALS
+from tests.oracles.score import Term, curve, maximum, point
 
 scores = st.sampled_from([-2.0, -0.5, 0.0, 0.25, 0.5, 0.75, 7.0])
 found = st.tuples(scores, st.booleans(), st.booleans())  # score, hit, YES

@@ -16,8 +16,8 @@ from swsdist.calibrate.points.rescoring import Rescoring, query_values
 from swsdist.calibrate.posterior import UNIT, PosteriorSums, sums
 from swsdist.calibrate.thresholding import METHODS, Thresholding, kst_threshold
 from swsdist.score import Counts, atwv, per_term
-from swsdist.testing.oracles import calibrate as oracle
 from swsdist.types import TRIALS
+from tests.oracles import calibrate as oracle
 
 probabilities = st.one_of(
     st.sampled_from([0.0, 1e-9, 1e-3, 0.25, 0.5, 0.75, 1.0]), st.floats(0, 1, allow_subnormal=False)

@@ -17,7 +17,7 @@ from swsdist.methods.first_pass import buffering
 from swsdist.methods.query.example import Example
 from swsdist.methods.windows.search import Limits, best_in, search
 from swsdist.testing import scenes
-from swsdist.testing.oracles import windows as oracle
+from tests.oracles import windows as oracle
 
 DISTANCE = create("euclidean", 3)
 

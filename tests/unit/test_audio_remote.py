@@ -16,7 +16,7 @@ from swsdist.audio.streams import Digest, digesting
 from swsdist.features.registry import create
 from swsdist.io.filesystem import READ_AHEAD, Folder
 from swsdist.store.writing import write_tracks
-from swsdist.testing.fault_proxy import FaultProxy
+from tests.support.fault_proxy import FaultProxy
 
 
 @pytest.fixture

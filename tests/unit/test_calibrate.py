@@ -17,8 +17,8 @@ from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Point
 from swsdist.calibrate.threshold import decide, fold_of
 from swsdist.errors import ConfigError
 from swsdist.fingerprint import stable_hash
-from swsdist.testing.oracles import reduce as oracle
 from swsdist.types import DETECTIONS, TRIALS
+from tests.oracles import reduce as oracle
 
 NUMBER_OF_TRIALS, BETA = 1000, 50.0
 

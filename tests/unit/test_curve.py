@@ -20,7 +20,7 @@ from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.registries import RECURRENCES
-from swsdist.testing.oracles.patterns import ALL_BY_ONE, QUERY_BY_QUERY, candidate_cost
+from tests.oracles.patterns import ALL_BY_ONE, QUERY_BY_QUERY, candidate_cost
 
 COSINE = create("cosine", 3)
 SUM = weighted_sum([Part(COSINE, 0, 3, 2), Part(create("euclidean-squared", 3), 0, 3, 1)], 3)

@@ -14,7 +14,7 @@ from swsdist.errors import ConfigError, DataError
 from swsdist.features.fitting.files import summed
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.fitting.moments import mean_and_deviation
-from swsdist.features.fitting.scatter import Classes, OfClasses, hlda, lda, likelihood
+from swsdist.features.fitting.scatter import Classes, OfClasses, hlda, lda
 from swsdist.features.transforms.discriminants import Hlda, Lda
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.splice import Splice
@@ -82,6 +82,17 @@ def classes() -> Classes:
         np.array([each.mean(axis=0) for each in x]),
         np.array([np.cov(each.T, bias=True) for each in x]),
     )
+
+
+def likelihood(classes: Classes, rows: np.ndarray, columns: int) -> float:
+    """What HLDA maximises, a frame: of a whole matrix of rows, of which the first `columns` discriminate."""
+    frames = classes.counts.sum()
+    within = (classes.counts[:, None, None] * classes.covariances).sum(axis=0) / frames
+    total = within + classes.between
+    of_classes = np.log(np.einsum("ki,cij,kj->ck", rows[:columns], classes.covariances, rows[:columns])).sum(axis=1)
+    of_all = np.log(np.einsum("ki,ij,kj->k", rows[columns:], total, rows[columns:])).sum()
+    spread = (classes.counts / frames) @ of_classes + of_all
+    return float(np.linalg.slogdet(rows)[1] - 0.5 * spread)
 
 
 def test_hlda_is_more_likely_than_lda() -> None:

@@ -122,8 +122,8 @@ def _receipt(name: str) -> str:
     return Receipt("search", 1, "a" * 32, "", 1.0, (part,), {}, [], cost, "host", 1, 0.0, 0.0).to_json()
 
 
-@pytest.mark.parametrize("file", ["search.jsonl", f"search-{'a' * 32}.json"])
-def test_receipts(tmp_path: Path, file: str) -> None:
+def test_receipts(tmp_path: Path) -> None:
+    file = f"search-{'a' * 32}.json"
     (tmp_path / "receipts").mkdir()
     (tmp_path / "receipts" / file).write_text(_receipt("hits/x"))
     assert list(Ledger(Folder(str(tmp_path))).receipts("search")) == ["a" * 32]

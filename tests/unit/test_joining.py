@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from swsdist.errors import UserError
 from swsdist.fusion.joining import join_lists, staying, without_overlaps
 from swsdist.fusion.parts import parts_of
-from swsdist.testing.oracles.joining import joined as oracle
 from swsdist.types import JOINED
+from tests.oracles.joining import joined as oracle
 
 Row = tuple[str, str, float, float, float]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -109,20 +108,6 @@ def test_a_receipt_stands_if_its_outputs_do(tmp_path: Path) -> None:
     assert [ledger.receipt(task) is not None for task, _ in tasks] == [False, False, True]
     ledger.note(*done(folder, 0))
     assert ledger.receipt(tasks[0][0]) == tasks[0][1]
-
-
-def test_packs_of_an_earlier_version_are_read_once(tmp_path: Path) -> None:
-    folder = Folder(str(tmp_path))
-    known = [done(folder, number)[1] for number in range(3)]
-    for one in known:
-        folder.remove(receipt_name("stage", one.fingerprint))
-    lines = [json.dumps({**asdict(one), "outputs": [part._asdict() for part in one.outputs]}) for one in known]
-    folder.write_bytes("receipts/stage.jsonl", "\n".join(lines).encode())
-    ledger = Ledger(folder)
-    assert dict(ledger.receipts("stage")) == {one.fingerprint: one for one in known}
-    ledger.pack("stage")
-    assert list(folder.listing("receipts")) == [pack_name("stage")]
-    assert dict(Ledger(folder).receipts("stage")) == dict(ledger.receipts("stage"))
 
 
 def test_a_pack_without_gpus_is_read(tmp_path: Path) -> None:

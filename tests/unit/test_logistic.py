@@ -18,8 +18,8 @@ from swsdist.calibrate.steps.logistic import Labelled, Logistic, fit_logistic
 from swsdist.calibrate.threshold import fold_of
 from swsdist.errors import ConfigError, UserError
 from swsdist.kernels.regression import PRIOR_DEVIATION, exponential, sigmoid
-from swsdist.testing.oracles.calibrate import deviation, penalised_loss
 from swsdist.types import TRIALS
+from tests.oracles.calibrate import deviation, penalised_loss
 
 
 def labelled(*rows: tuple[float, int, int]) -> Labelled:

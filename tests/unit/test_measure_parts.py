@@ -20,7 +20,7 @@ from swsdist.score.measures.det import det, det_of
 from swsdist.score.measures.figure_of_merit import figure_of_merit
 from swsdist.score.measures.protocol import PROTOCOLS, OperatingPoint, operating_point, protocol, protocol_of
 from swsdist.score.measures.ranking import Ranking
-from swsdist.score.measures.retrieval import equal_error_of, equal_error_rate
+from swsdist.score.measures.retrieval import equal_error_of
 from swsdist.score.measures.twv import Counts, twv_curve
 from swsdist.score.parts import merging
 from swsdist.score.parts.evaluating import measure_parts, merge_tables, values
@@ -80,7 +80,7 @@ def test_curves_in_pieces() -> None:
         for a, b in ((0, 1), (1, 9), (9, 99))
     ]
     assert best_point(cut) == best_point([whole])
-    assert equal_error_of(cut) == equal_error_rate(whole)
+    assert equal_error_of(cut) == equal_error_of([whole])
     for step in (0.01, 0.5, 9.0):
         one, other = det(whole, step=step), det_of(cut, step=step)
         assert np.array_equal(one.threshold, other.threshold)

@@ -21,7 +21,7 @@ from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.execution.ray_instance import await_nodes
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.task import Cost, Receipt, Task
-from swsdist.testing.cluster.faults import Fault, page
+from tests.support.cluster.faults import Fault, page
 
 
 def slot(host: str) -> Slot:

@@ -19,11 +19,11 @@ from swsdist.methods.first_pass import quantised
 from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Windows, Work
 from swsdist.methods.first_pass.landmarks import landmark_documents
 from swsdist.methods.first_pass.quantised import POSTINGS, build
-from swsdist.methods.first_pass.recall import present, recall
 from swsdist.methods.first_pass.registry import create
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
 from swsdist.registries import FIRST_PASSES
+from swsdist.testing.conformance.first_pass import present, recall
 
 
 @pytest.mark.parametrize("factor", [1, 2, 3, 7, 50])

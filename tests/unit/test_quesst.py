@@ -18,7 +18,6 @@ from swsdist.io.quesst import (
     read_quesst_list,
     read_quesst_references,
     write_quesst_list,
-    write_quesst_references,
 )
 from swsdist.score.measures.quesst import Quesst, score_quesst
 from swsdist.types import EXCERPTS
@@ -148,12 +147,14 @@ def test_lists_read_back(tmp_path: Path) -> None:
     listed = scores(TRIALS).cast(SCORES)
     write_quesst_list(listed, ["a", "b", "c", "d"], durations, tmp_path / "stdlist.xml", system="s")
     assert read_quesst_list(str(tmp_path / "stdlist.xml")).equals(listed)
-    write_quesst_references(targets(REFERENCES[:3]), durations, tmp_path / "ref.rttm")
-    lines = (tmp_path / "ref.rttm").read_text().splitlines()
-    assert lines[0] == "LEXEME d1 1 0 10 NO_KEYWORD lex SELF <NA>"
-    found = read_quesst_references(str(tmp_path / "ref.rttm")).to_pylist()
-    assert len(found) == len(lines) == 6
-    assert [row for row in found if row["query_id"] != "NO_KEYWORD"] == targets(REFERENCES[:3]).to_pylist()
+
+
+def test_targets_are_the_fields_of_an_rttm(tmp_path: Path) -> None:
+    words = [("d1", "NO_KEYWORD"), ("d1", "a"), ("d2", "a"), ("d2", "b")]
+    lines = "".join(f"LEXEME {document} 1 0 10 {query} lex SELF <NA>\n" for document, query in words)
+    (tmp_path / "ref.rttm").write_text(lines)
+    found = read_quesst_references(str(tmp_path / "ref.rttm"))
+    assert found.equals(targets([(query, document) for document, query in words]))
 
 
 def test_documents_lose_folders_and_the_last_extension(tmp_path: Path) -> None:
@@ -188,10 +189,6 @@ def test_lines_of_another_form(tmp_path: Path, line: str, message: str) -> None:
     assert caught.value.where == f"{path}, line 3"
 
 
-def test_names_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="document 'd9' is not listed"):
-        write_quesst_references(targets([("a", "d9")]), {"d1": 1.0}, tmp_path / "ref.rttm")
-    with pytest.raises(DataError, match="cannot hold 'd1' and 'a b'"):
-        write_quesst_references(targets([("a b", "d1")]), {"d1": 1.0}, tmp_path / "ref.rttm")
+def test_documents_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="document 'd3' is not listed"):
         write_quesst_list(scores(TRIALS), ["a"], {"d1": 1.0, "d2": 1.0}, tmp_path / "list.xml")

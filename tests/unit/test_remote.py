@@ -15,7 +15,7 @@ from swsdist.io import filesystem
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote import again
 from swsdist.io.remote.connection import connect
-from swsdist.testing.fault_proxy import KINDS, Fault, FaultProxy
+from tests.support.fault_proxy import KINDS, Fault, FaultProxy
 
 DATA = random.Random(1).randbytes(300_000)
 

@@ -10,17 +10,13 @@ import pytest
 
 from swsdist.errors import TableError, UserError
 from swsdist.score.measures.curve import Curve
-from swsdist.score.measures.det import pooled_curve
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.retrieval import (
     RETRIEVAL,
     EqualError,
-    equal_error_rate,
-    mean_average_precision,
+    equal_error_of,
     means,
     per_query,
-    pooled_auc,
-    pooled_precision_recall,
 )
 from swsdist.score.measures.twv import Counts, twv_curve
 from swsdist.score.trials.documents import document_trials
@@ -80,16 +76,12 @@ def test_per_query_by_hand() -> None:
     assert (a["auc"], b["auc"]) == (pytest.approx(4.5 / 5), pytest.approx((3 + 2 + 0.5) / 9))
 
 
-def test_means_and_pooled() -> None:
+def test_means() -> None:
     table = per_query(trials(LIST), n=2, trials=6)
     found = means(table)
     assert (found.precision, found.recall) == (0.5, pytest.approx(2 / 3))
-    assert found.map == mean_average_precision(trials(LIST)) == pytest.approx((3 / 4 + 5 / 9) / 2)
+    assert found.map == pytest.approx((3 / 4 + 5 / 9) / 2)
     assert found.auc == pytest.approx((0.9 + 5.5 / 9) / 2)
-    assert pooled_precision_recall(trials(LIST)) == pytest.approx((0.5, 0.5, 0.5))
-    assert pooled_precision_recall(trials(LIST), threshold=0.8) == pytest.approx((0.5, 0.25, 1 / 3))
-    # F2 weighs recall 4 times.
-    assert pooled_precision_recall(trials(LIST), threshold=0.8, f_beta=2).f == pytest.approx(5 * 0.125 / (2 + 0.25))
 
 
 def test_a_threshold_in_place_of_the_decisions() -> None:
@@ -106,8 +98,6 @@ def test_undecided_detections() -> None:
     assert means(per_query(table)).precision is None
     assert means(per_query(table)).auc is None
     assert means(per_query(table, threshold=0.5)).precision is not None
-    with pytest.raises(UserError, match="neither YES nor NO"):
-        pooled_precision_recall(table)
     # Of a query without references it does not matter.
     assert means(per_query(trials([*LIST, ("c", 0.1, None, False)]))).precision == 0.5
 
@@ -121,52 +111,39 @@ def test_equal_error_rate_by_hand() -> None:
     # Pmiss and Pfa at 0.5 and 0.6: the line between them has both equal at 4/9 of its way.
     assert (curve.pmiss[0], curve.pfa[0]) == (pytest.approx(1 / 6), pytest.approx((1 / 5 + 2 / 3) / 2))
     assert (curve.pmiss[1], curve.pfa[1]) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
-    assert equal_error_rate(curve) == EqualError(pytest.approx(7 / 18), 0.6, False)
+    assert equal_error_of([curve]) == EqualError(pytest.approx(7 / 18), 0.6, False)
 
 
 def test_equal_error_rate_where_the_list_is_too_short() -> None:
     rows: Rows = [("a", 0.5, None, True), ("a", None, None, True), ("a", 0.4, None, False)]
-    found = equal_error_rate(twv_curve(Counts.of(trials(rows)), trials=12, beta=1.0))
+    found = equal_error_of([twv_curve(Counts.of(trials(rows)), trials=12, beta=1.0)])
     # From (0, 1) in a straight line to (1/2, 1/10).
     assert found == EqualError(pytest.approx(1 / 2.8), 0.4, True)
 
 
 def test_equal_error_rate_of_a_system_that_detects_nothing() -> None:
     curve = twv_curve(Counts.of(trials([("a", None, None, True)])), trials=12, beta=1.0)
-    assert equal_error_rate(curve) == EqualError(0.5, None, True)
+    assert equal_error_of([curve]) == EqualError(0.5, None, True)
 
 
 def test_equal_error_rate_of_a_perfect_system_and_of_a_curve_that_never_rejects_all() -> None:
     counts = Counts.of(trials([("a", 0.5, None, True)]))
-    assert equal_error_rate(twv_curve(counts, trials=12, beta=1.0)) == EqualError(0.0, 0.5, False)
+    assert equal_error_of([twv_curve(counts, trials=12, beta=1.0)]) == EqualError(0.0, 0.5, False)
     wrong = Counts.of(trials([("a", 0.5, None, False), ("a", None, None, True)]))
-    assert equal_error_rate(twv_curve(wrong, trials=2, beta=1.0, reject_all=False)).rate == 1
-    assert equal_error_rate(pooled_curve(counts, trials=12, beta=1.0)).rate == 0
+    assert equal_error_of([twv_curve(wrong, trials=2, beta=1.0, reject_all=False)]).rate == 1
 
 
 def test_a_curve_through_the_point_itself() -> None:
     curve = Curve(np.array([1.0, 2.0]), np.array([0.25, 1.0]), np.array([0.25, 0.0]), np.zeros(2))
-    assert equal_error_rate(curve) == EqualError(0.25, 1.0, False)
-
-
-def test_pooled_area_by_hand() -> None:
-    # b, a: targets 0.9, 0.7, 0.5, none; non-targets 0.8, 0.6, 0.5 and 5 more. Pairs won: 8 + 7 + 5.5 + 2.5.
-    assert pooled_auc(Counts.of(trials(LIST)), trials=6) == pytest.approx(23 / 32)
-    assert pooled_auc(Counts.of(trials(LIST), terms=3), trials=6) == pytest.approx(23 / 32)
+    assert equal_error_of([curve]) == EqualError(0.25, 1.0, False)
 
 
 @pytest.mark.parametrize("rows", [[], [("a", 0.5, True, False)]])
 def test_no_reference_at_all(rows: Rows) -> None:
     table = trials(rows)
     assert per_query(table, trials=3).num_rows == 0
-    for measure in (
-        lambda: means(per_query(table)),
-        lambda: mean_average_precision(table),
-        lambda: pooled_precision_recall(table),
-        lambda: pooled_auc(Counts.of(table), trials=3),
-    ):
-        with pytest.raises(UserError, match="no query has a reference"):
-            measure()
+    with pytest.raises(UserError, match="no query has a reference"):
+        means(per_query(table))
 
 
 def test_what_is_not_defined() -> None:
@@ -174,8 +151,6 @@ def test_what_is_not_defined() -> None:
         per_query(trials(LIST), n=0)
     with pytest.raises(UserError, match="F of beta 0"):
         per_query(trials(LIST), f_beta=0)
-    with pytest.raises(UserError, match="4 occurrences and 3 false alarms do not fit into 6 trials"):
-        pooled_auc(Counts.of(trials(LIST)), trials=3)
 
 
 def test_no_area_of_a_query_with_more_false_alarms_than_trials() -> None:

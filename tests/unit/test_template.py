@@ -15,7 +15,7 @@ from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 from swsdist.methods.query.template import ROUNDS, template
-from swsdist.testing.oracles import examples as oracle
+from tests.oracles import examples as oracle
 
 Frames = np.ndarray
 

@@ -1,8 +1,7 @@
-"""Several tracks on one partition, and stores made of stores."""
+"""Several tracks on one partition."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,14 @@ import pytest
 import soundfile
 
 from swsdist.audio.marks import packed, unpacked
-from swsdist.errors import DataError, StoreError
+from swsdist.errors import StoreError
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.io.filesystem import Folder
-from swsdist.store.deriving import derive_shard, derived_fingerprint
 from swsdist.store.maintaining import check, compact, refit
-from swsdist.store.manifest import File, Made, Manifest, Shard, commit, load, shard_of
+from swsdist.store.manifest import File, Made, Manifest, Shard, commit, load
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
-from swsdist.store.writing import Indexed, write_tracks
+from swsdist.store.writing import write_tracks
 
 RATE = 1000
 
@@ -161,61 +159,3 @@ def test_marks_of_speech_are_of_whichever_track_has_them(store: Store, tmp_path:
     first = again.manifest.shards[0].name
     assert Tracks(again, ["low"]).documents(first, ["speech"]).num_rows == 2
     assert Tracks(again, ["low"]).documents(columns=["frames"]).column_names == ["frames"]
-
-
-# -- made of another --------------------------------------------------------------------------------------------------
-
-
-def squares(frames: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
-    for block in frames:
-        yield block**2
-
-
-def derive(store: Store, folder: Folder, transform: Any = squares, dimension: int = 2) -> list[Indexed]:
-    made = []
-    for shard in store.manifest.shards:
-        name = derived_fingerprint("squares", store, shard.name, "high")
-        made.append(derive_shard(store, shard.name, transform, dimension, folder, name, track="high"))
-    return made
-
-
-def test_a_derived_store_keeps_the_partition(store: Store, tmp_path: Path, sounds: dict[str, np.ndarray]) -> None:
-    folder = Folder(str(tmp_path / "derived"))
-    made = derive(store, folder)
-    shards = [shard_of("squares", one.outputs[0], one.documents.num_rows) for one in made]
-    track = made_of("squares", [one.documents for one in made], 2)
-    commit(folder, track, store.manifest.tick, shards, made[0].rejected, source=store.manifest.fingerprint)
-    derived = Store(folder)
-    assert derived.manifest.source == store.manifest.fingerprint
-    assert load(folder) == derived.manifest
-    for name, samples in sounds.items():
-        assert np.array_equal(derived.features(name), np.stack([2 * samples, -samples], axis=1) ** 2)
-    for old, new in zip(store.manifest.shards, derived.manifest.shards, strict=True):
-        keys = [store.documents(old.name)["doc_id"], derived.documents(new.name)["doc_id"]]
-        assert keys[0].to_pylist() == keys[1].to_pylist()
-    assert list(check(derived)) == []
-    assert [one.outputs for one in derive(store, folder)] == [one.outputs for one in made]
-
-
-def test_one_pass_over_a_document_may_change_its_rows(store: Store, tmp_path: Path) -> None:
-    def halved(frames: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
-        for block in frames:
-            yield from np.array_split(block, 3)
-
-    found = derive(store, Folder(str(tmp_path / "derived")), halved)
-    assert found[0].documents["rows"].to_pylist() == [1, 2]
-
-
-def test_a_document_that_fails_is_rejected(store: Store, tmp_path: Path) -> None:
-    def short_only(frames: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
-        for k, block in enumerate(frames):
-            if k:
-                raise DataError("it is too long", remedy="cut it")
-            yield block
-
-    first, second = derive(store, Folder(str(tmp_path / "derived")), short_only)
-    assert (first.documents["doc_id"].to_pylist(), second.documents["doc_id"].to_pylist()) == (["a"], ["c"])
-    assert first.rejected["message"].to_pylist() == ["it is too long"]
-    nothing = derive(store, Folder(str(tmp_path / "other")), lambda frames: iter(()))
-    assert nothing[0].documents.num_rows == 0
-    assert derive(store, Folder(str(tmp_path / "third")), squares, dimension=3)[0].rejected.num_rows == 2

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.chains.sweep.reading import Objective, Tests
 from swsdist.chains.sweep.running import PointResult
@@ -27,8 +26,6 @@ from swsdist.report.sweep import Ranking
 from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.max_t import max_t
 from swsdist.score.compare.significance import holm, wilcoxon
-
-Floats = NDArray[np.float64]
 
 #: Points whose draws are held at once.
 _AT_ONCE = 500

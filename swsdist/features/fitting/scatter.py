@@ -214,14 +214,3 @@ def _beginning(between: Floats, within: Floats) -> Floats:
     floor = 1e-6 * np.trace(within) / len(within)
     _, axes = eigh(between, within + floor * np.eye(len(within)))
     return np.ascontiguousarray(axes[:, ::-1].T)
-
-
-def likelihood(classes: Classes, rows: Floats, columns: int) -> float:
-    """What HLDA maximises, a frame: of a whole matrix of rows, of which the first `columns` discriminate."""
-    frames = classes.counts.sum()
-    within = (classes.counts[:, None, None] * classes.covariances).sum(axis=0) / frames
-    total = within + classes.between
-    of_classes = np.log(np.einsum("ki,cij,kj->ck", rows[:columns], classes.covariances, rows[:columns])).sum(axis=1)
-    of_all = np.log(np.einsum("ki,ij,kj->k", rows[columns:], total, rows[columns:])).sum()
-    spread = (classes.counts / frames) @ of_classes + of_all
-    return float(np.linalg.slogdet(rows)[1] - 0.5 * spread)

@@ -95,17 +95,6 @@ def require(recurrence: str) -> None:
         )
 
 
-def usable() -> bool:
-    """Whether there is a GPU, and not only numba's simulator of one."""
-    if importlib.util.find_spec("numba_cuda") is None:
-        return False
-    from numba import cuda
-
-    from swsdist.kernels.cuda.launch import SIMULATED
-
-    return bool(cuda.is_available()) and not SIMULATED
-
-
 def search(
     examples: list[Example],
     documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]],

@@ -40,7 +40,6 @@ from swsdist.errors import DataError, TableError, UserError
 from swsdist.score.measures.twv import PER_TERM, Counts, mtwv, per_term, total, twv_curve
 from swsdist.score.trials.align import decimals
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _GROUP = [pa.field("group", pa.string()), pa.field("terms", pa.int64(), False)]
@@ -185,26 +184,11 @@ def grouped(values: pa.ChunkedArray | pa.Array, bins: str | None = None) -> Grou
         ) from None
 
 
-def scored_terms(terms: pa.Table) -> pa.Table:
-    """The rows of a per-term table that count: queries with references, by id.
-
-    Raises:
-        UserError: there are none.
-    """
-    rows = terms.filter(pc.greater(terms["ntrue"], 0)).sort_by("query_id")
-    if not rows.num_rows:
-        raise UserError(
-            "no query has a reference, so there is nothing to break down",
-            remedy="check that query ids of references and detections are the same",
-        )
-    return rows
-
-
 def breakdown(terms: pa.Table, groups: Groups, aligned: Aligned | None = None) -> pa.Table:
     """Counts, mean rates and values of groups of queries.
 
     Args:
-        terms: schema PER_TERM, queries with references only (`scored_terms`).
+        terms: schema PER_TERM, queries with references only.
         groups: of its rows.
         aligned: the list that the terms were counted from, for MTWV. Queries that it lacks altogether count as all
             missed; what it holds of other queries is left out.
@@ -238,7 +222,7 @@ def difference(first: pa.Table, second: pa.Table, groups: Groups, value: str = "
     """Where one system gains on another.
 
     Args:
-        first, second: schema PER_TERM, the same queries in the same order (`scored_terms` of both).
+        first, second: schema PER_TERM, the same queries in the same order.
         groups: of their rows.
         value: the column to take the difference of.
 
@@ -435,4 +419,4 @@ def _check(terms: pa.Table, groups: Groups) -> None:
             f"there are {terms.num_rows} queries and groups of {len(groups.member)}", remedy="group the same rows"
         )
     if pc.any(pc.less_equal(terms["ntrue"], 0)).as_py():
-        raise UserError("a query without references has no value", remedy="take the rows that scored_terms gives")
+        raise UserError("a query without references has no value", remedy="take the rows whose ntrue is not 0")

@@ -34,8 +34,6 @@ from swsdist.score.compare.significance import holm
 from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_entropy
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 #: Draws at most: each fits a map anew.
 MOST = 2000
 

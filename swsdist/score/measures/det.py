@@ -1,16 +1,12 @@
-"""Detection error trade-off: term-weighted and pooled curves, their confidence bands, and both thinned for drawing.
+"""Detection error trade-off: confidence bands of term-weighted curves, STDEval's pooled curve, and points for drawing.
 
 x is the deviate of the false-alarm rate, y that of the miss rate; the deviate (probit) of a probability p is the z with
 P(Z <= z) = p for a standard normal Z. Rates 0 and 1 lie at infinity; they are drawn at the border of the picture.
 
-A band is two standard errors to both sides of a rate.
-
-- Term-weighted, the rates are means over the n queries with references, and their standard error is that of STDEval's
-  `.dat` files: the sample standard deviation of the queries' rates divided by sqrt(n - 1). (The usual divisor is
-  sqrt(n); the program's own legend says so.) One query has no spread: not a number.
-- Pooled, all trials are one sample: sqrt(p (1 - p) / trials), the standard error of a proportion.
-
-Spreads are evaluated from sums of squares, integers per distinct Ntrue and score (`Squares`), which add like `Counts`.
+A band is two standard errors to both sides of a rate. The rates are means over the n queries with references, and their
+standard error is that of STDEval's `.dat` files: the sample standard deviation of the queries' rates divided by
+sqrt(n - 1). (The usual divisor is sqrt(n); the program's own legend says so.) One query has no spread: not a number.
+Spreads are evaluated from sums of squares, integers per distinct Ntrue and score (`Squares`).
 
 Sources: Martin et al., "The DET curve in assessment of detection task performance", Eurospeech 1997; and what STDEval
 0.7 does.
@@ -21,8 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
-from functools import reduce
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +26,7 @@ from numpy.typing import NDArray
 from swsdist.errors import UserError
 from swsdist.score.measures.curve import Block, Curve, Point, best_point
 from swsdist.score.measures.ranking import Ranking
-from swsdist.score.measures.twv import Counts, pooled, twv_curve
+from swsdist.score.measures.twv import Counts, twv_curve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -53,7 +48,6 @@ class Det:
         pfa: mean false-alarm rate.
         x: deviate of pfa, within the picture.
         y: deviate of pmiss, within the picture.
-        x_low, x_high, y_low, y_high: deviates of the band's edges, within the picture; None if there is no band.
     """
 
     threshold: Floats
@@ -61,10 +55,6 @@ class Det:
     pfa: Floats
     x: Floats
     y: Floats
-    x_low: Floats | None = None
-    x_high: Floats | None = None
-    y_low: Floats | None = None
-    y_high: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +63,17 @@ class Bands:
 
     Attributes:
         curve: the curve, n + 1 points.
-        pmiss_error, pfa_error, twv_error: float64 (n + 1,); not a number where no spread is defined.
+        pmiss_error, pfa_error: float64 (n + 1,); not a number where no spread is defined.
     """
 
     curve: Curve
     pmiss_error: Floats
     pfa_error: Floats
-    twv_error: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """Sums of squares over queries, beside `Counts` of the same list: a value that adds, with a zero.
+    """Sums of squares over queries, beside `Counts` of the same list.
 
     At a score the row of a class holds by how much the sums over its queries rise when detections of that score are
     accepted too, after all with a higher score.
@@ -94,20 +83,12 @@ class Squares:
         score: float64 (E,).
         hits: int64 (E,), of hits^2.
         false_alarms: int64 (E,), of false alarms^2.
-        products: int64 (E,), of hits x false alarms.
     """
 
     ntrue: Ints
     score: Floats
     hits: Ints
     false_alarms: Ints
-    products: Ints
-
-    @classmethod
-    def zero(cls) -> Squares:
-        """The squares of nothing."""
-        none = np.zeros(0, dtype=np.int64)
-        return cls(none, np.zeros(0), none, none, none)
 
     @classmethod
     def of(cls, aligned: pa.Table) -> Squares:
@@ -119,37 +100,13 @@ class Squares:
         rows = Ranking.of(aligned)
         h, f = rows.hits_above, rows.false_above
         dh, df = rows.hits, rows.false_alarms
-        rises = np.stack([dh * (2 * h + dh), df * (2 * f + df), h * df + dh * f + dh * df], axis=1)
-        return cls._summed(rows.ntrue[rows.query], rows.score, rises)
-
-    def __add__(self, other: Squares) -> Squares:
-        return Squares._summed(
-            np.concatenate([self.ntrue, other.ntrue]),
-            np.concatenate([self.score, other.score]),
-            np.concatenate([self._rises, other._rises]),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Squares):
-            return NotImplemented
-        return all(np.array_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
-
-    @property
-    def _rises(self) -> Ints:
-        return np.stack([self.hits, self.false_alarms, self.products], axis=1)
-
-    @classmethod
-    def _summed(cls, ntrue: Ints, score: Floats, rises: Ints) -> Squares:
-        order = np.lexsort((score, ntrue))
-        ntrue, score = ntrue[order], score[order]
+        rises = np.stack([dh * (2 * h + dh), df * (2 * f + df)], axis=1)
+        ntrue = rows.ntrue[rows.query]
+        order = np.lexsort((rows.score, ntrue))
+        ntrue, score = ntrue[order], rows.score[order]
         first = np.flatnonzero(np.append(True, (np.diff(ntrue) != 0) | (np.diff(score) != 0))[: len(order)])
         sums = np.add.reduceat(rises[order], first) if len(first) else rises[:0]
         return cls(ntrue[first], score[first], *sums.T)
-
-
-def total_squares(parts: Iterable[Squares]) -> Squares:
-    """The sum of squares, in any order; the zero if there are none."""
-    return reduce(Squares.__add__, parts, Squares.zero())
 
 
 def referenced(counts: Counts) -> Counts:
@@ -185,40 +142,19 @@ def bands(counts: Counts, squares: Squares, *, trials: int, beta: float) -> Band
         raise UserError("counts and squares are of different lists", remedy="take both from the same aligned list")
     curve = twv_curve(counts, trials=trials, beta=beta)
     scores = np.unique(counts.score)
-    miss, false, miss_miss, false_false, miss_false = np.zeros((5, 1))
+    miss, false, miss_miss, false_false = np.zeros((4, 1))
     for ntrue, terms in zip(counts.classes, counts.terms, strict=True):
         mine = slice(*np.searchsorted(counts.ntrue, [ntrue, ntrue + 1]))
         at = np.append(np.searchsorted(counts.score[mine], scores), mine.stop - mine.start)
-        columns = (counts.hits, counts.false_alarms, squares.hits, squares.false_alarms, squares.products)
-        h, f, hh, ff, hf = (np.append(np.cumsum(column[mine][::-1])[::-1], 0)[at] for column in columns)
+        columns = (counts.hits, counts.false_alarms, squares.hits, squares.false_alarms)
+        h, f, hh, ff = (np.append(np.cumsum(column[mine][::-1])[::-1], 0)[at] for column in columns)
         left = trials - ntrue
         miss = miss + (terms * ntrue - h) / ntrue
         false = false + f / left
         miss_miss = miss_miss + (terms * ntrue * ntrue - 2 * ntrue * h + hh) / (ntrue * ntrue)
         false_false = false_false + ff / (left * left)
-        miss_false = miss_false + (ntrue * f - hf) / (ntrue * left)
     n = int(counts.terms.sum())
-    value = (miss + beta * false, miss_miss + 2 * beta * miss_false + beta * beta * false_false)
-    errors = (_standard_error(n, *sums) for sums in ((miss, miss_miss), (false, false_false), value))
-    return Bands(curve, *errors)
-
-
-def pooled_curve(counts: Counts, *, trials: int, beta: float) -> Curve:
-    """Rates of all trials of the queries with references together, at the thresholds of `twv_curve`.
-
-    Pmiss = misses / references, Pfa = false alarms / (n N - references), TWV = 1 - (Pmiss + beta Pfa). (STDEval's `-P`
-    is something else: it takes queries without references in, and N for n N.)
-
-    Args:
-        counts: of the whole list.
-        trials: N, trials of each query.
-        beta: weight of false alarms.
-
-    Raises:
-        UserError: no query has a reference, or all trials are true occurrences.
-    """
-    counts = referenced(counts)
-    return twv_curve(pooled(counts), trials=int(counts.terms.sum()) * trials, beta=beta)
+    return Bands(curve, _standard_error(n, miss, miss_miss), _standard_error(n, false, false_false))
 
 
 def pooled_by_detection(
@@ -275,19 +211,6 @@ def pooled_maximum(pieces: Iterable[Curve], *, by_detection: bool) -> Point:
     return greatest
 
 
-def pooled_bands(counts: Counts, *, trials: int, beta: float) -> Bands:
-    """The pooled curve with the standard errors of two independent proportions; arguments as of `pooled_curve`."""
-    curve = pooled_curve(counts, trials=trials, beta=beta)
-    counts = referenced(counts)
-    true = int((counts.classes * counts.terms).sum())
-    false = int(counts.terms.sum()) * trials - true
-    # More false alarms than trials make rates above 1.
-    pmiss, pfa = (
-        np.sqrt(np.maximum(rate * (1 - rate), 0) / size) for rate, size in ((curve.pmiss, true), (curve.pfa, false))
-    )
-    return Bands(curve, pmiss, pfa, np.sqrt(pmiss**2 + (beta * pfa) ** 2))
-
-
 def ppndf(probability: NDArray[np.floating] | float, *, least: float = 1e-6) -> Floats:
     """Normal deviate of probabilities, which are first limited to [least, 1 - least].
 
@@ -302,32 +225,19 @@ def ppndf(probability: NDArray[np.floating] | float, *, least: float = 1e-6) -> 
     return limited
 
 
-def det(curve: Curve, *, least: float = 1e-6, step: float = 0.01, bands: Bands | None = None) -> Det:
+def det(curve: Curve, *, least: float = 1e-6, step: float = 0.01) -> Det:
     """The curve's points for drawing: one of each run that stays within a square of the deviates, and the ends.
 
     Args:
-        curve: from `twv_curve` or `pooled_curve`.
+        curve: from `twv_curve`.
         least: rates below it, or above 1 - least, are drawn at the border.
         step: side of the squares, in deviates; 0.01 is about a pixel where the picture is 900 pixels wide.
-        bands: of the same curve, if the band is to be drawn.
     """
-    if bands is None:
-        return det_of([curve], least=least, step=step)
-    x, y = ppndf(curve.pfa, least=least), ppndf(curve.pmiss, least=least)
-    square = np.stack([np.floor(x / step), np.floor(y / step)])
-    kept = np.ones(len(x), dtype=bool)
-    kept[1:-1] = (square[:, 1:-1] != square[:, :-2]).any(axis=0)
-    points = (curve.threshold[kept], curve.pmiss[kept], curve.pfa[kept], x[kept], y[kept])
-    edges = (
-        ppndf((rate + side * error)[kept], least=least)
-        for rate, error in ((curve.pfa, bands.pfa_error), (curve.pmiss, bands.pmiss_error))
-        for side in (-2, 2)
-    )
-    return Det(*points, *edges)
+    return det_of([curve], least=least, step=step)
 
 
 def det_of(pieces: Iterable[Curve], *, least: float = 1e-6, step: float = 0.01) -> Det:
-    """The points for drawing of a curve that comes in pieces, without a band; arguments as of `det`."""
+    """The same of a curve that comes in pieces, thresholds ascending."""
     kept: list[tuple[Floats, ...]] = [tuple(np.zeros(0) for _ in range(5))]
     end: tuple[Floats, ...] | None = None
     before = np.full((2, 1), math.nan)

@@ -23,8 +23,6 @@ from swsdist.score.measures.curve import TIE, Point, nontargets
 from swsdist.score.measures.ranking import Ranking
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 #: Per query with references: its highest score, null without detections; its best point where it cannot reject everything, and
 #: where it can (`or_none_`).
 OPTIMUM = pa.schema(

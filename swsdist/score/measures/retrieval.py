@@ -30,9 +30,7 @@ from numpy.typing import NDArray
 
 from swsdist.errors import UserError
 from swsdist.score.measures.curve import Curve
-from swsdist.score.measures.det import referenced
 from swsdist.score.measures.ranking import Ranking, query_index
-from swsdist.score.measures.twv import Counts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -53,14 +51,6 @@ RETRIEVAL = pa.schema(
         pa.field("auc", pa.float64()),
     ]
 )
-
-
-class Retrieved(NamedTuple):
-    """How much of what was accepted is true, how much of what is true was accepted, and F, both in one."""
-
-    precision: float
-    recall: float
-    f: float
 
 
 class Retrieval(NamedTuple):
@@ -144,43 +134,6 @@ def means(queries: pa.Table) -> Retrieval:
     )
 
 
-def mean_average_precision(aligned: pa.Table) -> float:
-    """MAP: mean over queries of average precision.
-
-    Raises:
-        UserError: no query has a reference.
-    """
-    values = _average_precision(Ranking.of(aligned))
-    if not len(values):
-        raise _no_query()
-    return math.fsum(values) / len(values)
-
-
-def pooled_precision_recall(aligned: pa.Table, *, threshold: float | None = None, f_beta: float = 1.0) -> Retrieved:
-    """Precision, recall and F of all detections together (of queries with references).
-
-    Args:
-        aligned: schema TRIALS.
-        threshold: least score accepted; the decisions where it is not given.
-        f_beta: how many times as much recall weighs in F.
-
-    Raises:
-        UserError: no query has a reference, or a detection is not decided.
-    """
-    ranking = Ranking.of(aligned)
-    if not len(ranking.ntrue):
-        raise _no_query()
-    hits, false_alarms, decided = _accepted(aligned, ranking, threshold)
-    if not decided.all():
-        raise UserError(
-            "detections are neither YES nor NO, so there is no precision of the decisions",
-            remedy="decide them, or give a threshold",
-        )
-    found, true = hits.sum(keepdims=True), ranking.ntrue.sum(keepdims=True)
-    values = _precision_recall_f(found, found + false_alarms.sum(), true, f_beta)
-    return Retrieved(*(float(value[0]) for value in values))
-
-
 class EqualError(NamedTuple):
     """Where misses and false alarms are equally frequent.
 
@@ -195,19 +148,14 @@ class EqualError(NamedTuple):
     censored: bool
 
 
-def equal_error_rate(curve: Curve) -> EqualError:
+def equal_error_of(pieces: Iterable[Curve]) -> EqualError:
     """The rate at which Pmiss = Pfa, on straight lines between neighbouring points of the curve.
 
     Args:
-        curve: term-weighted from `twv_curve`, or pooled from `swsdist.score.measures.det.pooled_curve`. Below its lowest
-            threshold it goes on in a straight line to Pmiss = 0, Pfa = 1, where all trials are accepted: what was not
-            submitted is one group of equal scores, and a group's trials are accepted in proportion.
+        pieces: of the curve, thresholds ascending. Below its lowest threshold it goes on in a straight line to Pmiss = 0,
+            Pfa = 1, where all trials are accepted: what was not submitted is one group of equal scores, and a group's trials
+            are accepted in proportion.
     """
-    return equal_error_of([curve])
-
-
-def equal_error_of(pieces: Iterable[Curve]) -> EqualError:
-    """The same of a curve that comes in pieces, thresholds ascending."""
     before_miss, before_false, first = 0.0, 1.0, True
     end = Curve(np.array([math.nan]), np.array([1.0]), np.array([0.0]), np.array([0.0]))
     for piece in itertools.chain(pieces, [end]):
@@ -224,33 +172,6 @@ def equal_error_of(pieces: Iterable[Curve]) -> EqualError:
         threshold = None if after == 1 else float(piece.threshold[at])  # None: nothing is accepted
         return EqualError(rate, threshold, censored=first and after > 0)
     raise AssertionError  # the last piece crosses
-
-
-def pooled_auc(counts: Counts, *, trials: int) -> float:
-    """Area under the ROC of all trials together: the probability that a target outscores a non-target, ties half.
-
-    Args:
-        counts: of the whole list.
-        trials: N, trials of a query; those not submitted share the lowest place.
-
-    Raises:
-        UserError: no query has a reference, or more were submitted than there are trials.
-    """
-    counts = referenced(counts)
-    if not len(counts.terms):
-        raise _no_query()
-    scores, which = np.unique(-counts.score, return_inverse=True)  # best first
-    hits, false_alarms = _summed(counts.hits, which, len(scores)), _summed(counts.false_alarms, which, len(scores))
-    true = (counts.classes * counts.terms).sum(keepdims=True)
-    false = counts.terms.sum(keepdims=True) * trials - true
-    above = np.cumsum(false_alarms) - false_alarms
-    area = areas(hits, false_alarms, above, np.zeros(len(scores), dtype=np.int64), true, false)
-    if math.isnan(area[0]):
-        raise UserError(
-            f"{true[0]} occurrences and {false_alarms.sum()} false alarms do not fit into {true[0] + false[0]} trials",
-            remedy="give the number of trials of a query: documents, or seconds of audio times trials per second",
-        )
-    return float(area[0])
 
 
 def _accepted(aligned: pa.Table, ranking: Ranking, threshold: float | None) -> tuple[Ints, Ints, NDArray[np.bool_]]:

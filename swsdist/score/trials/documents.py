@@ -15,13 +15,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.errors import TableError
 from swsdist.io.corpora.places import Places, by_document
 from swsdist.types import TRIALS
-
-Ints = NDArray[np.int64]
 
 KEY = ("query_id", "doc_id", "channel")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.kernels.distances.registry import create as create_distance
 from swsdist.methods.dtw.found import Found
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.first_pass.interface import Budget, Material
-from swsdist.methods.first_pass.recall import present
 from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.search import run
 from swsdist.registries import FIRST_PASSES
@@ -60,6 +60,31 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
                 for row in scenes.rows(run(proposer, _material(some), budget)[0])
             ]
             require(sorted(parts) == rows, what, "over a document, other documents change what is found in it")
+
+
+def present(found: Found, full: Found) -> NDArray[np.bool_]:
+    """Of each candidate of the full search, whether it was found: the same example, document, end, frames and cost."""
+    names = ("query", "document", "end_frame", "frames", "cost")
+    mine, all_of_them = (
+        np.ascontiguousarray(np.column_stack([getattr(one, name).astype(np.int64) for name in names]))
+        for one in (found, full)
+    )
+    kind = np.dtype((np.void, mine.dtype.itemsize * len(names)))
+    there: NDArray[np.bool_] = np.isin(all_of_them.view(kind).ravel(), mine.view(kind).ravel())
+    return there
+
+
+def recall(found: Found, full: Found, counted: NDArray[np.bool_] | None = None) -> float:
+    """Part of the full search's candidates that were found; 1 where there are none.
+
+    Args:
+        found: of a search that skipped something.
+        full: of the full search, with the same examples, documents and settings.
+        counted: bool, a mask over `full`: only these; all by default.
+    """
+    there = present(found, full)
+    wanted = there if counted is None else there[counted]
+    return float(wanted.mean()) if len(wanted) else 1.0
 
 
 def _material(which: list[int] | range) -> Material:

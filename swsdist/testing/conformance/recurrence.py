@@ -21,7 +21,6 @@ from swsdist.methods.query.example import Example
 from swsdist.registries import RECURRENCES
 from swsdist.testing import scenes
 from swsdist.testing.conformance.entry import check_entry, require
-from swsdist.testing.oracles.search import candidates
 
 _DIMENSION = 4
 _QUERIES, _DOCUMENTS = (1, 2, 7, 33), (1, 20, 400)
@@ -54,6 +53,19 @@ def check_recurrence(name: str, options: Mapping[str, object] | None = None) -> 
             _check_twin(made, table, what)
             _check_reach(made, table, what)
     _check_search(name, options or {}, made, distance, queries, [*documents, equal], what)
+
+
+def candidates(curve: list[tuple[int, int] | None], window: int) -> list[tuple[int, int, int]]:
+    """End frames of locally least cost: (end frame, document frames, cost), by end frame."""
+    found = []
+    for t, here in enumerate(curve):
+        if here is None:
+            continue
+        before = [other for other in curve[max(0, t - window) : t] if other is not None]
+        after = [other for other in curve[t + 1 : t + window + 1] if other is not None]
+        if all(other[0] > here[0] for other in before) and all(other[0] >= here[0] for other in after):
+            found.append((t, here[1], here[0]))
+    return found
 
 
 def _check_longest(made: Recurrence, longest: int, what: str) -> None:

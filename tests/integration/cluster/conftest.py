@@ -18,15 +18,15 @@ import pytest
 from kept_receipts import receipts_in
 
 import swsdist
-from swsdist.accounts.journal import read_journals
 from swsdist.entries import DistanceEntry
 from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Receipt
 from swsdist.registries import DISTANCES
-from swsdist.testing.cluster.faults import Fault, Table
-from swsdist.testing.cluster.hosts import Cluster, cluster
-from swsdist.testing.cluster.network import Host
+from tests.support.cluster.faults import Fault, Table
+from tests.support.cluster.hosts import Cluster, cluster
+from tests.support.cluster.network import Host
+from tests.support.journals import read_journals
 
 SABOTEUR = Path(__file__).parents[1] / "saboteur"
 

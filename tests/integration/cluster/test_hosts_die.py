@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from swsdist.pipeline.task import Receipt
-from swsdist.testing.cluster.network import run
+from tests.support.cluster.network import run
 
 pytestmark = pytest.mark.cluster
 

@@ -11,7 +11,7 @@ import pytest
 @pytest.mark.soak
 @pytest.mark.parametrize("hosts", [0, 3])
 def test_a_hundred_random_faults(hosts: int) -> None:
-    words = ["-m", "swsdist.testing.soak", "--hours", "1", "--faults", "100", "--hosts", str(hosts)]
+    words = ["-m", "tests.support.soak", "--hours", "1", "--faults", "100", "--hosts", str(hosts)]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "100 faults in " in done.stdout

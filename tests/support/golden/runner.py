@@ -28,9 +28,9 @@ T = TypeVar("T")
 
 #: Modules of the groups, asked in this order: the lists of QUESST have the form of NIST's.
 GROUPS = [
-    "swsdist.testing.golden.cnxe",
-    "swsdist.testing.golden.quesst",
-    "swsdist.testing.golden.nist",
+    "tests.support.golden.cnxe",
+    "tests.support.golden.quesst",
+    "tests.support.golden.nist",
 ]
 
 

@@ -25,8 +25,8 @@ from swsdist.io.notices import Notices
 from swsdist.score.measures.curve import Curve, Point
 from swsdist.score.measures.protocol import protocol
 from swsdist.score.measures.twv import TermRow
-from swsdist.testing.golden.nist_answers import Best, Expected, Kwseval, Params, Stdeval, Term
-from swsdist.testing.golden.runner import Case, needed, place, text, values
+from tests.support.golden.nist_answers import Best, Expected, Kwseval, Params, Stdeval, Term
+from tests.support.golden.runner import Case, needed, place, text, values
 
 NAME = "NIST scorers"
 

@@ -1,11 +1,11 @@
 """A soak: random faults for as long as is wanted, and after each run its digest is compared with that of a serial run.
 
-    python -m swsdist.testing.soak --hours 1 --faults 100 --seed 1
+    python -m tests.support.soak --hours 1 --faults 100 --seed 1
 
 A made-up corpus is indexed and searched on Ray, again and again, each time in a new run folder; now and then something is done
 to it: the driver is killed, a worker is killed or stopped for some seconds, a file of results is lost, a receipt is cut off. A
 driver that ended is started again until the run is done. With `--hosts`, which needs root, workers are on hosts of their own
-(`swsdist.testing.cluster`) with everything on an S3 server, and hosts die and their networks are cut, too.
+(`tests.support.cluster`) with everything on an S3 server, and hosts die and their networks are cut, too.
 
 What is done, when and to whom comes of the seed; what it meets depends on the machine. Each fault is a line on standard output;
 the exit code is 1 if a digest differs, or if a run does not end.
@@ -32,9 +32,9 @@ import psutil
 
 import swsdist
 from swsdist.io.filesystem import Folder
-from swsdist.testing.cluster.hosts import Cluster, cluster
-from swsdist.testing.cluster.network import Host
 from swsdist.testing.synthesis import make_corpus
+from tests.support.cluster.hosts import Cluster, cluster
+from tests.support.cluster.network import Host
 
 #: Times that a driver is started for one run before the run is taken for stuck.
 _STARTS = 30

@@ -6,6 +6,9 @@ Python integers and lists only; nothing is blocked, packed or skipped.
 from __future__ import annotations
 
 from swsdist.kernels.recurrences.bounded_slope import cell
+from swsdist.testing.conformance.recurrence import candidates
+
+__all__ = ["best_path", "bounded_slope", "candidates", "keep_best"]
 
 
 def bounded_slope(distances: list[list[int]]) -> list[tuple[int, int] | None]:
@@ -54,19 +57,6 @@ def best_path(distances: list[list[int]]) -> list[tuple[int, int] | None]:
         return min(options) if options else None
 
     return [reach(query_frames - 1, t) for t in range(frames)]
-
-
-def candidates(curve: list[tuple[int, int] | None], window: int) -> list[tuple[int, int, int]]:
-    """End frames of locally least cost: (end frame, document frames, cost), by end frame."""
-    found = []
-    for t, here in enumerate(curve):
-        if here is None:
-            continue
-        before = [other for other in curve[max(0, t - window) : t] if other is not None]
-        after = [other for other in curve[t + 1 : t + window + 1] if other is not None]
-        if all(other[0] > here[0] for other in before) and all(other[0] >= here[0] for other in after):
-            found.append((t, here[1], here[0]))
-    return found
 
 
 def keep_best(found: list[tuple[int, int, int]], most: int) -> list[tuple[int, int, int]]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from swsdist.testing.oracles import reduce as oracles_reduce
-from swsdist.testing.oracles.reduce import Candidate, Detection, Statistic
+from tests.oracles import reduce as oracles_reduce
+from tests.oracles.reduce import Candidate, Detection, Statistic
 
 Frames = list[list[float]]
 

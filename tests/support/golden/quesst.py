@@ -17,7 +17,7 @@ from swsdist.io.nist.termlist import read_termlist
 from swsdist.io.quesst import read_quesst_documents, read_quesst_list, read_quesst_references
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.quesst import Quesst, Values, score_quesst
-from swsdist.testing.golden.runner import Case, needed, place, text, values
+from tests.support.golden.runner import Case, needed, place, text, values
 
 NAME = "QUESST program"
 

@@ -21,7 +21,7 @@ from urllib.error import URLError
 
 from swsdist.errors import UserError
 from swsdist.io.filesystem import Folder
-from swsdist.testing.cluster.network import Host, Network, run
+from tests.support.cluster.network import Host, Network, run
 
 _BUCKET = "cluster"
 _S3_PORT = 5000

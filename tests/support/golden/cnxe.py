@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from swsdist.score.measures.cnxe import Trials, cnxe, cnxe_min, measure
-from swsdist.testing.golden.runner import Case, place, text, values
+from tests.support.golden.runner import Case, place, text, values
 
 NAME = "cross entropy"
 

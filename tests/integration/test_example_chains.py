@@ -1,4 +1,4 @@
-"""The proof of the shape: what `swsdist.testing.proofs` holds runs like anything built in, and nothing else knows of it."""
+"""What `examples/` holds runs like anything built in, and nothing else knows of it; many plans in one ledger."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.inspection.status import status
 from swsdist.registries import CHAINS, METHODS
-from swsdist.testing.proofs import alphas
+from tests.support import alphas
 
 POINTS = """[swsdist.chains]
-kmeans = swsdist.testing.proofs.kmeans:CHAIN
-pronunciations = swsdist.testing.proofs.pronunciations:CHAIN
-joined = swsdist.testing.proofs.joined:CHAIN
+kmeans = examples.kmeans:CHAIN
+pronunciations = examples.pronunciations:CHAIN
+joined = examples.joined:CHAIN
 [swsdist.methods]
-pronunciations = swsdist.testing.proofs.pronunciations:METHOD
+pronunciations = examples.pronunciations:METHOD
 """
 
 RAY = ("executor.kind=ray", "executor.workers=2")
@@ -33,11 +33,11 @@ RAY = ("executor.kind=ray", "executor.workers=2")
 
 @pytest.fixture(autouse=True)
 def registered(tmp_path: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The proofs as another package would have them: by entry points, here and in the processes of a test."""
+    """The examples as another package would have them: by entry points, here and in the processes of a test."""
     place = tmp_path / "plugins"
-    info = place / "proofs-1.dist-info"
+    info = place / "examples-1.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: proofs\nVersion: 1\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: examples\nVersion: 1\n")
     (info / "entry_points.txt").write_text(POINTS)
     env["PYTHONPATH"] = f"{place}:{env['PYTHONPATH']}"
     monkeypatch.syspath_prepend(str(place))
@@ -331,7 +331,7 @@ def test_a_sweep_that_was_killed_goes_on(scene: Any) -> None:
     code = (
         "import sys\n"
         "from swsdist.config import load_config\n"
-        "from swsdist.testing.proofs import alphas\n"
+        "from tests.support import alphas\n"
         "config = load_config(sys.argv[1], [f'run={sys.argv[2]}', 'calibrate.steps=[q-norm, logistic, kst]'])\n"
         "alphas.sweep(alphas.plans(config, [k / 10 for k in range(1, 21)]))\n"
     )

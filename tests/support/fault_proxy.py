@@ -6,7 +6,7 @@
 
 In a process of its own it is told by a file of rules (JSON, a list of faults), which is read again when it changes:
 
-    python -m swsdist.testing.fault_proxy http://127.0.0.1:9000 --port 9001 --rules faults.json --seed 7
+    python -m tests.support.fault_proxy http://127.0.0.1:9000 --port 9001 --rules faults.json --seed 7
 
 The kinds of faults:
 

@@ -92,22 +92,20 @@ def crossing(points: Sequence[tuple[Fraction, Fraction]]) -> Fraction:
 
 
 class Errors(NamedTuple):
-    """Squares of the standard errors of mean Pmiss, mean Pfa and TWV."""
+    """Squares of the standard errors of mean Pmiss and mean Pfa."""
 
     pmiss: Fraction
     pfa: Fraction
-    twv: Fraction
 
 
-def squared_errors(queries: Sequence[Ranked], threshold: float | None, *, trials: int, beta: float) -> Errors:
+def squared_errors(queries: Sequence[Ranked], threshold: float | None, *, trials: int) -> Errors:
     """Sample variance of the queries' rates by n - 1, detections with score >= threshold accepted (None: none)."""
     pmiss, pfa = [], []
     for query in queries:
         accepted = [hit for score, hit in query.detections if threshold is not None and score >= threshold]
         pmiss.append(1 - Fraction(accepted.count(True), query.ntrue))
         pfa.append(Fraction(accepted.count(False), trials - query.ntrue))
-    twv = [1 - miss - Fraction(beta) * false for miss, false in zip(pmiss, pfa, strict=True)]
-    return Errors(*(Fraction(variance(values)) / (len(queries) - 1) for values in (pmiss, pfa, twv)))
+    return Errors(*(Fraction(variance(values)) / (len(queries) - 1) for values in (pmiss, pfa)))
 
 
 def document_trials(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from swsdist.errors import UserError
-from swsdist.testing.golden.runner import Case, cases_below, run_case
+from tests.support.golden.runner import Case, cases_below, run_case
 
 _SHOWN = 3  # differences on a group's line
 

@@ -1,0 +1,24 @@
+"""Programs that stand among the tests of a checkout, and are run by a name of the package."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+from swsdist.errors import UserError
+
+
+def run(name: str) -> None:
+    """Run `tests/support/NAME` of the checkout that this package lies in; end with exit code 2 where it lies in none."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "tests" / "support").is_dir():
+        error = UserError(
+            f"swsdist.testing.{name} is run from a checkout of the project, and this package is an installed copy",
+            where=str(root / "swsdist"),
+            remedy="clone the project, and run it there after pip install -e .",
+        )
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+    sys.path.insert(0, str(root))
+    runpy.run_module(f"tests.support.{name}", run_name="__main__", alter_sys=True)

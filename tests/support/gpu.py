@@ -1,0 +1,146 @@
+"""Does the search on a GPU find the same bytes as the search on the CPU, on this machine?
+
+`python -m swsdist.testing.gpu` runs all cases, or those that are named, prints a line for each, and ends with code 1 if any
+differs. Without a GPU, NUMBA_ENABLE_CUDASIM=1 runs them in numba's simulator, where what a thread does is compiled for the CPU.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels.distances.interface import Distance, Side
+from swsdist.kernels.distances.registry import create
+from swsdist.kernels.distances.weighted import Part, weighted_sum
+from swsdist.methods.dtw import device, engine
+from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.query.example import Example
+from swsdist.registries import DISTANCES
+
+
+class Case(NamedTuple):
+    """A search in random features.
+
+    Attributes:
+        queries, documents: frames of each.
+        distances: names; several are a weighted sum, over the same columns.
+        values: any; few: of -1, 0 and 1, so that costs tie and frames are zero; zero.
+        window: of candidates.
+        most: candidates kept per query and document.
+        piece: frames that documents are cut at, or four times as much as queries make necessary if that is more.
+        memory: bytes of the GPU's.
+        dimension: of the features.
+        batches, parts: at least so many must come of it.
+    """
+
+    queries: Sequence[int]
+    documents: Sequence[int]
+    distances: tuple[str, ...] = ("cosine",)
+    values: Literal["any", "few", "zero"] = "any"
+    window: int = 3
+    most: int = 2
+    piece: int = 2000
+    memory: int = 20_000_000
+    dimension: int = 5
+    batches: int = 1
+    parts: int = 1
+
+
+_SOME = (1, 2, 15, 16, 17, 40), (1, 2, 3, 7, 64, 200, 55, 8, 9)
+
+CASES = {
+    "plain": Case(*_SOME),
+    "ties": Case(*_SOME, values="few"),
+    "zeros": Case(*_SOME, values="zero", window=1),
+    "queries longer than documents": Case((30, 31, 33, 48), (1, 5, 14, 15, 16, 17, 30)),
+    "cut documents, in several batches and parts": Case(
+        (1, 3, 4, 6, 7) * 6, (1500, 3, 1300, 2100, 900), most=9, piece=1, memory=1_450_000, batches=3, parts=5
+    ),
+    "many candidates in a window of one frame": Case((1, 2, 5), (300, 290), values="few", window=1, most=1000),
+    "which of equals gives way": Case((1, 2, 3), (300, 290), values="few", window=2, most=7),
+    "138 columns": Case((1, 20), (40, 50), dimension=138),
+    "none kept": Case((3, 4), (20, 30), most=0),
+    "one document": Case((5,), (33,)),
+    "64-bit states": Case((400, 20), (900, 100)),
+    "three streams": Case((1, 9, 20), (5, 50), ("cosine", "kl", "euclidean-squared")),
+} | {f"distance {name}": Case((1, 9, 20), (5, 50), (name,)) for name in DISTANCES if name != "cosine"}
+
+
+class Outcome(NamedTuple):
+    """What came of a case.
+
+    Attributes:
+        good: whether the candidates are the same, to the byte, and it came in as many batches and parts as it must.
+        text: of it.
+    """
+
+    good: bool
+    text: str
+
+
+def _columns(found: Found) -> tuple[NDArray[np.int32] | NDArray[np.int64], ...]:
+    """The rows, and not what is told about the search."""
+    return found.query, found.document, found.end_frame, found.frames, found.cost
+
+
+def compare(case: Case) -> Outcome:
+    """Search on the CPU and on the GPU.
+
+    Raises:
+        UserError: there is no GPU.
+    """
+    rng = np.random.default_rng(0)
+    distance, dimension = _distance(case), case.dimension
+
+    def prepared(frames: int, side: Side) -> NDArray[np.float32]:
+        shape = frames, dimension
+        if case.values == "any":
+            posteriors = _between_posteriors(case)
+            values = rng.dirichlet(np.ones(dimension), frames) if posteriors else rng.normal(size=shape)
+        else:
+            values = np.zeros(shape) if case.values == "zero" else rng.integers(-1, 2, shape).astype(np.float64)
+        return distance.prepare(values.astype(np.float32), np.zeros(dimension), np.ones(dimension), side).frames
+
+    examples = [Example(f"q{k}", 1, prepared(frames, "query")) for k, frames in enumerate(case.queries)]
+    documents = [(k, [prepared(frames, "document")]) for k, frames in enumerate(case.documents)]
+    most = np.full(len(documents), case.most, np.int64)
+    settings = Settings(distance, case.window, 16, case.piece, device_memory=case.memory)
+    here = engine.search(examples, documents, most, settings)
+    there, account = device.search(examples, documents, most, settings)
+    same = all(one.tobytes() == other.tobytes() for one, other in zip(_columns(here), _columns(there), strict=True))
+    enough = account.batches >= case.batches and account.parts >= case.parts and account.used <= account.budget
+    return Outcome(
+        same and enough,
+        f"{'the same' if same else 'NOT the same'} {len(here.cost)} candidates, {account.batches} batches, "
+        f"{account.parts} parts, {account.used / 1e6:.2f} of {account.budget / 1e6:.2f} MB",
+    )
+
+
+def _between_posteriors(case: Case) -> bool:
+    return any(name not in ("cosine", "cosine-squared", "euclidean", "euclidean-squared") for name in case.distances)
+
+
+def _distance(case: Case) -> Distance:
+    if len(case.distances) == 1:
+        return create(case.distances[0], case.dimension)
+    parts = [Part(create(name, case.dimension), 0, case.dimension, k + 1) for k, name in enumerate(case.distances)]
+    return weighted_sum(parts, case.dimension)
+
+
+def main(names: Sequence[str]) -> int:
+    """Run cases, all by default; the exit code."""
+    bad = 0
+    for name in names or CASES:
+        outcome = compare(CASES[name])
+        print(f"{name}: {outcome.text}{'' if outcome.good else '  <-- WRONG'}", flush=True)
+        bad += not outcome.good
+    return min(bad, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
