@@ -23,12 +23,12 @@ from scipy.signal import butter, sosfilt
 from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_most, main, say
 from swsdist import api
-from swsdist.chains.search.told import Measured
 from swsdist.config import load_config
+from swsdist.core.types import TRIALS
 from swsdist.pipeline.course import Choice
 from swsdist.report.answers.hits import STRONG
 from swsdist.report.answers.promise import measured, promised
-from swsdist.types import TRIALS
+from swsdist.stages.told import Measured
 
 _FOLDER = ROOT / "swsdist" / "config" / "folder.yaml"
 _RATE = 16000

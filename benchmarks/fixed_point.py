@@ -19,8 +19,6 @@ from benchmarks.corpora import Corpus, mboshi
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import from_table
-from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.queries import examples_in
 from swsdist.config.model import Config, Reduce
 from swsdist.config.search import Search
 from swsdist.evaluation import make_system, make_task
@@ -35,6 +33,8 @@ from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.reduce.detections import Bucket
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.queries import examples_in
 from swsdist.store.reading import Store
 
 #: What stands for a distance of 1 where the float64 costs are written down.

@@ -23,11 +23,10 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.rows import Row, at_most, say, table, write_json
-from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.told import Extracted
 from swsdist.config import Config, config_from_dict
+from swsdist.core.fingerprint import fingerprint
+from swsdist.core.types import CORPUS, DOCUMENTS, QUERIES, STATISTICS
 from swsdist.features.registry import recipe, recipe_fingerprint
-from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import groups as grouped
 from swsdist.pipeline.course import Choice, Course, begin, points_of, rounds
@@ -38,9 +37,10 @@ from swsdist.pipeline.plan import ONLY, PlannedStep, load_plans, save_plans
 from swsdist.pipeline.records.chosen import ReceiptList
 from swsdist.pipeline.records.receipts import Names, encoded
 from swsdist.pipeline.task import Cost, Part, Receipt
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.told import Extracted
 from swsdist.store import parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track, state_name, write_state
-from swsdist.types import CORPUS, DOCUMENTS, QUERIES, STATISTICS
 
 _DIMENSION = 2
 

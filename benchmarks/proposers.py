@@ -28,8 +28,6 @@ from benchmarks.rows import Row, at_least, say, table, write_json
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.q_norm import moments
-from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.queries import examples_in
 from swsdist.config import load_config
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
@@ -49,6 +47,8 @@ from swsdist.reduce.detections import Bucket
 from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, beside, lines_svg
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.queries import examples_in
 from swsdist.store.reading import Store
 from swsdist.testing.conformance.first_pass import recall
 

@@ -18,9 +18,9 @@ from scipy.stats import rankdata
 from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, main, say
 from swsdist import api
-from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.config import load_config
 from swsdist.pipeline.course import Choice, Course
+from swsdist.stages.inputs.known import SearchInputs
 
 _VARIANTS = {
     "default": (),

@@ -27,8 +27,8 @@ import psutil
 from benchmarks.corpora import Corpus, base, repeated
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.accounts.journal import DriverJournal, Journal
+from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.needs import Needs
 from swsdist.pipeline.course import Choice, begin
 from swsdist.pipeline.execution.executor import Executor
 from swsdist.pipeline.execution.ray_executor import RayExecutor

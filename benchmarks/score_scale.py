@@ -32,12 +32,11 @@ import pyarrow as pa
 
 from benchmarks.rows import Row, at_most, say, table, write_json
 from swsdist.accounts.journal import DriverJournal, pss_bytes
-from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.told import Bucket
 from swsdist.config import config_from_dict
+from swsdist.core.needs import Needs
+from swsdist.core.partition import bucket_of
+from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
-from swsdist.needs import Needs
-from swsdist.partition import bucket_of
 from swsdist.pipeline.course import Choice, Course, begin
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.ledger import Ended, Ledger
@@ -57,8 +56,9 @@ from swsdist.score import (
     total,
     twv_curve,
 )
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.told import Bucket
 from swsdist.store import parquet
-from swsdist.types import DETECTIONS
 
 TERMS, DOCUMENTS, SECONDS = 2000, 3000, 600.0
 _PER_PART = 100_000  # detections that a part aims at

@@ -16,11 +16,11 @@ from benchmarks.rows import Row, at_least, main, say
 from swsdist import api
 from swsdist.audio.marks import Listener, unpacked
 from swsdist.audio.reader import read_blocks
-from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.config import load_config
+from swsdist.core.times import seconds_to_frame
 from swsdist.features.blocks import in_blocks
 from swsdist.features.registry import create
-from swsdist.times import seconds_to_frame
+from swsdist.stages.inputs.known import SearchInputs
 
 _MEASURES = {"MTWV": "mtwv", "pair AUC": "pair_auc", "min Cnxe": "cnxe_min"}
 

@@ -22,8 +22,8 @@ from benchmarks.rows import Row, at_most, main, say
 from swsdist.calibrate.points.fitted import at_fitted
 from swsdist.calibrate.points.rescoring import Rescoring, compacted
 from swsdist.calibrate.thresholding import Method, Thresholding
+from swsdist.core.types import TRIALS
 from swsdist.score import Counts, align, atwv, score_limits
-from swsdist.types import TRIALS
 
 Floats = NDArray[np.float64]
 

@@ -18,14 +18,15 @@ from pydantic import BaseModel, ConfigDict
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Point
-from swsdist.chains.search.queries import read_group
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
+from swsdist.core.partition import bucket_of, slots_of
+from swsdist.core.times import seconds_to_frame
+from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.methods.method import SPANS
 from swsdist.methods.registry import create, identity
-from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.elsewhere import Elsewhere
@@ -35,10 +36,9 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.reduce.spans import Names, detections, spans_of
-from swsdist.registry import Entry
+from swsdist.registry.registry import Entry
+from swsdist.stages.queries import read_group
 from swsdist.store.reading import Store
-from swsdist.times import seconds_to_frame
-from swsdist.types import DETECTIONS
 
 FINAL = pa.schema(list(DETECTIONS)[:6])
 PLACES = pa.schema([*list(FINAL)[:5], pa.field("one", pa.float64()), pa.field("other", pa.float64())])

@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
-from swsdist.chains.search.index import Index
-from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.config import Config
-from swsdist.fingerprint import fingerprint
+from swsdist.core.fingerprint import fingerprint
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.registry import Entry
+from swsdist.registry.registry import Entry
+from swsdist.stages.index import Index
+from swsdist.stages.inputs.known import SearchInputs
 from swsdist.store.manifest import pin
 from swsdist.store.reading import Store
 

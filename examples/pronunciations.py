@@ -15,26 +15,26 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.chains.search.chain import build as search_chain
-from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.told import Extracted, Indexed
 from swsdist.config import Config
 from swsdist.config.search import Search
-from swsdist.entries import MethodEntry
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
+from swsdist.core.partition import slot_of
+from swsdist.core.types import CANDIDATES, DOCUMENTS
 from swsdist.io.filesystem import identify
 from swsdist.io.nist.ctm import read_ctm
 from swsdist.methods.method import SPANS, Method, Result, Unit, by_bucket
-from swsdist.partition import slot_of
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.registry import Entry
+from swsdist.registry.entries import MethodEntry
+from swsdist.registry.registry import Entry
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.told import Extracted, Indexed
 from swsdist.store import parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS, Made, commit, shard_of
 from swsdist.store.reading import Store
-from swsdist.types import CANDIDATES, DOCUMENTS
 
 TICK = 0.001
 ONE = 1 << 40

@@ -73,8 +73,8 @@ class RunResult:
         return html(replace(table, caption=repr(self)[1:-1]))
 
     def detections(self) -> pd.DataFrame:
-        """The scored list, best first within each query: columns of `swsdist.types.DETECTIONS`."""
-        from swsdist.types import DETECTIONS
+        """The scored list, best first within each query: columns of `swsdist.core.types.DETECTIONS`."""
+        from swsdist.core.types import DETECTIONS
 
         return self._read("scored", DETECTIONS, ["query_id", "score"])
 
@@ -87,8 +87,8 @@ class RunResult:
 
     def trials(self) -> pd.DataFrame:
         """What was scored, best first within each query: hits, false alarms (no reference), and misses (no detection, score
-        missing) at the end; columns of `swsdist.types.TRIALS`. Empty where nothing was scored."""
-        from swsdist.types import TRIALS
+        missing) at the end; columns of `swsdist.core.types.TRIALS`. Empty where nothing was scored."""
+        from swsdist.core.types import TRIALS
 
         return self._read("trials", TRIALS, ["query_id", "score"])
 
@@ -120,7 +120,7 @@ class RunResult:
 
     def measures(self) -> dict[str, object]:
         """All measures by name, thresholds and rates among them; empty where nothing was scored."""
-        from swsdist.chains.search.told import Measured
+        from swsdist.stages.told import Measured
 
         course = self.outcome.course
         step = course.chain.maker("det")
@@ -297,8 +297,8 @@ def phones(
     """
     import pandas as pd
 
+    from swsdist.corpora.documents import read_documents
     from swsdist.features.phnrec.transcribe import transcribe, transcriber
-    from swsdist.io.corpus import read_documents
 
     by, rows = transcriber(weights), []
     for row in read_documents(documents, storage).to_pylist():
@@ -323,7 +323,8 @@ def search(
             `queries.trim`).
         queries: `hello.wav`, `talk.flac:12.3-13.1` (a place, s), `talk.flac#2` (a channel), a document of the store in place of
             the file, or the path of a table; `(samples, rate)`, of float samples of shape (n,), full scale 1, and Hz, whose
-            query_id is `array 1`, by its place; several of these; or a table of examples (columns of `swsdist.types.QUERIES`).
+            query_id is `array 1`, by its place; several of these; or a table of examples (columns of
+            `swsdist.core.types.QUERIES`).
         options: keys of the config's section `search`, for example `{"distance": "cosine-squared"}`; before those of a run.
         top: detections kept per query.
         trim: cut off what is not speech at both ends of a recorded query; one without speech is an error, and so is a place

@@ -12,7 +12,8 @@ All functions take the same:
 - **detections**: what a system found. The same columns, `score` (higher is more likely), and `decision` (bool) where the
   measure is of decisions.
 - **total_seconds**: T, seconds of audio that was searched.
-- **protocol**: name of an operating point with its rules of counting (`swsdist.registries.PROTOCOLS`), or one that was adapted.
+- **protocol**: name of an operating point with its rules of counting (`swsdist.registry.registries.PROTOCOLS`), or one that
+was adapted.
 - **queries**: ids of all queries that were asked, also those that occur nowhere; by default those of the references.
   Term-weighted values leave queries without references out, cross entropies count them.
 - **documents**: how many documents there are: for measures of pairs of query and document, and trials that are documents.
@@ -35,13 +36,13 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.evaluate import evaluate as _evaluate
 from swsdist.evaluation.evaluate import values as _values
 from swsdist.evaluation.lists import make_system
 from swsdist.evaluation.reading import make_task
-from swsdist.registries import MEASURES
+from swsdist.registry.registries import MEASURES
 from swsdist.score.measures.det import det as _det
 from swsdist.score.measures.protocol import Protocol
 from swsdist.score.parts.evaluating import measure_names
@@ -64,7 +65,7 @@ def value(
     """Any registered measure, those of other packages too.
 
     Args:
-        key: as `swsdist.registries.quantities()` lists them.
+        key: as `swsdist.registry.registries.quantities()` lists them.
 
     Raises:
         ConfigError: there is no such measure.

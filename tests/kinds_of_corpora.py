@@ -12,10 +12,10 @@ import pyarrow as pa
 import soundfile
 
 import swsdist
+from swsdist.core.types import EXCERPTS, LEXEMES, TERMS
 from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.nist.rttm import write_rttm
 from swsdist.io.nist.termlist import write_termlist
-from swsdist.types import EXCERPTS, LEXEMES, TERMS
 
 KINDS = ("files", "channels", "places")
 #: Protocol and what a trial is.

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import soundfile
 
+from swsdist.core.types import EXCERPTS, LEXEMES, TERMS
 from swsdist.io.nist.ctm import write_ctm
 from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.nist.rttm import write_rttm
 from swsdist.io.nist.termlist import write_termlist
-from swsdist.types import EXCERPTS, LEXEMES, TERMS
 
 #: s of noise in front of each utterance.
 GAP = 0.35

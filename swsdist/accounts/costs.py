@@ -15,7 +15,7 @@ import pyarrow as pa
 from swsdist.accounts.hardware import Description
 from swsdist.accounts.processes import TICKS, Bar, Process, bars_of, process_of, sampled, ticks
 from swsdist.accounts.seconds import Seconds
-from swsdist.types import NODES
+from swsdist.core.types import NODES
 
 GB = 1e9
 

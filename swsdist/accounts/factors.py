@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 
 
 def indexing_speed_factor(cpu_s: float, audio_s: float) -> float | None:

@@ -28,10 +28,10 @@ from typing import IO, TypedDict
 
 from swsdist.accounts.gpu import gpu_bytes
 from swsdist.accounts.hardware import Description
-from swsdist.errors import StorageError
+from swsdist.core.errors import StorageError
+from swsdist.core.redaction import redacted
 from swsdist.io.failures import explained
 from swsdist.io.filesystem import Folder
-from swsdist.redaction import redacted
 
 #: Seconds between two puts of a journal on S3; what matters to others is put at once.
 _PUT_EVERY = 10.0

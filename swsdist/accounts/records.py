@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from swsdist.core.types import ACCOUNTS
 from swsdist.io.filesystem import Folder
-from swsdist.types import ACCOUNTS
 
 NAME = "accounts.parquet"
 

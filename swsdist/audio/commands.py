@@ -24,8 +24,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from swsdist.errors import AudioError, StorageError
-from swsdist.fingerprint import fingerprint
+from swsdist.core.errors import AudioError, StorageError
+from swsdist.core.fingerprint import fingerprint
 from swsdist.io.failures import explain
 from swsdist.io.remote.scratch import scratch
 from swsdist.io.traffic import open_counted

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 
 #: A place may end so much (s) after its recording, and then ends with it, as in Kaldi's `extract-segments`.
 OVERSHOOT = 0.5

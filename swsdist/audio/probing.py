@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from swsdist.audio import commands
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import AudioInfo, probe
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 from swsdist.io.filesystem import is_remote
 
 #: Headers on S3 that are read at once: each waits for the network some times.

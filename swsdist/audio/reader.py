@@ -47,7 +47,7 @@ from swsdist.audio.formats.headers import (
 from swsdist.audio.formats.mpeg import is_mpeg, listening
 from swsdist.audio.pieces import Sound, pieces_of
 from swsdist.audio.streams import UNKNOWN, Digest, Sequential, Watched, digesting, passing
-from swsdist.errors import AudioError, StorageError
+from swsdist.core.errors import AudioError, StorageError
 from swsdist.io.failures import own_fault
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
 from swsdist.io.traffic import read_again

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from swsdist.audio.commands import are_permitted
 from swsdist.bench.points import Point
 from swsdist.config import Config, dump_config, without_secrets
-from swsdist.errors import IncompleteError, UserError
+from swsdist.core.errors import IncompleteError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.forecast.cluster import Cluster, Kind

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from swsdist.config import Config
-from swsdist.errors import UserError
-from swsdist.io.corpus import read_documents
-from swsdist.types import CORPUS
+from swsdist.core.errors import UserError
+from swsdist.core.types import CORPUS
+from swsdist.corpora.documents import read_documents
 
 
 class Point(NamedTuple):

@@ -17,8 +17,8 @@ from swsdist.bench.measure import Measured, Runs, in_a_process, measure
 from swsdist.bench.points import Point, config_at, points_of
 from swsdist.bench.statistics import Estimate, Walls, mean, strong, weak
 from swsdist.config import Config, dump_config, without_secrets
-from swsdist.errors import UserError
-from swsdist.fingerprint import fingerprint
+from swsdist.core.errors import UserError
+from swsdist.core.fingerprint import fingerprint
 
 SCHEMA = "swsdist-bench/1"
 

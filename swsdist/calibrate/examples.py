@@ -1,8 +1,8 @@
 """What the steps of calibration may want to know of the examples of queries themselves, whatever was found for them.
 
 As the statistics of candidates (`swsdist.calibrate.statistics`) these are named integers that add, by query, example and scale,
-each a class and a line in `swsdist.registries.STATISTICS`. They are of the frames that are searched, or of the sound that these
-were made of; the latter is rounded to quarters of a dB before anything is counted.
+each a class and a line in `swsdist.registry.registries.STATISTICS`. They are of the frames that are searched, or of the sound
+that these were made of; the latter is rounded to quarters of a dB before anything is counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio import speech
 from swsdist.calibrate.statistics import Key, Tally
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.regression import logarithm
 
 #: An entropy of 1 nat is this many units.

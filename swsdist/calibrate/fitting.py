@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from swsdist.calibrate.procedure import AnyStep, Procedure
 from swsdist.calibrate.steps.interface import Addable, Json, Point
 from swsdist.calibrate.threshold import by_fold, demand_folds
-from swsdist.errors import UserError
-from swsdist.registries import CALIBRATION
+from swsdist.core.errors import UserError
+from swsdist.core.types import TRIALS
+from swsdist.registry.registries import CALIBRATION
 from swsdist.score import Counts, score_limits
 from swsdist.score.parts.spilled import LIMIT, SpilledCounts, threshold_of
-from swsdist.types import TRIALS
 
 Parts = Callable[[], Iterable[pa.Table]]
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.coding import coded
 
 Floats = NDArray[np.float64]

@@ -31,10 +31,10 @@ from swsdist.calibrate.statistics import Tally, made
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Point, Step, scores_of
 from swsdist.calibrate.threshold import decide, folds_of
 from swsdist.config.calibration import Calibrate
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.kernels.coding import coded
-from swsdist.registries import CALIBRATION
-from swsdist.steps import Score
+from swsdist.registry.registries import CALIBRATION
+from swsdist.registry.steps import Score
 
 AnyStep = Step[Any, Any]
 

@@ -11,8 +11,8 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from swsdist.errors import ConfigError
-from swsdist.fingerprint import fingerprint
+from swsdist.core.errors import ConfigError
+from swsdist.core.fingerprint import fingerprint
 from swsdist.io.filesystem import locate
 
 #: The entry of `trained_on`.

@@ -2,7 +2,7 @@
 
 A statistic is a few named integers for each (query, example, scale). They add, so any cut into files, in any order, gives the
 same, and they are exact. A new one is a class with `name`, `version`, `quantities` and `of`, and a line in
-`swsdist.registries.STATISTICS`; reduce makes those that the configured steps name, and no more.
+`swsdist.registry.registries.STATISTICS`; reduce makes those that the configured steps name, and no more.
 
 The score of a candidate is ``-cost / scale``.
 """
@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
+from swsdist.core.types import QUERY_STATISTICS
 from swsdist.kernels.coding import coded
-from swsdist.registries import STATISTICS
-from swsdist.types import QUERY_STATISTICS
+from swsdist.registry.registries import STATISTICS
 
 #: query_id, example, scale; of a histogram query_id, bin, bins a unit of score; by speaker query_id, talker, scale.
 Key = tuple[str, int, int]

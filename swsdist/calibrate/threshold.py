@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
-from swsdist.fingerprint import stable_hash
+from swsdist.core.errors import UserError
+from swsdist.core.fingerprint import stable_hash
+from swsdist.core.types import DETECTIONS
 from swsdist.kernels.coding import coded
-from swsdist.types import DETECTIONS
 
 
 def fold_of(query_id: str, folds: int) -> int:

@@ -41,8 +41,8 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from swsdist.calibrate.posterior import PosteriorSums, checked
-from swsdist.errors import UserError
-from swsdist.types import DETECTIONS
+from swsdist.core.errors import UserError
+from swsdist.core.types import DETECTIONS
 
 Floats = NDArray[np.float64]
 Method = Literal["kst", "sto", "oracle-kst"]

@@ -77,7 +77,7 @@ def bench(
     from swsdist.bench.page import text_lines, write_page
     from swsdist.bench.results import Plan, go
     from swsdist.config import load_config
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
     from swsdist.io.filesystem import is_remote
 
     assert config is not None
@@ -176,7 +176,7 @@ def forecast(
 
 def _cluster(path: str | None, given: dict[str, Any]) -> Cluster:
     """The machines of a file, or of the options."""
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
     from swsdist.pipeline.forecast.cluster import cluster_of
 
     if path is None:

@@ -8,7 +8,7 @@ import click
 
 from swsdist.cli.options import TaskOptions, task_options, task_or_point, warn
 from swsdist.cli.outputs import Writing, save_fitted, written
-from swsdist.registries import READERS, WRITERS
+from swsdist.registry.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
     from swsdist.evaluation.lists import Kaldi
@@ -89,7 +89,7 @@ def calibrate(
     from pathlib import Path
 
     from swsdist.config.loader import section_values
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
     from swsdist.evaluation.calibration import Request
     from swsdist.evaluation.calibration import calibrate as work
     from swsdist.evaluation.lists import read_system, reader_of
@@ -136,16 +136,16 @@ def fitted_file(fit: str | None) -> str | None:
     """How to fit, or the file of what was fitted: of a run's folder the one in it."""
     if fit in (None, "none", "crossfit", "oracle"):
         return fit
-    from swsdist.chains.search.inputs.provenance import calibration_place
+    from swsdist.stages.inputs.provenance import calibration_place
 
     return calibration_place(str(fit), {}, f"--fit {fit}")
 
 
 def _kaldi(system: str, reader: str, kind: str | None, options: _Calibrated) -> Kaldi:
     """How results tell places."""
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
+    from swsdist.corpora.kaldi_data import read_utterances
     from swsdist.evaluation.lists import Kaldi
-    from swsdist.io.corpora.kaldi_data import read_utterances
 
     files = (options["kaldi_segments"], options["kaldi_utter_map"], options["kaldi_utter_id"])
     if reader != "kaldi" and kind != "kaldi" and any(file is not None for file in files):

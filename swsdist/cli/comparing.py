@@ -154,7 +154,7 @@ def _write(data: ComparisonData, options: _Compared) -> None:
     import sys
     from pathlib import Path
 
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
     from swsdist.report.comparing.formats import det_table, write_csv_tables
     from swsdist.report.comparing.tables import breakdown_tables, entropy_tables, measure_tables
     from swsdist.report.pictures import write_picture

@@ -47,9 +47,9 @@ def describe(
     from swsdist.cli.progress import hearing
     from swsdist.config import load_corpus
     from swsdist.config.section import paths_in
-    from swsdist.corpora.description import describe as work
-    from swsdist.corpora.tables import tables_of, text_tables
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
+    from swsdist.description.description import describe as work
+    from swsdist.description.tables import tables_of, text_tables
     from swsdist.report.tables import text_lines, to_json, write_tables
 
     names = [Path(corpus).stem for corpus in corpora]

@@ -39,7 +39,7 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
     Tables, headers of all recordings, the queries themselves, options, models, the store; nothing is written.
     """
     from swsdist.config import load_config
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.course import Choice, begin
     from swsdist.pipeline.ledger import Ledger

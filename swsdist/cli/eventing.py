@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import IO, Any
 
 from swsdist.cli.outputs import pipe
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Failure, Receipt, Task

@@ -8,7 +8,7 @@ import click
 
 from swsdist.cli.options import TaskOptions, has_references, task_options, task_or_point, warn
 from swsdist.cli.outputs import Writing, save_fitted, written
-from swsdist.registries import WRITERS
+from swsdist.registry.registries import WRITERS
 
 if TYPE_CHECKING:
     from swsdist.fusion.joining import Meeting
@@ -103,7 +103,7 @@ def fuse(
     from pathlib import Path
 
     from swsdist.cli.calibrating import fitted_file
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
     from swsdist.evaluation.fusion import Request, fuse_lists
     from swsdist.evaluation.lists import named_paths, read_system
     from swsdist.evaluation.reading import protocol_for

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 import click
 
 from swsdist.cli.outputs import fit_streams
-from swsdist.errors import CancelledError, SwsdistError, UserError
-from swsdist.redaction import names_secret, redacted
+from swsdist.core.errors import CancelledError, SwsdistError, UserError
+from swsdist.core.redaction import names_secret, redacted
 
 #: Seconds that a process that was told to end may take for it.
 _END_WITHIN = 9.0
@@ -105,7 +105,7 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """The entry point: errors become messages and exit codes (swsdist.errors).
+    """The entry point: errors become messages and exit codes (swsdist.core.errors).
 
     The process ends here. Python's own way out takes objects from under threads of Arrow that still let go of theirs, and
     sometimes that ends the process with SIGABRT, whatever it has done (apache/arrow, issue 34314).

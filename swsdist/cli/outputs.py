@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import click
 
-from swsdist.errors import StoreError, UserError
+from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import is_remote
 from swsdist.report.pictures import demand_converter
 

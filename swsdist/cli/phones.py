@@ -28,9 +28,9 @@ def phones(weights: str, documents: str, out: str, penalty: float | None) -> int
 
     Exit code 4 if a recording could not be used.
     """
-    from swsdist.errors import AudioError
+    from swsdist.core.errors import AudioError
+    from swsdist.corpora.documents import read_documents
     from swsdist.features.phnrec.transcribe import transcribe, transcriber
-    from swsdist.io.corpus import read_documents
 
     by = transcriber(weights)
     rows = read_documents(documents).to_pylist()
@@ -52,9 +52,9 @@ def phones(weights: str, documents: str, out: str, penalty: float | None) -> int
 def _write(out: Path, found: dict[tuple[str, int], list[SpokenPhone]]) -> None:
     import pyarrow as pa
 
+    from swsdist.core.types import LEXEMES
     from swsdist.io.mlf import TimedLabel, write_mlf
     from swsdist.io.nist.ctm import write_ctm
-    from swsdist.types import LEXEMES
 
     if out.suffix.lower() == ".mlf":
         several = len({channel for _, channel in found}) > 1

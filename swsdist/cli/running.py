@@ -161,7 +161,7 @@ def report(
     from swsdist.cli.outputs import demand_apart
     from swsdist.config import load_config
     from swsdist.config.section import paths_in
-    from swsdist.errors import IncompleteError, UserError
+    from swsdist.core.errors import IncompleteError, UserError
     from swsdist.pipeline.course import look
     from swsdist.report.data import ReportData
     from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table, timeline_plot
@@ -263,7 +263,7 @@ def _demand_same(run: str, source: str) -> str:
     Raises:
         UserError: it is.
     """
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.recorded import config_of
     from swsdist.pipeline.plan import load_plans
@@ -291,7 +291,7 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     from swsdist.config import load_config
     from swsdist.config.dumping import dump_config
     from swsdist.config.files import text_of
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
     from swsdist.io.filesystem import Folder, is_remote
 
     run = Folder(loaded.run, loaded.storage)
@@ -370,7 +370,7 @@ def _tell(result: RunResult, whole: bool) -> int:
     """Show how a run went; 4 if something failed, or was rejected under --strict."""
     import sys
 
-    from swsdist.errors import IncompleteError
+    from swsdist.core.errors import IncompleteError
     from swsdist.report.opening import MOST_ODD, cut, odd, odd_inputs, print_opening, print_place
     from swsdist.report.summary import print_summary
 

@@ -16,7 +16,7 @@ from swsdist.report.tables import TABLES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from swsdist.errors import SwsdistError
+    from swsdist.core.errors import SwsdistError
     from swsdist.methods.query.extraction import Cut
     from swsdist.report.answers.hits import Answer
     from swsdist.searcher.judging import Judge
@@ -80,7 +80,7 @@ def search(
     swsdist search config.yaml
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
     """
-    from swsdist.errors import IncompleteError, UserError
+    from swsdist.core.errors import IncompleteError, UserError
 
     if not queries and Path(target).is_file():
         from swsdist.cli.running import go
@@ -236,7 +236,7 @@ def _listed() -> list[str]:
     Raises:
         UserError: it is no text: somebody has sent the sound itself.
     """
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
 
     found = []
     for line in sys.stdin:
@@ -335,7 +335,7 @@ def _why_nothing(store: Store) -> str:
 def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Callable[[str], None]) -> None:
     """The hits of each query, best first, numbered as they are shown."""
     from swsdist.audio.clips import MARKER, write_clip
-    from swsdist.errors import AudioError
+    from swsdist.core.errors import AudioError
     from swsdist.exports.clips import clip_name
 
     folder.mkdir(parents=True, exist_ok=True)

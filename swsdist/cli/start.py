@@ -16,7 +16,7 @@ def init(path: str, force: bool) -> None:
     """Write a commented config to PATH (swsdist.yaml)."""
     from swsdist.cli.outputs import check_place
     from swsdist.config.template import template
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
 
     check_place(path)
     target = Path(path)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from swsdist.cli.outputs import Writing, written
-from swsdist.text import shown
+from swsdist.core.text import shown
 
 if TYPE_CHECKING:
-    from swsdist.errors import StoreError
+    from swsdist.core.errors import StoreError
     from swsdist.io.filesystem import Folder
     from swsdist.store.reading import Store
 
@@ -35,7 +35,7 @@ def _opened(folder: str) -> Store:
         StoreError: there is none, with what there is.
     """
     from swsdist import api
-    from swsdist.errors import StoreError
+    from swsdist.core.errors import StoreError
 
     try:
         return api.open_store(folder)
@@ -67,7 +67,7 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     """What STORE holds."""
     from dataclasses import asdict
 
-    from swsdist.chains.search.inputs.settings import describe
+    from swsdist.stages.inputs.settings import describe
 
     opened = _opened(folder)
     manifest = opened.manifest
@@ -107,8 +107,8 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: kind, id, part, path, reason, message, remedy.")
 def rejected(folder: str, as_csv: bool) -> None:
     """All inputs of STORE or RUN that could not be used: why, and what helps."""
+    from swsdist.core.types import REJECTED
     from swsdist.pipeline.inspection.rejections import rejections
-    from swsdist.types import REJECTED
 
     rows = rejections(folder).to_pylist()
     if as_csv:
@@ -163,8 +163,8 @@ def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | No
     """The frames of one document: time and features, tab separated, a line a frame."""
     import numpy as np
 
+    from swsdist.core.times import frames_to_seconds
     from swsdist.io.frames.htk import write_parameters
-    from swsdist.times import frames_to_seconds
 
     opened = _opened(folder)
     frames = opened.features(doc_id, channel, track)
@@ -269,10 +269,10 @@ def import_(
     from pathlib import Path
 
     from swsdist import api
-    from swsdist.chains.search.inputs.importing import as_options, import_store
     from swsdist.cli.progress import progress
-    from swsdist.errors import IncompleteError, SwsdistError, UserError
+    from swsdist.core.errors import IncompleteError, SwsdistError, UserError
     from swsdist.io.filesystem import is_remote
+    from swsdist.stages.inputs.importing import as_options, import_store
 
     if Path(folder).exists() and Path(source).exists() and Path(folder).samefile(source):
         raise UserError(

@@ -33,7 +33,7 @@ def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[st
 
     from swsdist import api
     from swsdist.cli.progress import points_told, progress
-    from swsdist.errors import IncompleteError
+    from swsdist.core.errors import IncompleteError
 
     found = api.sweep(sweep, corpus=corpus, run=run_folder, sets=sets, progress=points_told(progress()))
     for notice in found.notices:

@@ -8,7 +8,7 @@ from pydantic import Field, PositiveFloat, model_validator
 
 from swsdist.config.names import NameIn
 from swsdist.config.section import IsPath, Section
-from swsdist.registries import PROTOCOLS
+from swsdist.registry.registries import PROTOCOLS
 
 
 class Alignments(Section):

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from swsdist.errors import ConfigError
-from swsdist.registry import Entry
+from swsdist.core.errors import ConfigError
+from swsdist.registry.registry import Entry
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 

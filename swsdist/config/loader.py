@@ -43,10 +43,10 @@ from swsdist.config.suggest import (
     shown,
     words,
 )
-from swsdist.entries import Configured, is_chain
-from swsdist.errors import ConfigError, StorageError, UserError
-from swsdist.registries import CHAINS, FEATURES, TRANSFORMS
-from swsdist.registry import Entry, Registry
+from swsdist.core.errors import ConfigError, StorageError, UserError
+from swsdist.registry.entries import Configured, is_chain
+from swsdist.registry.registries import CHAINS, FEATURES, TRANSFORMS
+from swsdist.registry.registry import Entry, Registry
 
 REMEDY = "`swsdist init` writes a config that shows every key; docs/reference/config.md lists them"
 

@@ -16,10 +16,10 @@ from swsdist.config.corpus import Corpus, Protocol
 from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
 from swsdist.config.section import ONE_OR_MORE, IsPath, Section, effort
-from swsdist.entries import is_chain
-from swsdist.needs import Needs
-from swsdist.partition import SLOTS
-from swsdist.registries import CALIBRATION, CHAINS, EXPORTS, METHODS
+from swsdist.core.needs import Needs
+from swsdist.core.partition import SLOTS
+from swsdist.registry.entries import is_chain
+from swsdist.registry.registries import CALIBRATION, CHAINS, EXPORTS, METHODS
 
 
 class Transforming(Section):

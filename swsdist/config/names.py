@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 
 class Names(Protocol):
-    """What is asked of a registry (`swsdist.registry.Registry`)."""
+    """What is asked of a registry (`swsdist.registry.registry.Registry`)."""
 
     def __iter__(self) -> Iterator[str]: ...
 

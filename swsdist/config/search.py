@@ -1,7 +1,7 @@
 """The section `search` of a config: distances, recurrence, first pass and candidates.
 
-Names are those of `swsdist.registries`. What a named thing takes as options its entry says; a few of them have keys of their
-own (`floor`, `cap`, `band`, `factors`, `visit`), all others stand in a mapping beside the name.
+Names are those of `swsdist.registry.registries`. What a named thing takes as options its entry says; a few of them have keys
+of their own (`floor`, `cap`, `band`, `factors`, `visit`), all others stand in a mapping beside the name.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from swsdist.config.names import NameIn
 from swsdist.config.section import Section, effort
-from swsdist.entries import checked, those
-from swsdist.errors import ConfigError
-from swsdist.registries import DISTANCES, FIRST_PASSES, METHODS, RECURRENCES
+from swsdist.core.errors import ConfigError
+from swsdist.registry.entries import checked, those
+from swsdist.registry.registries import DISTANCES, FIRST_PASSES, METHODS, RECURRENCES
 
 T = TypeVar("T")
 

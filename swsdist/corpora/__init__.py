@@ -1,1 +1,1 @@
-"""What a corpus holds, for its description in a paper."""
+"""Corpora as others keep them, into our tables: Kaldi's data folders, NIST's lists."""

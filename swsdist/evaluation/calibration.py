@@ -1,6 +1,6 @@
 """`swsdist calibrate` reads any system's list, fits what needs fitting, decides, and writes the list.
 
-A method is one or more registered steps (`swsdist.registries.CALIBRATION`), done and fitted as those of a run are, by
+A method is one or more registered steps (`swsdist.registry.registries.CALIBRATION`), done and fitted as those of a run are, by
 `swsdist.calibrate.procedure`; and one of these may stand for them, or after them:
 
 =============  ==================================================================================================
@@ -33,12 +33,12 @@ from swsdist.calibrate.steps.by_term import ByTerm
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.logistic import LogisticStep
 from swsdist.calibrate.thresholding import Thresholding
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.fingerprint import fingerprint
 from swsdist.evaluation.task import ScoringTask, System
-from swsdist.fingerprint import fingerprint
-from swsdist.registries import CALIBRATION
+from swsdist.registry.registries import CALIBRATION
+from swsdist.registry.steps import misfit
 from swsdist.score.measures.protocol import OperatingPoint, Protocol, operating_point
-from swsdist.steps import misfit
 
 if TYPE_CHECKING:
     from swsdist.evaluation.evaluate import Evaluation
@@ -351,7 +351,7 @@ def settled(
 def _as_kaldi(
     detections: pa.Table, request: Request, point: OperatingPoint, fitted: bytes | None, lines: list[str]
 ) -> Calibrated:
-    from swsdist.io.kaldi import as_kwslist
+    from swsdist.evaluation.kaldi_results import as_kwslist
 
     scale = 1.0 if request.alpha is None else request.alpha
     result = as_kwslist(

@@ -17,7 +17,7 @@ from typing import TypedDict
 import pyarrow as pa
 
 from swsdist.accounts.hardware import versions
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.evaluation.lists import named_paths
 from swsdist.evaluation.properties import (
     Scored,

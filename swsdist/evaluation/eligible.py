@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.errors import DataError
-from swsdist.io.corpora.places import Places, in_documents
+from swsdist.core.errors import DataError
+from swsdist.corpora.places import Places, in_documents
 from swsdist.io.notices import TIMES, Notices, sample
 from swsdist.score.measures.protocol import Protocol
 from swsdist.score.trials.excerpts import excerpt_documents, inside

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.corpora.places import by_document
 from swsdist.evaluation.eligible import decision_limits, eligible_detections
 from swsdist.evaluation.task import ScoringTask, System
-from swsdist.io.corpora.places import by_document
 from swsdist.io.notices import MANY
-from swsdist.registries import MEASURES
+from swsdist.registry.registries import MEASURES
 from swsdist.score.measures.curve import Block, Curve, Point, joined
 from swsdist.score.measures.det import pooled_by_detection, pooled_maximum, referenced
 from swsdist.score.measures.optimum import Optimum, optimum, optimum_rows

@@ -20,7 +20,8 @@ from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.seen import fitted_bytes
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import Point
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.types import DETECTIONS
 from swsdist.evaluation.calibration import called, settled, undecided_list
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.lists import with_durations
@@ -30,10 +31,9 @@ from swsdist.fusion.joining import Meeting, without_overlaps
 from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart, with_parts_of
 from swsdist.fusion.weights import Missing
 from swsdist.io.notices import Notices
-from swsdist.registries import CALIBRATION
+from swsdist.registry.registries import CALIBRATION
+from swsdist.registry.steps import misfit
 from swsdist.score.measures.protocol import OperatingPoint
-from swsdist.steps import misfit
-from swsdist.types import DETECTIONS
 
 
 @dataclass(frozen=True)

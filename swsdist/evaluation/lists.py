@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.types import DETECTIONS, REFERENCES
+from swsdist.corpora.kaldi_data import Utterances
+from swsdist.corpora.kinds import tells_rttm
 from swsdist.evaluation.task import System
-from swsdist.io.corpora.kaldi_data import Utterances
-from swsdist.io.corpora.kinds import tells_rttm
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
-from swsdist.registries import READERS
+from swsdist.registry.registries import READERS
 from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
 from swsdist.score.tables import in_schema
-from swsdist.types import DETECTIONS, REFERENCES
 
 #: Most bytes of a file that tell its form.
 HEAD = 4096
@@ -96,7 +96,7 @@ def read_system(
     kaldi: Kaldi | None = None,
     reader: str | None = None,
 ) -> System:
-    """Read a list of any kind that is registered (`swsdist.registries.READERS`), told by its content.
+    """Read a list of any kind that is registered (`swsdist.registry.registries.READERS`), told by its content.
 
     A STDLIST (QUESST's too) or KWSLIST, a table (CSV, Parquet) of detections, Kaldi's results, or what another package adds.
 

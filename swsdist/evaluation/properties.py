@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.posterior import PosteriorSums
-from swsdist.errors import TableError, UserError
+from swsdist.core.errors import TableError, UserError
+from swsdist.core.types import CORPUS, QUERIES
 from swsdist.io.tables import names_in, read_table
 from swsdist.score.compare.breakdown import reference_durations, word_counts
 from swsdist.score.compare.paired import decided_at
 from swsdist.score.compare.results import About, DetLine
 from swsdist.score.measures.twv import PER_TERM, per_term
-from swsdist.types import CORPUS, QUERIES
 
 #: Properties of queries that need no table: Ntrue, words of the term, mean s of its references, sum of its scores.
 MADE = ("ntrue", "words", "duration", "posterior_sum")

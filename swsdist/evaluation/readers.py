@@ -1,6 +1,6 @@
 """The forms of systems' lists that are known: how each is told by its first bytes, and how it is read.
 
-`swsdist.registries.READERS` names them, `swsdist.evaluation.lists.read_system` asks them.
+`swsdist.registry.registries.READERS` names them, `swsdist.evaluation.lists.read_system` asks them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_kaldi(path: str, asked: Asked) -> System:
         UserError: there is no such file.
         DataError: it is broken; with file and line.
     """
-    from swsdist.io.kaldi import read_results
+    from swsdist.evaluation.kaldi_results import read_results
 
     kaldi = asked.kaldi
     detections = read_results(path, kaldi.utterances, frame_shift=kaldi.frame_shift, storage=asked.storage)

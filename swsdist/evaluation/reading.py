@@ -14,7 +14,8 @@ from typing import Unpack
 import numpy as np
 import pyarrow as pa
 
-from swsdist.errors import TableError, UserError
+from swsdist.core.errors import TableError, UserError
+from swsdist.core.types import REFERENCES, TERMS
 from swsdist.evaluation.eligible import references_of_terms, references_within
 from swsdist.evaluation.task import ScoringTask
 from swsdist.io.notices import Notices
@@ -22,7 +23,6 @@ from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema
 from swsdist.score.trials.excerpts import excerpt_documents, seconds
-from swsdist.types import REFERENCES, TERMS
 
 
 def read_task(
@@ -240,7 +240,7 @@ def looked_up(
 
         lexemes, speakers = read_rttm(rttm, storage, fields=conventions.rttm_fields, notices=notices)
     else:
-        from swsdist.io.corpora.lhotse import aligned_words, tells_words
+        from swsdist.corpora.lhotse import aligned_words, tells_words
         from swsdist.io.nist.ctm import read_ctm
 
         lexemes = (aligned_words if tells_words(str(ctm), storage) else read_ctm)(str(ctm), storage)

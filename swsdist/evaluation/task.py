@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from swsdist.io.corpora.places import Places
+from swsdist.corpora.places import Places
 from swsdist.io.notices import Notices
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import OperatingPoint, Protocol

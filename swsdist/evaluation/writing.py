@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.evaluation.lists import Kaldi
 from swsdist.evaluation.task import ScoringTask, System
-from swsdist.registries import WRITERS
+from swsdist.registry.registries import WRITERS
 
 _COLUMNS = ("query_id", "doc_id", "channel", "start", "end", "score", "decision")
 
@@ -51,8 +51,8 @@ def write_list(
         out: local file.
         system: the list that was read: its header and its queries go into a STDLIST or KWSLIST.
         task: its terms, too.
-        kind: a name of `swsdist.registries.WRITERS`: stdlist, kwslist, csv, parquet, kaldi or one that another package adds.
-        kaldi: of Kaldi's results; by default each document is an utterance.
+        kind: a name of `swsdist.registry.registries.WRITERS`: stdlist, kwslist, csv, parquet, kaldi or one that another
+        package adds. kaldi: of Kaldi's results; by default each document is an utterance.
 
     Returns:
         The kind.
@@ -208,6 +208,6 @@ def kaldi_results(detections: pa.Table, out: Path, about: About) -> None:
         UserError: a name cannot stand there, or no utterance holds a detection.
         DataError: scores are no posteriors.
     """
-    from swsdist.io.kaldi import write_results
+    from swsdist.evaluation.kaldi_results import write_results
 
     write_results(detections, out, about.kaldi.utterances, frame_shift=about.kaldi.frame_shift)

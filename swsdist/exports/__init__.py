@@ -1,1 +1,1 @@
-"""The forms that detections are written in for others, a file each: see `swsdist.registries.EXPORTS`."""
+"""The forms that detections are written in for others, a file each: see `swsdist.registry.registries.EXPORTS`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from swsdist.audio.clips import write_clip
-from swsdist.errors import AudioError, UserError
+from swsdist.core.errors import AudioError, UserError
 from swsdist.exports.interface import Material
 
 #: Bytes of a clip's name that ids may take: a file system holds 255 in all.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.errors import DataError, UserError
+from swsdist.core.errors import DataError, UserError
 from swsdist.exports.interface import Material
 from swsdist.io.labels import write_labels
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from swsdist.core.types import DETECTIONS
 from swsdist.exports.interface import Material
 from swsdist.io.tables import write_csv
-from swsdist.types import DETECTIONS
 
 
 def write(material: Material, folder: Path) -> None:

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import AudioError, ConfigError
+from swsdist.core.errors import AudioError, ConfigError
 from swsdist.features.interface import Batched, Extractor, Layered, Whole, frame_count, settled_by
 
 #: Frames computed, and stored in a row, at a time: 41 s at a shift of 10 ms.

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, field_validator
 
 from swsdist.config.section import IsPath
-from swsdist.errors import DataError, FramesError, StorageError, UserError
+from swsdist.core.errors import DataError, FramesError, StorageError, UserError
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.interface import Kind
 from swsdist.io.frames.archive import Form, find_items, read_item
 from swsdist.io.frames.item import Found, Item
-from swsdist.options import Options
+from swsdist.registry.options import Options
 
 #: How far the sum of a frame's probabilities may be from 1, as the distances between posteriors have it.
 _SUM = 0.01

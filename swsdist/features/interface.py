@@ -23,8 +23,8 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.needs import LEAST, Needs
 from swsdist.io.frames.item import Item
-from swsdist.needs import LEAST, Needs
 
 #: Frames that two chunks of a long recording share, for a transform that looks at the whole.
 SHARED_FRAMES = 1_000

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.io.failures import own_fault
 from swsdist.io.filesystem import Folder, locate
 from swsdist.io.frames.numpy_files import demand_bounded, demand_whole

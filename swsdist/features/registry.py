@@ -1,6 +1,6 @@
 """Which extractors there are, and how one is made: once a process, and named by all that its frames depend on.
 
-One is found by its name in `swsdist.registries.FEATURES`; a third party adds one by a class and a line in its own
+One is found by its name in `swsdist.registry.registries.FEATURES`; a third party adds one by a class and a line in its own
 `pyproject.toml`. What an extractor is: `swsdist.features.interface`. Whether one is right:
 `swsdist.testing.conformance.check_extractor`.
 
@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from swsdist.errors import ConfigError, DataError, SwsdistError
+from swsdist.core.errors import ConfigError, DataError, SwsdistError
+from swsdist.core.fingerprint import fingerprint
 from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
 from swsdist.features.interface import (
     Extractor,
@@ -35,12 +36,11 @@ from swsdist.features.interface import (
     places_of,
 )
 from swsdist.features.transforms.interface import Transform, Transformed, transformed
-from swsdist.fingerprint import fingerprint
 from swsdist.io.failures import own_fault
 from swsdist.io.local import persist
 from swsdist.io.remote.copies import local_file
-from swsdist.registries import FEATURES, TRANSFORMS
-from swsdist.registry import Entry, Registry
+from swsdist.registry.registries import FEATURES, TRANSFORMS
+from swsdist.registry.registry import Entry, Registry
 
 __all__ = [
     "BLOCK_FRAMES",

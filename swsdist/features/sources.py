@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.needs import Needs
 from swsdist.features.interface import Columns, Extractor, Given, columns_of, frame_shift, needs_of, tracks_of
 from swsdist.features.registry import create, demand, identity, recipe_fingerprint
-from swsdist.needs import Needs
 
 
 class Named(Protocol):

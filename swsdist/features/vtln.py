@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from swsdist.config.section import IsPath
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds
 from swsdist.features.fitting.warps import WarpRounds, likelihoods

@@ -30,9 +30,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.types import DETECTIONS, JOINED
 from swsdist.fusion.parts import in_order, with_parts
-from swsdist.types import DETECTIONS, JOINED
 
 Ints = NDArray[np.int64]
 

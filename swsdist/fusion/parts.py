@@ -1,4 +1,4 @@
-"""The column `parts` of joined lists (`swsdist.types.JOINED`): what each of several systems gave to a detection.
+"""The column `parts` of joined lists (`swsdist.core.types.JOINED`): what each of several systems gave to a detection.
 
 Lists are joined by `swsdist.fusion.joining`; scores that are missing are filled, and fused, by `swsdist.fusion.weights`.
 """
@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS
 from swsdist.io.notices import Notices
-from swsdist.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -40,12 +40,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import KEY, in_order, keys_of, parts_of, with_parts
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted as Coefficients
 from swsdist.kernels.regression import linear, log_odds, maximise, prior_weights, total
-from swsdist.types import DETECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

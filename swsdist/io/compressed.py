@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from swsdist.errors import DataError, UserError
+from swsdist.core.errors import DataError, UserError
 from swsdist.io.failures import explain
 from swsdist.io.filesystem import is_remote, open_path
 from swsdist.io.local import persist

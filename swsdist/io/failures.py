@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from swsdist.errors import StorageError
+from swsdist.core.errors import StorageError
 
 #: The folder of temporary files in a local folder: their names tell nobody anything.
 TEMPORARY = ".tmp"

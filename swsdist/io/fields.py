@@ -9,7 +9,7 @@ import math
 import re
 from decimal import Decimal
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 
 _FIELD = re.compile(r"[^ \t]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")

@@ -32,14 +32,14 @@ from io import UnsupportedOperation
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
-from swsdist.errors import UserError
-from swsdist.inside import demand_no_detour
+from swsdist.core.errors import UserError
+from swsdist.core.inside import demand_no_detour
+from swsdist.core.redaction import is_signed
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
 from swsdist.io.local import persist, walk
 from swsdist.io.remote.details import details_of
 from swsdist.io.remote.scratch import scratch
 from swsdist.io.traffic import open_counted
-from swsdist.redaction import is_signed
 
 #: Bytes that an open S3 file fetches beyond what was asked for; s3fs's own 50 MB would weigh on a worker's memory.
 READ_AHEAD = 1 << 22

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from swsdist.errors import DataError
-from swsdist.types import DETECTIONS
+from swsdist.core.errors import DataError
+from swsdist.core.types import DETECTIONS
 
 #: Bytes of a file's name, in all common file systems.
 _LONGEST_NAME = 255

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 
 _TICK = 1e7  # a second
 

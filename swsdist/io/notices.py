@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from swsdist.errors import ImplausibleError, OddError
-from swsdist.text import shown
+from swsdist.core.errors import ImplausibleError, OddError
+from swsdist.core.text import shown
 
 #: Part of the documents, and of the examples of queries, that may be rejected; and how many may be of few.
 REJECTED, FEW = 0.1, 2

@@ -19,7 +19,7 @@ from typing import Unpack
 
 import pyarrow as pa
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.io.compressed import lines, short
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.systemlist import read_systemlist

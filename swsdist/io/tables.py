@@ -1,4 +1,4 @@
-"""Tables of a user, CSV or Parquet, into our schemas (`swsdist.types`), checked once and for all at the door.
+"""Tables of a user, CSV or Parquet, into our schemas (`swsdist.core.types`), checked once and for all at the door.
 
 Either may be packed by gzip or xz. CSV is UTF-8 (a byte order mark is ignored) with a header, RFC 4180. Its columns are
 separated by commas, or as the header shows by semicolons or tabs; its numbers may have decimal commas, if all of them do; and
@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from swsdist.errors import TableError
+from swsdist.core.errors import TableError
 from swsdist.io.compressed import demand_utf8, opened, short
 from swsdist.io.nist.xml import LATEST
 from swsdist.io.notices import Notices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from swsdist.errors import TableError
+from swsdist.core.errors import TableError
 from swsdist.io.notices import sample
 from swsdist.io.tables import place
 

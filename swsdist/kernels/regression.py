@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 
 Floats = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from swsdist.errors import ConfigError
-from swsdist.registries import DISTANCES
+from swsdist.core.errors import ConfigError
+from swsdist.registry.registries import DISTANCES
 
 #: Largest local distance.
 MAX_DISTANCE = 4095

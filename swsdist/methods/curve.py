@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.recurrences import tracing
 from swsdist.kernels.recurrences.registry import create

@@ -10,7 +10,7 @@
 A method sees only what it takes: text never reaches a spoken one. A candidate has a cost and a scale of its own, and its score
 is ``-cost / scale``; what kind of score that is (`cost`, `posterior`, `llr`) decides which steps of calibration may follow.
 
-A method is registered in `swsdist.registries.METHODS` by a maker that takes the config's section `search`.
+A method is registered in `swsdist.registry.registries.METHODS` by a maker that takes the config's section `search`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from swsdist.partition import SLOTS
+from swsdist.core.partition import SLOTS
+from swsdist.core.types import CANDIDATES
 from swsdist.store.reading import Store
-from swsdist.types import CANDIDATES
 
 #: Where the best match of a query is asked for: the ticks first..last (both inclusive) of a document.
 SPANS = pa.schema(
@@ -82,7 +82,7 @@ def by_bucket(rows: list[dict[str, Any]], buckets: int) -> Iterator[pa.Table]:
 class Method(Protocol):
     """Of one config.
 
-    What it takes, reads and gives stands in its entry (`swsdist.entries.MethodEntry`).
+    What it takes, reads and gives stands in its entry (`swsdist.registry.entries.MethodEntry`).
     """
 
     def matters(self) -> Any:

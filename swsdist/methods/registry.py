@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from swsdist.config.search import Search
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.methods.method import Method
-from swsdist.registries import METHODS
+from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
 
 

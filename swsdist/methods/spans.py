@@ -10,11 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
+from swsdist.core.partition import slot_of
+from swsdist.core.types import CANDIDATES
 from swsdist.methods.query.example import Example
-from swsdist.partition import slot_of
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
-from swsdist.types import CANDIDATES
 
 if TYPE_CHECKING:
     from swsdist.kernels.distances.interface import Distance  # loads numba

@@ -5,7 +5,8 @@ is the one. Where several do, or it is of another run, or a stage stands in the 
 
     Index(), Queries(), Search(), Reduce(), Step("align.final", Align(), {"detections": "decide:scored"})
 
-The registry `swsdist.registries.CHAINS` names the function that makes a chain from a config; nothing else knows of the chain.
+The registry `swsdist.registry.registries.CHAINS` names the function that makes a chain from a config; nothing else knows of
+the chain.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.config import Config
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.finding import Finding
 from swsdist.pipeline.stage import Stage

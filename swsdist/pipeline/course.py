@@ -13,7 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.config import Config, without_secrets
-from swsdist.fingerprint import fingerprint
+from swsdist.core.fingerprint import fingerprint
+from swsdist.core.types import REJECTED
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import elsewhere
 from swsdist.pipeline.chain import Chain, Source, Step
@@ -26,9 +27,8 @@ from swsdist.pipeline.records.receipts import Digits, Names, Receipts, Rows, fir
 from swsdist.pipeline.records.spool import Spool
 from swsdist.pipeline.stage import Stage
 from swsdist.pipeline.task import Failure, Told, Values
-from swsdist.registries import CHAINS
+from swsdist.registry.registries import CHAINS
 from swsdist.store import parquet
-from swsdist.types import REJECTED
 
 T = TypeVar("T", bound=Told)
 

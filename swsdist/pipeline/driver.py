@@ -15,9 +15,9 @@ from functools import partial
 import numpy as np
 
 from swsdist.config import Config
-from swsdist.errors import IncompleteError, SwsdistError, UserError
+from swsdist.core.errors import IncompleteError, SwsdistError, UserError
+from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.needs import Needs
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, points_of, rounds
 from swsdist.pipeline.ledger import Ended, Ledger

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from swsdist.config import Config
-from swsdist.errors import UserError
-from swsdist.fingerprint import Naming, fingerprint
+from swsdist.core.errors import UserError
+from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.records.chosen import Parts, ReceiptList, together
 from swsdist.pipeline.task import Receipt, Task, Told, Values

@@ -22,14 +22,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from swsdist.inside import demand_inside
+from swsdist.core.inside import demand_inside
+from swsdist.core.types import RECEIPTS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.records.chosen import ReceiptList
 from swsdist.pipeline.records.listing import Listing
 from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, names_of, outputs_of
 from swsdist.pipeline.task import Failure, Receipt, Task
 from swsdist.store import parquet
-from swsdist.types import RECEIPTS
 
 T = TypeVar("T")
 

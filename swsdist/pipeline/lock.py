@@ -30,7 +30,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swsdist.errors import LockedError, StorageError
+from swsdist.core.errors import LockedError, StorageError
 from swsdist.io.filesystem import Folder
 
 NAME = "lock.json"

@@ -11,10 +11,10 @@ from dataclasses import replace
 from swsdist.accounts.journal import DriverJournal
 from swsdist.accounts.records import pack
 from swsdist.config import Config, dump_config, without_secrets
-from swsdist.errors import StorageError, StoreError
+from swsdist.core.errors import StorageError, StoreError
+from swsdist.core.needs import Needs
 from swsdist.io.failures import TEMPORARY
 from swsdist.io.filesystem import Folder
-from swsdist.needs import Needs
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Outcome
 from swsdist.pipeline.execution.executor import Executor, Serial

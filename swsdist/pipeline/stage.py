@@ -21,9 +21,9 @@ from typing import Any, ClassVar, Literal
 import pyarrow as pa
 
 from swsdist.config import Config
+from swsdist.core.needs import LEAST, Needs
+from swsdist.core.partition import SLOTS
 from swsdist.io.filesystem import Folder, locate
-from swsdist.needs import LEAST, Needs
-from swsdist.partition import SLOTS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.store import parquet

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from swsdist.errors import StorageError
-from swsdist.inside import demand_inside
-from swsdist.partition import SLOTS
+from swsdist.core.errors import StorageError
+from swsdist.core.inside import demand_inside
+from swsdist.core.partition import SLOTS
 
 #: A value of JSON, by key.
 Values = dict[str, Any]
@@ -37,7 +37,7 @@ class Part(NamedTuple):
         name: of the file in its folder.
         size, sha256: of the file.
         rows: of the table; 0 for what is no table.
-        slots: the least and the greatest slot (`swsdist.partition`) of the rows' partition key.
+        slots: the least and the greatest slot (`swsdist.core.partition`) of the rows' partition key.
     """
 
     table: str

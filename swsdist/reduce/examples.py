@@ -34,14 +34,14 @@ from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, Tally, m
 from swsdist.calibrate.steps.q_norm import example_moments, standardised
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
+from swsdist.core.types import CANDIDATES
 from swsdist.kernels.scales import weighted
 from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.overlaps import Merge, claimed, merged
 from swsdist.reduce.spans import Best, Kept, Names, Spans, spans_of
 from swsdist.reduce.talkers import Talkers
-from swsdist.registries import METHODS
-from swsdist.types import CANDIDATES
+from swsdist.registry.registries import METHODS
 
 #: What statistics look at of CANDIDATES.
 _MEANS = pa.schema([CANDIDATES.field(name) for name in ("query_id", "doc_id", "channel", "example", "cost", "scale")])

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.core.types import DETECTIONS
 from swsdist.reduce.overlaps import claimed
 from swsdist.reduce.spans import Names, Spans, in_order
-from swsdist.types import DETECTIONS
 
 #: Columns of DOCUMENTS that say where documents lie.
 WHERE = ("doc_id", "channel", "recording", "start")

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.times import frames_to_seconds
-from swsdist.types import DETECTIONS
+from swsdist.core.times import frames_to_seconds
+from swsdist.core.types import DETECTIONS
 
 Ints = NDArray[np.int64]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.kernels.coding import coded
 
 #: Columns of DOCUMENTS that are wanted.

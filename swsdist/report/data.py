@@ -18,11 +18,11 @@ from pydantic import Field
 from swsdist.accounts.by_type import TypeCost
 from swsdist.accounts.costs import Costs
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, searching_speed_factor
-from swsdist.entries import Quantity
-from swsdist.registries import quantities
+from swsdist.registry.entries import Quantity
+from swsdist.registry.registries import quantities
+from swsdist.registry.steps import Looks
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.det import det_of
-from swsdist.steps import Looks
 
 Calibration = Literal["none", "crossfit", "oracle", "file", "own"]
 Verdict = Literal["hit", "false alarm", "unknown"]
@@ -390,7 +390,7 @@ class ReportData:
     mtwv_interval: tuple[float, float] | None = None
     #: Why `measures` is None.
     unscored: str | None = None
-    #: What the decision about a query looked at; see `swsdist.steps.looked_at`.
+    #: What the decision about a query looked at; see `swsdist.registry.steps.looked_at`.
     looked_at: tuple[Looks, ...] = ("own query",)
     #: None: the queries are of the corpus that is searched, or of none.
     queries_from: QueriesFrom | None = None

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from swsdist.entries import Quantity
+from swsdist.registry.entries import Quantity
 from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, about, thin_det
 from swsdist.report.opening import MOST_ODD, figures, odd
 from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg

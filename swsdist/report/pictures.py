@@ -13,7 +13,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from swsdist.errors import DataError, UserError
+from swsdist.core.errors import DataError, UserError
 
 #: What a picture's file ends in.
 PICTURES = (".svg", ".pdf", ".png")

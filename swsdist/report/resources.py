@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypedDict, cast
 
 from swsdist.accounts.factors import Factors, factors
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.report.data import Resources
 from swsdist.report.summary import NOTHING, UNKNOWN_COSTS, fixed, gpu_figures, short

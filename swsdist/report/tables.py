@@ -21,8 +21,8 @@ from html import escape
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from swsdist.errors import DataError, UserError
-from swsdist.text import shown
+from swsdist.core.errors import DataError, UserError
+from swsdist.core.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

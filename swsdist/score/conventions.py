@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 
 Name = Literal["stdeval", "kwseval", "quesst"]
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.errors import TableError
-from swsdist.types import TERMS
+from swsdist.core.errors import TableError
+from swsdist.core.types import TERMS
 
 
 def as_table(data: object, what: str = "table") -> pa.Table:
@@ -46,7 +46,7 @@ def in_schema(data: object, schema: pa.Schema, what: str) -> pa.Table:
 
     Args:
         data: what was given.
-        schema: of `swsdist.types`; decisions may be given as YES and NO.
+        schema: of `swsdist.core.types`; decisions may be given as YES and NO.
         what: its name in messages.
 
     Raises:

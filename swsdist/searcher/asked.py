@@ -22,14 +22,14 @@ import soundfile
 
 from swsdist.audio.commands import is_command
 from swsdist.audio.reader import probe
-from swsdist.errors import AudioError, DataError, StorageError, SwsdistError, UserError
-from swsdist.io.corpora.queries import Finder, read_queries
+from swsdist.core.errors import AudioError, DataError, StorageError, SwsdistError, UserError
+from swsdist.core.types import QUERIES
+from swsdist.corpora.queries import Finder, read_queries
 from swsdist.io.filesystem import is_remote
 from swsdist.io.notices import Notices
 from swsdist.methods.query.hearing import speaks
 from swsdist.store.places import found_again
 from swsdist.store.reading import Store
-from swsdist.types import QUERIES
 
 #: Is told of an example that is left out: query, number, and why.
 Skip: TypeAlias = Callable[[str, int, SwsdistError], None]

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
-from swsdist.errors import ConfigError, StoreError, UserError
+from swsdist.core.errors import ConfigError, StoreError, UserError
+from swsdist.core.times import frames_to_seconds, seconds_to_frame
 from swsdist.kernels.distances.interface import Distance
 from swsdist.methods.curve import curve, path
 from swsdist.methods.dtw.query_distances import local_distances
@@ -20,7 +21,6 @@ from swsdist.methods.dtw.shard import Documents, engine_settings
 from swsdist.methods.query.extraction import prepared
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
-from swsdist.times import frames_to_seconds, seconds_to_frame
 
 
 class Pair(NamedTuple):

@@ -12,21 +12,21 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from swsdist.calibrate.procedure import Procedure, make_steps
-from swsdist.chains.search.inputs.provenance import calibration_file
-from swsdist.chains.search.inputs.settings import describe, in_words, other_scores
-from swsdist.chains.search.told import Fitted
 from swsdist.config.search import Search
 from swsdist.config.section import Section
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
+from swsdist.core.types import DETECTIONS, TRIALS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.task import Values
-from swsdist.registries import CALIBRATION
+from swsdist.registry.registries import CALIBRATION
 from swsdist.report.answers.hits import OTHERWISE, STRONG, Word
 from swsdist.report.answers.promise import measured, promised
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.types import DETECTIONS, TRIALS
+from swsdist.stages.inputs.provenance import calibration_file
+from swsdist.stages.inputs.settings import describe, in_words, other_scores
+from swsdist.stages.told import Fitted
 
 _REMEDY = "name a run that was decided, or a file of its folder calibration/"
 

@@ -15,10 +15,10 @@ from ray.exceptions import RayError, RayTaskError
 
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.needs import Needs
 from swsdist.methods.method import Unit
 from swsdist.methods.registry import create
-from swsdist.needs import Needs
 from swsdist.pipeline.execution.placement import at_least, nothing_fits, workers_for
 from swsdist.pipeline.execution.ray_instance import await_end, connect, disconnect, node_resources
 from swsdist.pipeline.execution.worker import limit_threads

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swsdist.config.search import Search
-from swsdist.errors import AudioError, DataError, UserError
+from swsdist.core.errors import AudioError, DataError, UserError
 from swsdist.features.interface import Extractor, Given
 from swsdist.features.registry import made_by
 from swsdist.io.frames.archive import single

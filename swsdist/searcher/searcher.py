@@ -23,13 +23,12 @@ from swsdist.audio.speech import SHORTEST
 from swsdist.calibrate.procedure import Procedure, candidate_statistics, check_steps, procedures, sides_wanted
 from swsdist.calibrate.statistics import Tally, from_table, made
 from swsdist.calibrate.steps.interface import Point
-from swsdist.chains.search.describe import described, joined
-from swsdist.chains.search.inputs.provenance import calibration_file
 from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
 from swsdist.config.section import section_from
-from swsdist.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.types import DETECTIONS
 from swsdist.features.interface import Extractor, Given
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
@@ -42,14 +41,15 @@ from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
 from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.talkers import WHO, Talkers
-from swsdist.registries import METHODS
+from swsdist.registry.registries import METHODS
 from swsdist.searcher.asked import Known, Skip, asked, typed_query
 from swsdist.searcher.curves import Pair
 from swsdist.searcher.queries import extracted_from, extractors_of, is_given
 from swsdist.searcher.ways import Way, way_of
+from swsdist.stages.describe import described, joined
+from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
-from swsdist.types import DETECTIONS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from swsdist.config.model import Reduce
-from swsdist.entries import is_chain
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import config_of, remains
 from swsdist.pipeline.plan import load_plans
-from swsdist.registries import CHAINS
+from swsdist.registry.entries import is_chain
+from swsdist.registry.registries import CHAINS
 from swsdist.searcher.judging import Judge, by_score, of_run
 from swsdist.store.manifest import Manifest, load
 

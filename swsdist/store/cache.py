@@ -21,7 +21,7 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from swsdist.errors import StoreError, UserError
+from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
 
 _PIECE = 1 << 22

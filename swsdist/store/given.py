@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from swsdist.audio import commands
 from swsdist.audio.places import within
 from swsdist.audio.reader import probe
-from swsdist.errors import AudioError, FramesError
+from swsdist.core.errors import AudioError, FramesError
+from swsdist.corpora.places import SLACK
 from swsdist.features.interface import Given, frame_count, frame_shift, frames_seconds
-from swsdist.io.corpora.places import SLACK
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames.item import MISSING, UNREADABLE, Item
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.audio.marks import unpacked
-from swsdist.errors import IncompleteError, StoreError
+from swsdist.core.errors import IncompleteError, StoreError
 from swsdist.features.interface import Extractor, Given
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.errors import DataError, StoreError, UserError
+from swsdist.core.errors import DataError, StoreError, UserError
+from swsdist.core.fingerprint import fingerprint
+from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.model import load_model
-from swsdist.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.manifest import File, Made, Manifest, Shard, Track, commit
@@ -21,7 +22,6 @@ from swsdist.store.places import found_again
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import ShardWriter, shard_name
-from swsdist.types import DOCUMENTS, FRAMES
 
 _KEY = ("doc_id", "channel")
 

@@ -4,12 +4,13 @@ A store is a folder::
 
     manifest.json                names all that follows; what it does not name is not part of the store
     manifest-<fp>.json           the same, and stays: a search goes on with the state that it began with
-    documents-<fp>.parquet       a row a document (swsdist.types.DOCUMENTS), in the order of shards and their rows; one a track
+    documents-<fp>.parquet       a row a document (swsdist.core.types.DOCUMENTS), in the order of shards and their rows; one a
+    track
     rejected-<fp>.parquet        documents that could not be used, why, and the identity they had then
     models/codebook-<fp>.npz     codewords of a first pass: a pinned model
     postings/part-<fp>.parquet   posting lists by it, a file a shard; named by what they are made of, so not by the manifest
     models/statistics-<fp>.parquet   means and variances of speakers and of the collection: a pinned model; one a track
-    shards/part-<fp>.parquet     frames (swsdist.types.FRAMES); a file a shard and track
+    shards/part-<fp>.parquet     frames (swsdist.core.types.FRAMES); a file a shard and track
 
 A reader that has read the manifest sees one state of the store, whatever others write meanwhile.
 
@@ -32,11 +33,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.errors import StoreError
+from swsdist.core.errors import StoreError
+from swsdist.core.fingerprint import Naming, fingerprint
+from swsdist.core.inside import demand_inside
+from swsdist.core.types import DOCUMENTS, REJECTED
 from swsdist.features.interface import Kind
 from swsdist.features.registry import recipe_fingerprint
-from swsdist.fingerprint import Naming, fingerprint
-from swsdist.inside import demand_inside
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet, totals
 from swsdist.store.libraries import with_these
@@ -44,7 +46,6 @@ from swsdist.store.places import way_to
 from swsdist.store.sharding import by_shard
 from swsdist.store.statistics import pinned
 from swsdist.store.unfinished import Unfinished, tasks_done
-from swsdist.types import DOCUMENTS, REJECTED
 
 NAME = "manifest.json"
 SCHEMA = "swsdist-store/4"

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdist.errors import StoreError
-from swsdist.inside import demand_no_detour
+from swsdist.core.errors import StoreError
+from swsdist.core.inside import demand_no_detour
 from swsdist.io.filesystem import Folder
 
 _BLOBS = ("features",)

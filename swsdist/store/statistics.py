@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.core.fingerprint import fingerprint, stable_hash
+from swsdist.core.types import STATISTICS
 from swsdist.features.statistics import Statistics
-from swsdist.fingerprint import fingerprint, stable_hash
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.types import STATISTICS
 
 #: Documents whose means and variances are in memory together.
 _DOCUMENTS = 1 << 16

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.audio.marks import packed, unpacked
+from swsdist.core.types import DOCUMENTS
 from swsdist.features.statistics import Statistics
 from swsdist.store.reading import Block, Store
-from swsdist.types import DOCUMENTS
 
 #: What marks belong to, and what tracks are joined by.
 _MARKED = _JOINED = ("doc_id", "channel", "frames")

@@ -23,7 +23,8 @@ from swsdist.audio.formats.headers import CutOff, Foreign
 from swsdist.audio.marks import Listener, packed
 from swsdist.audio.reader import digested, probe, read_blocks, sha256
 from swsdist.audio.streams import Digest, digesting
-from swsdist.errors import AudioError, DataError, StorageError, UnusableError, UserError
+from swsdist.core.errors import AudioError, DataError, StorageError, UnusableError, UserError
+from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Columns, Extractor, Given, frame_shift, spoken_by, tracks_of
 from swsdist.features.statistics import Statistics
@@ -33,7 +34,6 @@ from swsdist.store import parquet
 from swsdist.store.cache import keep
 from swsdist.store.given import given_frames
 from swsdist.store.manifest import REJECTED_DOCUMENTS
-from swsdist.types import DOCUMENTS, FRAMES
 
 
 class Read(NamedTuple):

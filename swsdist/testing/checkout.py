@@ -6,7 +6,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 
 
 def run(name: str) -> None:

@@ -45,7 +45,7 @@ def test_import_is_free() -> None:
 
 
 def test_the_words_are_free() -> None:
-    assert loaded("import swsdist.errors, swsdist.fingerprint").isdisjoint(HEAVY)
+    assert loaded("import swsdist.core.errors, swsdist.core.fingerprint").isdisjoint(HEAVY)
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("nonsense",)], ids=" ".join)

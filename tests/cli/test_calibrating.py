@@ -16,11 +16,11 @@ from commands import Command, Ended
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.interface import Options, Point, Step, scores_of
 from swsdist.calibrate.thresholding import Thresholding
+from swsdist.core.types import DETECTIONS
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
-from swsdist.registries import CALIBRATION
-from swsdist.steps import StepEntry
-from swsdist.types import DETECTIONS
+from swsdist.registry.registries import CALIBRATION
+from swsdist.registry.steps import StepEntry
 
 SECONDS = 3600
 TASK = ("--references", "refs.csv", "--seconds", str(SECONDS), "--protocol", "sws2013")

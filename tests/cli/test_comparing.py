@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from swsdist.cli.comparing import compare, resources
 from swsdist.cli.scoring import score
-from swsdist.errors import DataError, SwsdistError, UserError
+from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import read_task
 from swsdist.io.tables import write_csv

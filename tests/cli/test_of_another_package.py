@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 from commands import Command
-
 from swsdist.chains.search.report.judging import of_run
+
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import recorded
-from swsdist.registries import CALIBRATION, MEASURES
+from swsdist.registry.registries import CALIBRATION, MEASURES
 
 CODE = '''
 import numpy as np
 
 from swsdist.calibrate.steps.interface import Options, Step, scores_of
-from swsdist.entries import MeasureEntry, Quantity
+from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.score.parts.events import CLASSES
-from swsdist.steps import StepEntry
+from swsdist.registry.steps import StepEntry
 
 
 class Silence:

@@ -18,7 +18,7 @@ import pytest
 
 import swsdist as package
 from swsdist.cli import main
-from swsdist.errors import SwsdistError
+from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.lock import locked
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.plan import demand_run_folder
 

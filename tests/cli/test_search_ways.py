@@ -15,7 +15,7 @@ from commands import Command
 
 import swsdist as package
 from swsdist.cli import progress
-from swsdist.errors import StoreError, UserError
+from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.plan import load_plans, save_plans

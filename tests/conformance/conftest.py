@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.registry import Registry
+from swsdist.registry.registry import Registry
 
 
 @pytest.fixture

@@ -11,11 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from swsdist.chains.search.queries import examples_in
 from swsdist.config import Config, config_from_dict
 from swsdist.config.search import Search
-from swsdist.entries import MethodEntry
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
@@ -29,8 +27,10 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.registries import CHAINS, METHODS
-from swsdist.registry import Entry
+from swsdist.registry.entries import MethodEntry
+from swsdist.registry.registries import CHAINS, METHODS
+from swsdist.registry.registry import Entry
+from swsdist.stages.queries import examples_in
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_chain, check_method
 from swsdist.testing.synthesis import make_corpus

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import Document, Learning, fit
 from swsdist.features.interface import Given
 from swsdist.features.model import Model

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from swsdist.entries import ReaderEntry, WriterEntry
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.evaluation.lists import Asked, read_system
 from swsdist.evaluation.readers import read_rows
 from swsdist.evaluation.task import System
 from swsdist.evaluation.writing import About
-from swsdist.registries import READERS, WRITERS
+from swsdist.registry.entries import ReaderEntry, WriterEntry
+from swsdist.registry.registries import READERS, WRITERS
 from swsdist.testing.conformance import check_reader, check_writer
 from swsdist.testing.conformance.lists import posteriors, rows, written
 

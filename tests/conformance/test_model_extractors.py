@@ -17,19 +17,19 @@ from pydantic import BaseModel, ConfigDict
 
 from swsdist.config import config_from_dict, load_config
 from swsdist.config.section import IsPath
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.needs import Needs
 from swsdist.features import blocks as cutting
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import columns_of, frame_count, kind_of, needs_of, surroundings, use
 from swsdist.features.model import Model, load_model
 from swsdist.features.registry import create, demand, identity, made_by, recipe, recipe_fingerprint
 from swsdist.io.filesystem import Folder
-from swsdist.needs import Needs
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.registries import FEATURES
-from swsdist.registry import Entry
+from swsdist.registry.registries import FEATURES
+from swsdist.registry.registry import Entry
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_extractor
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdist.entries import DistanceEntry, ExportEntry, FirstPassEntry, RecurrenceEntry
 from swsdist.exports.interface import Material
 from swsdist.kernels.distances import cosine
 from swsdist.kernels.distances.interface import Distance, Prepared, single
@@ -18,7 +17,8 @@ from swsdist.kernels.recurrences import asymmetric
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.methods.first_pass.averaged import Averaged
 from swsdist.methods.first_pass.interface import Budget, Proposed
-from swsdist.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES
+from swsdist.registry.entries import DistanceEntry, ExportEntry, FirstPassEntry, RecurrenceEntry
+from swsdist.registry.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES
 from swsdist.testing.conformance import check_distance, check_export, check_first_pass, check_recurrence
 from tests.oracles import distances as oracle
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pytest
 
-from swsdist.entries import MeasureEntry, Quantity
-from swsdist.errors import ConfigError
-from swsdist.registries import MEASURES, quantities
+from swsdist.core.errors import ConfigError
+from swsdist.registry.entries import MeasureEntry, Quantity
+from swsdist.registry.registries import MEASURES, quantities
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts import evaluating
 from swsdist.score.parts.evaluating import measure, measure_parts, merge_tables, values
@@ -39,7 +39,9 @@ def test_conformance(name: str) -> None:
 @pytest.mark.parametrize("name", list(MEASURES))
 def test_bytes_are_those_of_the_version(name: str) -> None:
     found = (MEASURES[name].version, value_digest(measure(name)))
-    assert found == GOLDEN[name], "if the change is meant, raise the version in swsdist/registries.py, and record both"
+    assert found == GOLDEN[name], (
+        "if the change is meant, raise the version in swsdist/registry/registries.py, and record both"
+    )
 
 
 class Queries:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from swsdist.config import load_config
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.fitting.interface import Step
 from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.interface import Kind, columns_of, kind_of
@@ -21,8 +21,8 @@ from swsdist.features.transforms.log import Log
 from swsdist.features.transforms.pca import Pca
 from swsdist.features.transforms.project import Project, projection
 from swsdist.io.filesystem import Folder
-from swsdist.registries import TRANSFORMS
-from swsdist.registry import Entry
+from swsdist.registry.registries import TRANSFORMS
+from swsdist.registry.registry import Entry
 from swsdist.testing.conformance import check_extractor, check_fitted, check_transform
 
 RNG = np.random.default_rng(5)

@@ -13,8 +13,8 @@ from markdown_pages import DOCS, rows, sections
 from notebook_pages import NOTEBOOKS
 
 import swsdist
-from swsdist import registries
-from swsdist.registry import Registry
+from swsdist.registry import registries
+from swsdist.registry.registry import Registry
 from swsdist.testing import conformance
 
 SECTIONS = sections(DOCS / "reference/api.md")

@@ -12,10 +12,10 @@ import pytest
 from markdown_pages import DOCS, ROOT, rows, sections
 from pydantic import BaseModel
 
-from swsdist import types
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA
 from swsdist.cli.main import COMMANDS, cli
 from swsdist.config import config_from_dict
+from swsdist.core import types
 from swsdist.features.fingerprint import MfccFingerprint
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.phnrec.extractor import Phnrec
@@ -24,7 +24,7 @@ from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
 from swsdist.methods.windows.options import WindowsOptions
 from swsdist.pipeline.ledger import Ledger
-from swsdist.registries import CHAINS, DISTANCES, quantities
+from swsdist.registry.registries import CHAINS, DISTANCES, quantities
 from swsdist.score import PROTOCOLS
 
 
@@ -213,7 +213,7 @@ def test_the_glossary_has_each_word_once_and_names_what_is_there() -> None:
 
 def test_recordings_and_why_one_is_rejected() -> None:
     from swsdist.audio.formats.headers import CHANNELS, RATES, REASONS
-    from swsdist.io.corpus import ENDINGS
+    from swsdist.corpora.documents import ENDINGS
 
     page = sections(DOCS / "reference/recordings.md")
     assert [(_plain(word), meaning) for word, meaning in rows(page["Rejected recordings"])] == list(REASONS.items())

@@ -129,8 +129,8 @@ def answer(link: socket.socket) -> None:
 
 def see_packages() -> None:
     """Look where PYTHONPATH now says for packages and what they add, as a new process would."""
-    from swsdist import registries
-    from swsdist.registry import Registry
+    from swsdist.registry import registries
+    from swsdist.registry.registry import Registry
 
     places = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.path[:0] = [place for place in places if place not in sys.path]

@@ -15,12 +15,12 @@ from swsdist.chains.fuse.align_joined import AlignJoined
 from swsdist.chains.fuse.apart import Apart
 from swsdist.chains.fuse.fill import Fill
 from swsdist.chains.fuse.union import Union
+from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.fusion.fusing import joined, without_gaps
 from swsdist.fusion.joining import without_overlaps
 from swsdist.pipeline.stage import Stage
 from swsdist.score.trials.making import TrialRules, make_trials
 from swsdist.store.digest import of_rows
-from swsdist.types import DETECTIONS, REFERENCES
 
 #: Of each stage: its version, and the digest of what it makes of the lists below.
 GOLDEN: dict[str, tuple[int, str]] = {

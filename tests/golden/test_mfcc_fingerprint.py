@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.fingerprint import MfccFingerprint, fingerprints
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.registry import create

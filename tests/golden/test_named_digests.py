@@ -4,7 +4,8 @@ The input is of integers alone (`swsdist.testing.scenes`), and what is held are 
 on every machine. Options are those by default.
 
 When this test fails
-- and you meant to change the numbers: raise the version in swsdist/registries.py, so that what was made with the thing is made
+- and you meant to change the numbers: raise the version in swsdist/registry/registries.py, so that what was made with the
+thing is made
   again, and put what the message prints into GOLDEN;
 - and you did not: you have found a bug before it was one;
 - and the thing is new: put what the message prints into GOLDEN.
@@ -37,8 +38,17 @@ from swsdist.methods.first_pass.registry import create as create_first_pass
 from swsdist.methods.first_pass.search import run
 from swsdist.methods.windows.search import Limits
 from swsdist.methods.windows.search import search as search_windows
-from swsdist.registries import DISTANCES, EXPORTS, FIRST_PASSES, METHODS, READERS, RECURRENCES, TRANSFORMS, WRITERS
-from swsdist.registry import Registry
+from swsdist.registry.registries import (
+    DISTANCES,
+    EXPORTS,
+    FIRST_PASSES,
+    METHODS,
+    READERS,
+    RECURRENCES,
+    TRANSFORMS,
+    WRITERS,
+)
+from swsdist.registry.registry import Registry
 from swsdist.testing import scenes
 from swsdist.testing.conformance import export as exports
 from swsdist.testing.conformance import lists
@@ -280,7 +290,7 @@ def test_bytes_change_with_versions_only(
     if found[0] == known[0]:
         pytest.fail(
             f"the bytes of the {registry.kind} {name} changed and its version did not. If you meant it, raise the version "
-            f"in swsdist/registries.py and {line}"
+            f"in swsdist/registry/registries.py and {line}"
         )
     pytest.fail(f"the {registry.kind} {name} has a new version: {line}")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.testing import checkout
 from tests.support.golden import Case, cases_below, run_case
 from tests.support.golden.__main__ import main

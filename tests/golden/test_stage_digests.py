@@ -28,13 +28,13 @@ import pytest
 import soundfile
 from pydantic import BaseModel, ConfigDict
 
-from swsdist.chains.search.queries import examples_in
 from swsdist.config import config_from_dict
 from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.registries import FEATURES
-from swsdist.registry import Entry
+from swsdist.registry.registries import FEATURES
+from swsdist.registry.registry import Entry
+from swsdist.stages.queries import examples_in
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 from swsdist.testing.scenes import numbers

@@ -2,8 +2,8 @@
 
 The input is that of the conformance suite, made of integers alone; what follows are correctly rounded operations in a fixed
 order, so the constants are the same everywhere. When this test fails and you meant to change the numbers, raise `version` of
-the step (in its class, and in swsdist/registries.py) and put what the message prints here; else you have found a bug before
-it was one.
+the step (in its class, and in swsdist/registry/registries.py) and put what the message prints here; else you have found a bug
+before it was one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from swsdist.calibrate.procedure import make_steps
 from swsdist.calibrate.statistics import to_table
 from swsdist.calibrate.steps.zt_norm import COHORT
-from swsdist.registries import CALIBRATION, STATISTICS
+from swsdist.registry.registries import CALIBRATION, STATISTICS
 from swsdist.testing.conformance.calibration import POINT, cohort_for, kind_for, lists, statistics_of
 
 #: Version, and digest of the scores it makes: with its statistics, and without where it can do without.

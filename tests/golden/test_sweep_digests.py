@@ -16,8 +16,8 @@ from swsdist.calibrate.points.fitted import at_fitted
 from swsdist.calibrate.points.rescoring import Rescoring, compacted
 from swsdist.chains.sweep.compact import Compact
 from swsdist.chains.sweep.score_points import ScorePoints
+from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.score import align, score_limits
-from swsdist.types import DETECTIONS, REFERENCES
 
 GOLDEN = {
     "compact": (1, "a3bd4f48d46f9c53989e0fc13a7c6d714f3f3389135d6fa42bfd73758e986fc1"),

@@ -22,8 +22,8 @@ from swsdist.accounts.journal import _said, cpu_seconds, pss_bytes
 from swsdist.bench.measure import measure
 from swsdist.bench.points import Point
 from swsdist.config import load_config
+from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.needs import Needs
 from swsdist.pipeline.inspection.recorded import remains
 from swsdist.report.resources import from_numbers, resource_lines
 
@@ -121,7 +121,7 @@ def test_one_isf_in_all_places_whoever_indexed(scene: Any, made: str) -> None:
 
 def test_gpus_are_told_beside_cpus_and_in_no_factor(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Indexing holds half of a GPU that is not there."""
-    monkeypatch.setattr("swsdist.chains.search.index.Index.needs", lambda *_: (Needs(gpus=0.5),))
+    monkeypatch.setattr("swsdist.stages.index.Index.needs", lambda *_: (Needs(gpus=0.5),))
     monkeypatch.setattr("swsdist.accounts.journal.gpu_bytes", lambda: 3_000_000_000)
     scene.run("index.shards=2")
     index = [one for one in scene.all_receipts() if one.stage == "index"]

@@ -15,16 +15,16 @@ import soundfile
 import soxr
 
 import swsdist
-from swsdist.chains.search import query_statistics
-from swsdist.chains.search.inputs.across import moved
 from swsdist.config.search import Search
-from swsdist.errors import DataError, UserError
+from swsdist.core.errors import DataError, UserError
+from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import prepared
 from swsdist.pipeline.course import Choice
+from swsdist.stages import query_statistics
+from swsdist.stages.inputs.across import moved
 from swsdist.store.reading import Store
-from swsdist.types import EXAMPLES
 
 #: Of the documents that the field recordings are made of; the archive has them all.
 FIELD = ("d001", "d002", "d003", "d004")

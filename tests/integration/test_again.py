@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import swsdist
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.pipeline.course import Choice
 
 #: The stages in their order.

@@ -13,10 +13,10 @@ import pytest
 import soundfile
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.chains.search.index import Index
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
+from swsdist.stages.index import Index
 from swsdist.store.manifest import load
 
 

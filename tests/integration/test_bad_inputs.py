@@ -12,7 +12,7 @@ import pytest
 import soundfile
 from commands import in_this_process
 
-from swsdist.errors import DataError, UserError
+from swsdist.core.errors import DataError, UserError
 
 RATE = 16000
 

@@ -13,14 +13,14 @@ import soundfile
 from click.testing import CliRunner
 
 from swsdist.chains.search.check import check
-from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.cli.scoring import score
 from swsdist.config import load_config
-from swsdist.errors import ImplausibleError, SwsdistError
+from swsdist.core.errors import ImplausibleError, SwsdistError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import FEW, REJECTED
 from swsdist.pipeline.ledger import Ledger
+from swsdist.stages.inputs.known import SearchInputs
 from tests.integration.test_oddities import change, every, warnings
 
 

@@ -17,7 +17,7 @@ from swsdist.bench.points import Point, config_at, multiplied, points_of
 from swsdist.bench.results import Plan, Results, go, read, settings_of
 from swsdist.bench.statistics import mean, ratio, strong, weak
 from swsdist.config import load_config
-from swsdist.errors import IncompleteError, UserError
+from swsdist.core.errors import IncompleteError, UserError
 
 
 def here(path: Path) -> None:

@@ -10,9 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from swsdist.core.types import DETECTIONS
 from swsdist.exports import labels
 from swsdist.exports.interface import Material
-from swsdist.types import DETECTIONS
 
 
 def by_turns(detections: pd.DataFrame, most: int) -> list[tuple[Any, ...]]:

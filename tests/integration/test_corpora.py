@@ -13,7 +13,7 @@ import soundfile
 
 import swsdist
 from swsdist.audio import commands
-from swsdist.errors import AudioError, UserError
+from swsdist.core.errors import AudioError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.pipeline.course import Choice

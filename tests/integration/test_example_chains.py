@@ -17,7 +17,7 @@ from swsdist.config import load_config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.inspection.status import status
-from swsdist.registries import CHAINS, METHODS
+from swsdist.registry.registries import CHAINS, METHODS
 from tests.support import alphas
 
 POINTS = """[swsdist.chains]

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 import soundfile
 
-from swsdist.errors import ConfigError, StoreError
+from swsdist.core.errors import ConfigError, StoreError
 from swsdist.features import registry
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.inspection.diagnosis import diagnose
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.lock import locked
-from swsdist.registries import FEATURES
-from swsdist.registry import Entry
+from swsdist.registry.registries import FEATURES
+from swsdist.registry.registry import Entry
 
 EARS = """\
 import numpy as np

@@ -12,7 +12,7 @@ import pytest
 
 import swsdist
 from swsdist.audio.reader import read_blocks
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.model import load_model
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.io.filesystem import Folder

@@ -13,9 +13,8 @@ import pytest
 import swsdist
 from swsdist.chains.fuse.check import check
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.search.told import Bucket, Fitted
 from swsdist.config import Config, load_config
-from swsdist.errors import ConfigError, ImplausibleError, StoreError, UserError
+from swsdist.core.errors import ConfigError, ImplausibleError, StoreError, UserError
 from swsdist.fusion.parts import parts_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
@@ -24,6 +23,7 @@ from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
 from swsdist.searcher.ways import way_of
+from swsdist.stages.told import Bucket, Fitted
 from swsdist.testing.conformance import check_chain
 
 

@@ -13,11 +13,11 @@ import pytest
 from archives import write_ark
 
 import swsdist
-from swsdist.chains.search.inputs.importing import import_store
-from swsdist.errors import DataError, StoreError, UserError
+from swsdist.core.errors import DataError, StoreError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
+from swsdist.stages.inputs.importing import import_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import swsdist
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
 from swsdist.store.reading import Store

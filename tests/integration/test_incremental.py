@@ -10,7 +10,7 @@ import pytest
 import soundfile
 from commands import in_this_process
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.operation.cleaning import clean

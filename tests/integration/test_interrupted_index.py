@@ -12,7 +12,7 @@ import soundfile
 from commands import in_this_process
 
 from swsdist.config import config_from_dict
-from swsdist.errors import StoreError, UserError
+from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages

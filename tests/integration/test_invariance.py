@@ -106,7 +106,7 @@ def test_lists_of_files_that_are_too_long_for_a_task(
 ) -> None:
     """Each bucket finds its own files in a list in the run folder; its name, and what it makes, are the same."""
     scene.run("index.shards=5", "reduce.buckets=3", run="short")
-    monkeypatch.setattr("swsdist.chains.search.reduce.MOST_NAMED", 2)
+    monkeypatch.setattr("swsdist.stages.reduce.MOST_NAMED", 2)
     scene.run("index.shards=5", "reduce.buckets=3")
     assert len(list((scene.folder / "run" / "tables" / "lists").iterdir())) == 1
     assert not (scene.folder / "short" / "tables" / "lists").exists()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from commands import expecting, in_this_process
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.operation.cleaning import clean

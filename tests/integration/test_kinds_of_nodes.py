@@ -22,16 +22,16 @@ from ray.cluster_utils import Cluster
 import swsdist
 from swsdist.accounts.journal import DriverJournal
 from swsdist.chains.search import chain
-from swsdist.chains.search.search import Search
 from swsdist.config.model import Executor as Settings
+from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.needs import Needs
 from swsdist.pipeline.execution import ray_instance
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Receipt, Task
+from swsdist.stages.search import Search
 from swsdist.testing.synthesis import make_corpus
 from tests.support.journals import read_journals
 

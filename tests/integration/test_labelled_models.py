@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdist.chains.search.fit_transforms import FitTransforms
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.model import load_model
 from swsdist.io.filesystem import Folder
+from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.store.reading import Store
 
 STREAMS = "search.streams=[{track: made, normalise: none, distance: cosine}]"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from commands import in_this_process
 
-from swsdist.errors import LockedError, StorageError
+from swsdist.core.errors import LockedError, StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.lock import Lock, alive, locked, read
@@ -79,7 +79,7 @@ def test_one_of_many_gets_it(tmp_path: Path, flock: bool, stale: bool) -> None:
     """Of processes that begin at the same moment; without flock as on some network file systems."""
     code = (
         "import fcntl, sys, time\n"
-        "from swsdist.errors import LockedError\n"
+        "from swsdist.core.errors import LockedError\n"
         "from swsdist.io.filesystem import Folder\n"
         "from swsdist.pipeline import lock\n"
         "def flock(*_): raise OSError(95, 'not supported')\n"

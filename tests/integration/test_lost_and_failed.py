@@ -11,12 +11,12 @@ import pytest
 from commands import in_this_process
 
 import swsdist
-from swsdist.chains.search.index import Index
-from swsdist.chains.search.reduce import Reduce
 from swsdist.chains.search.report import publish
 from swsdist.config import load_config
-from swsdist.errors import DataError, StoreError, TableError, UserError
+from swsdist.core.errors import DataError, StoreError, TableError, UserError
 from swsdist.pipeline.course import Choice
+from swsdist.stages.index import Index
+from swsdist.stages.reduce import Reduce
 from swsdist.store.maintaining import check
 
 

@@ -14,10 +14,8 @@ import pytest
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.speaker_norm import SpeakerNorm, SpeakerNormOptions
 from swsdist.chains.search.check import check
-from swsdist.chains.search.documents import talkers_of
-from swsdist.chains.search.inputs.known import SearchInputs
 from swsdist.config import load_config
-from swsdist.errors import DataError, StoreError, UserError
+from swsdist.core.errors import DataError, StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_plans
@@ -25,6 +23,8 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.stage import Context
 from swsdist.reduce.talkers import WHO, Talkers
+from swsdist.stages.documents import talkers_of
+from swsdist.stages.inputs.known import SearchInputs
 from swsdist.store.reading import Store
 
 STEPS = ("calibrate.steps=[speaker-norm]", "report.exports=[]")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import soundfile
 
-from swsdist.chains.search.index import Index
-from swsdist.chains.search.queries import Queries
-from swsdist.errors import ImplausibleError
+from swsdist.core.errors import ImplausibleError
 from swsdist.io.filesystem import Folder
+from swsdist.stages.index import Index
+from swsdist.stages.queries import Queries
 from swsdist.store import libraries
 from swsdist.store.maintaining import compact
 from swsdist.store.manifest import load

@@ -19,7 +19,7 @@ from commands import expecting, in_this_process
 
 from swsdist import api
 from swsdist.accounts.journal import Journal
-from swsdist.errors import CancelledError, IncompleteError, StorageError
+from swsdist.core.errors import CancelledError, IncompleteError, StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.course import Outcome

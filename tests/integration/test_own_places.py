@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import swsdist
-from swsdist.chains.search.told import Measured
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.reduce.own_places import elsewhere, own_places
+from swsdist.stages.told import Measured
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import pytest
 
 from swsdist.audio import reader
-from swsdist.chains.search.inputs import recordings
-from swsdist.errors import StorageError
+from swsdist.core.errors import StorageError
 from swsdist.pipeline.course import Choice
 from swsdist.pipeline.execution import executor
+from swsdist.stages.inputs import recordings
 
 SHARDS = "index.shards=4"
 
@@ -110,7 +110,7 @@ def test_permissions_that_are_mended(scene: Any, monkeypatch: pytest.MonkeyPatch
 
 def test_what_was_missing_when_it_was_planned_is_rejected(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though a worker finds it by then: the next run plans with it."""
-    from swsdist.chains.search.inputs import wanted
+    from swsdist.stages.inputs import wanted
 
     real = wanted.identities
     with monkeypatch.context() as patch:

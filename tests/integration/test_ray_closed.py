@@ -76,7 +76,7 @@ NOTEBOOK = """
 import sys
 import ray
 import swsdist
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
 

@@ -10,10 +10,10 @@ import pytest
 
 import swsdist
 from swsdist.chains.search.report.finished import from_run
+from swsdist.core.types import TRIALS
 from swsdist.evaluation.comparison import Request, compare_systems, gather
 from swsdist.score import PER_TERM
 from swsdist.score.compare.results import Settings
-from swsdist.types import TRIALS
 
 #: Fewer coefficients, so that not every decision is right.
 POOR = "features={name: mfcc, transforms: [{name: columns, options: {keep: [3]}}]}"

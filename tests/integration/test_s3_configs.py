@@ -11,7 +11,7 @@ from commands import expecting, in_this_process
 
 import swsdist as package
 from swsdist.config import load_config
-from swsdist.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder
 
 swsdist = expecting(in_this_process)

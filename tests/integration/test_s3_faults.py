@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.errors import StorageError, SwsdistError
+from swsdist.core.errors import StorageError, SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote import again
 from swsdist.pipeline.course import Choice

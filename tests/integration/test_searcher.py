@@ -14,9 +14,9 @@ import ray
 
 import swsdist
 from swsdist.config import load_config
-from swsdist.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError, UserError
 from swsdist.pipeline.course import Choice
-from swsdist.registries import METHODS
+from swsdist.registry.registries import METHODS
 from swsdist.searcher.searcher import Hits, Searcher
 from swsdist.store.reading import Store
 

@@ -12,13 +12,13 @@ import pytest
 import soundfile
 
 import swsdist
-from swsdist.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.needs import Needs
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
-from swsdist.needs import Needs
 from swsdist.pipeline.course import Choice
-from swsdist.registries import FEATURES
-from swsdist.registry import Entry
+from swsdist.registry.registries import FEATURES
+from swsdist.registry.registry import Entry
 from swsdist.store import writing
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store

@@ -13,12 +13,12 @@ import pytest
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.zt_norm import cohort_sums
-from swsdist.chains.search import cohort as module
-from swsdist.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import recorded
-from swsdist.registries import CALIBRATION
-from swsdist.steps import looked_at
+from swsdist.registry.registries import CALIBRATION
+from swsdist.registry.steps import looked_at
+from swsdist.stages import cohort as module
 from swsdist.testing.synthesis import make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore:the slope of the llr", "ignore:the logistic's slope")

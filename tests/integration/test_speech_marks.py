@@ -14,7 +14,7 @@ import soundfile
 import swsdist
 from swsdist.audio.marks import unpacked
 from swsdist.config import config_from_dict
-from swsdist.errors import ConfigError, StoreError
+from swsdist.core.errors import ConfigError, StoreError
 from swsdist.features.registry import create, recipe
 from swsdist.io.filesystem import Folder
 from swsdist.store.manifest import Made, commit, shard_of

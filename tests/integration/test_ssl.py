@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import swsdist
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.registry import create, identity, made_by, recipe
 from swsdist.features.ssl.extractor import Ssl

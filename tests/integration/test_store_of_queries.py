@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import soundfile
 
-from swsdist.chains.search.queries import examples_in
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import GROUP_MOST
 from swsdist.pipeline.inspection.status import status
+from swsdist.stages.queries import examples_in
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store
 

@@ -18,7 +18,7 @@ import pytest
 import swsdist
 from swsdist.api import SweepResult
 from swsdist.chains.search.report.finished import from_run
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.evaluation.comparison import Request, compare_systems, gather
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.plan import load_plans

@@ -14,7 +14,7 @@ import pytest
 import soundfile
 
 import swsdist
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.io.filesystem import Folder
 from swsdist.store.reading import Store
 

@@ -1,6 +1,6 @@
 """What reduce, normalisation and decision mean, written slowly and plainly: the fast versions are held against these.
 
-Rows are dicts with the columns of `swsdist.types`; nothing is sorted by codes, cut into files or kept in columns.
+Rows are dicts with the columns of `swsdist.core.types`; nothing is sorted by codes, cut into files or kept in columns.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import math
 from fractions import Fraction
 from typing import TypedDict
 
-from swsdist.fingerprint import stable_hash
-from swsdist.times import frames_to_seconds
+from swsdist.core.fingerprint import stable_hash
+from swsdist.core.times import frames_to_seconds
 
 
 class Candidate(TypedDict):

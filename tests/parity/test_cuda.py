@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import swsdist
 from swsdist.config.search import Search
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.distances.registry import create
 from swsdist.methods.dtw.found import pruned
 from swsdist.methods.dtw.lanes import Piece
@@ -25,7 +25,7 @@ from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.shard import engine_settings
 from swsdist.methods.dtw.warps import batches
 from swsdist.methods.query.example import Example
-from swsdist.registries import RECURRENCES
+from swsdist.registry.registries import RECURRENCES
 from swsdist.testing.synthesis import make_corpus
 from tests.support.gpu import CASES
 
@@ -133,7 +133,7 @@ def test_the_config_reaches_the_engine() -> None:
 def test_a_budget_that_is_too_small_is_told() -> None:
     code = """
 import numpy as np
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.distances.registry import create
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.search import search

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from swsdist.config.loader import config_from_dict
 from swsdist.config.search import Search
-from swsdist.entries import those
-from swsdist.errors import ConfigError, DataError, UserError
+from swsdist.core.errors import ConfigError, DataError, UserError
+from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.cosine import NORM
 from swsdist.kernels.distances.euclidean import default_cap
@@ -29,8 +29,8 @@ from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared as prepared_examples
-from swsdist.registries import DISTANCES
-from swsdist.types import EXAMPLES
+from swsdist.registry.entries import those
+from swsdist.registry.registries import DISTANCES
 from tests.oracles import distances as oracle
 from tests.oracles import search as oracles_search
 

@@ -15,7 +15,7 @@ import soundfile
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 from swsdist.features import blocks as cutting
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.registry import BLOCK_FRAMES, frame_count, in_blocks

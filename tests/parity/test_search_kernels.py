@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels import arithmetic, products
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.peaks import COLUMNS, bound, pick

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import swsdist
-from swsdist.errors import StoreError
+from swsdist.core.errors import StoreError
 from swsdist.store.digest import combined
 
 RATE = 2000

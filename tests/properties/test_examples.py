@@ -15,13 +15,13 @@ from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Options
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.config import config_from_dict
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
+from swsdist.core.partition import slot_of
+from swsdist.core.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 from swsdist.io.filesystem import Folder
-from swsdist.partition import slot_of
 from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.examples import FINENESS, reduce_examples
 from swsdist.store import parquet
-from swsdist.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 from tests.oracles import examples as oracle
 
 Row = dict[str, Any]

@@ -17,8 +17,8 @@ from swsdist.calibrate.points.fitted import at_fitted
 from swsdist.calibrate.points.rescoring import Rescoring, compacted
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.steps.interface import Point
+from swsdist.core.types import TRIALS
 from swsdist.score import Counts, atwv, mtwv, twv_curve
-from swsdist.types import TRIALS
 
 TRIALS_N = 500
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from swsdist.core.types import TRIALS
 from swsdist.score.measures.cnxe import Trials, cnxe, cnxe_min, cnxe_pav, measure
 from swsdist.score.measures.det import Squares, bands
 from swsdist.score.measures.pav import pool_adjacent_violators
@@ -18,7 +19,6 @@ from swsdist.score.measures.quesst import score_quesst
 from swsdist.score.measures.retrieval import equal_error_of, per_query
 from swsdist.score.measures.twv import Counts, pooled, twv_curve
 from swsdist.score.trials.documents import document_trials
-from swsdist.types import TRIALS
 from tests.oracles import measures as oracle
 
 priors = st.sampled_from([0.0001, 0.0148, 0.3, 0.5, 0.9])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kinds_of_corpora import KINDS, TRIALS, Made, run
 
-from swsdist.errors import DataError, UserError
-from swsdist.registries import CALIBRATION
+from swsdist.core.errors import DataError, UserError
+from swsdist.registry.registries import CALIBRATION
 
 #: Each step, behind what makes the scores that it takes; `fusion` joins systems, and has its own test.
 STEPS = {

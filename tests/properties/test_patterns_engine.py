@@ -5,14 +5,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.recurrences import registry as recurrences
 from swsdist.methods.dtw import engine
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
-from swsdist.registries import RECURRENCES
+from swsdist.registry.registries import RECURRENCES
 from tests.oracles import patterns as oracle
 from tests.oracles.search import bounded_slope, candidates, keep_best
 

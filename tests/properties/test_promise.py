@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsdist.core.types import TRIALS
 from swsdist.report.answers.promise import CALLED, RIGHT, measured, promised
-from swsdist.types import TRIALS
 
 
 def trials_of(seed: int, queries: int, hits: int, apart: float) -> pa.Table:

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate.statistics import Tally, from_table, made, posterior_sums, to_table
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.partition import slot_of
+from swsdist.core.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 from swsdist.io.filesystem import Folder
-from swsdist.partition import slot_of
 from swsdist.reduce import spans
 from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.spans import Best
 from swsdist.store import parquet
-from swsdist.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 from tests.oracles import reduce as oracle
 
 Row = dict[str, Any]

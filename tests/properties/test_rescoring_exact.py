@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from swsdist.calibrate.points.rescoring import Rescoring, compacted, query_values
 from swsdist.calibrate.thresholding import METHODS, Thresholding
+from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.score import Counts, align, atwv, per_term, score_limits
 from swsdist.score.conventions import conventions_of
 from swsdist.score.trials.contested import contested
-from swsdist.types import DETECTIONS, REFERENCES
 
 TRIALS_N = 900
 
@@ -141,7 +141,7 @@ def test_alpha_changes_pairs() -> None:
 def test_nothing_to_score_is_told() -> None:
     found, true = tables([("c", "d1", 0, 1, 0.5)], [])
     part = compacted(aligned(found, true, "stdeval"), tolerance=0.5, conventions="stdeval")
-    from swsdist.errors import UserError
+    from swsdist.core.errors import UserError
 
     with pytest.raises(UserError, match="no query has a reference"):
         Rescoring.of([part], tolerance=0.5, conventions="stdeval")

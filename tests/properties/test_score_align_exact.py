@@ -10,8 +10,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.score import align, score_limits
-from swsdist.types import DETECTIONS, REFERENCES
 from tests.oracles.score import Detection, Reference, best_gain, kernel, matchings
 
 # A coarse grid of times and few scores: overlaps, borders, duplicates and ties are the rule.

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.core.types import DETECTIONS, LEXEMES, REFERENCES, TERMS
 from swsdist.score import align
 from swsdist.score.trials.lookup import look_up
-from swsdist.types import DETECTIONS, LEXEMES, REFERENCES, TERMS
 from tests.oracles.score import (
     Detection,
     Reference,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from swsdist.core.types import TRIALS
 from swsdist.score import Counts, atwv, fit_threshold, mtwv, per_term, total, twv_curve
-from swsdist.types import TRIALS
 from tests.oracles.score import Term, curve, maximum, point
 
 scores = st.sampled_from([-2.0, -0.5, 0.0, 0.25, 0.5, 0.75, 7.0])

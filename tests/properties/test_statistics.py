@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.core.types import DOCUMENTS
 from swsdist.features.statistics import Statistics
 from swsdist.store.statistics import _mark, fitted
-from swsdist.types import DOCUMENTS
 
 PARTS = st.lists(st.integers(1, 50), min_size=1, max_size=6)
 

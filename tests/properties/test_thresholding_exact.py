@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from swsdist.calibrate.points.rescoring import Rescoring, query_values
 from swsdist.calibrate.posterior import UNIT, PosteriorSums, sums
 from swsdist.calibrate.thresholding import METHODS, Thresholding, kst_threshold
+from swsdist.core.types import TRIALS
 from swsdist.score import Counts, atwv, per_term
-from swsdist.types import TRIALS
 from tests.oracles import calibrate as oracle
 
 probabilities = st.one_of(

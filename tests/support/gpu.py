@@ -20,7 +20,7 @@ from swsdist.methods.dtw import device, engine
 from swsdist.methods.dtw.found import Found
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
-from swsdist.registries import DISTANCES
+from swsdist.registry.registries import DISTANCES
 
 
 class Case(NamedTuple):

@@ -14,8 +14,8 @@ from swsdist.accounts.costs import Costs
 from swsdist.accounts.journal import Journal
 from swsdist.accounts.records import NAME, pack, records, table_of
 from swsdist.accounts.seconds import Seconds
+from swsdist.core.types import ACCOUNTS, NODES
 from swsdist.io.filesystem import Folder
-from swsdist.types import ACCOUNTS, NODES
 from tests.support.journals import read_journals
 
 HARDWARE = {"brand": "unknown", "cpu": "C", "cores": 2, "clock_ghz": None, "ram_gb": 8.0, "os": "Linux", "gpu": None}

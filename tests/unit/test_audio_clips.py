@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from swsdist.audio.clips import clip_data_uri, write_clip
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 
 
 @pytest.fixture

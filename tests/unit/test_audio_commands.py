@@ -12,7 +12,7 @@ import soundfile
 from swsdist.audio import commands
 from swsdist.audio.commands import permitted
 from swsdist.audio.reader import probe, read_blocks, sha256
-from swsdist.errors import AudioError, StorageError
+from swsdist.core.errors import AudioError, StorageError
 
 
 @pytest.fixture

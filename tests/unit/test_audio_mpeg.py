@@ -13,7 +13,7 @@ import soundfile
 
 from swsdist.audio.formats import mpeg
 from swsdist.audio.reader import probe, read_blocks
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 
 
 @pytest.fixture

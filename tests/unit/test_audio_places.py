@@ -13,7 +13,7 @@ import soundfile
 from swsdist.audio import places
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import probe, read_blocks
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 from swsdist.features.registry import create
 from swsdist.io.filesystem import Folder
 from swsdist.store.writing import write_tracks

@@ -18,7 +18,7 @@ from swsdist.audio import pieces, reader
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.formats.headers import REASONS, CutOff
 from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 from swsdist.io.filesystem import Folder
 
 FORMATS = {

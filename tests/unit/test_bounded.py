@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import DataError, StoreError
+from swsdist.core.errors import DataError, StoreError
 from swsdist.features.fitting.files import read_totals
 from swsdist.features.model import Model, load_model
 from swsdist.io.filesystem import Folder

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from swsdist.errors import DataError, TableError, UserError
+from swsdist.core.errors import DataError, TableError, UserError
+from swsdist.core.types import REFERENCES, TERMS, TRIALS
 from swsdist.score.compare.breakdown import (
     Aligned,
     breakdown,
@@ -23,7 +24,6 @@ from swsdist.score.compare.breakdown import (
     word_counts,
 )
 from swsdist.score.measures.twv import PER_TERM, per_term
-from swsdist.types import REFERENCES, TERMS, TRIALS
 
 
 def row(query: str, ntrue: int, ncorr: int, nfa: int, twv: float | None) -> dict:

@@ -15,9 +15,9 @@ from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Point
 from swsdist.calibrate.threshold import decide, fold_of
-from swsdist.errors import ConfigError
-from swsdist.fingerprint import stable_hash
-from swsdist.types import DETECTIONS, TRIALS
+from swsdist.core.errors import ConfigError
+from swsdist.core.fingerprint import stable_hash
+from swsdist.core.types import DETECTIONS, TRIALS
 from tests.oracles import reduce as oracle
 
 NUMBER_OF_TRIALS, BETA = 1000, 50.0

@@ -13,7 +13,7 @@ import soundfile
 import swsdist
 from swsdist.api import RunResult
 from swsdist.calibrate.threshold import fold_of
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.report.summary import summary_lines
 
 RATE = 8000

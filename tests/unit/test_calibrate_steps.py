@@ -23,13 +23,13 @@ from swsdist.calibrate.steps.logistic import Labelled, Logistic, LogisticStep, f
 from swsdist.calibrate.threshold import by_fold, fold_of
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.config import config_from_dict
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
+from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
-from swsdist.registries import CALIBRATION
+from swsdist.registry.registries import CALIBRATION
+from swsdist.registry.steps import StepEntry, looked_at, misfit
 from swsdist.score import Counts, align, atwv, fit_threshold, mtwv, score_limits, twv_curve
-from swsdist.steps import StepEntry, looked_at, misfit
-from swsdist.types import DETECTIONS, REFERENCES, TRIALS
 
 # On a corpus as small as this some folds learn that higher scores are less likely.
 pytestmark = pytest.mark.filterwarnings("ignore:the logistic's slope")

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from swsdist.config import Config, config_from_dict
-from swsdist.errors import ConfigError, StoreError, UserError
+from swsdist.core.errors import ConfigError, StoreError, UserError
+from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.needs import Needs
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import run_plans, run_stages
@@ -29,8 +29,8 @@ from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.plan import load_plans
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.registries import CHAINS
-from swsdist.registry import Entry
+from swsdist.registry.registries import CHAINS
+from swsdist.registry.registry import Entry
 
 NUMBERS = pa.schema([pa.field("slot", pa.int32()), pa.field("key", pa.string()), pa.field("value", pa.int64())])
 

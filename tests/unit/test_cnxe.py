@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import TableError, UserError
+from swsdist.core.errors import TableError, UserError
+from swsdist.core.types import TRIALS
 from swsdist.score.measures.cnxe import (
     Trials,
     bayes_threshold,
@@ -24,7 +25,6 @@ from swsdist.score.measures.cnxe import (
     prior_of_beta,
 )
 from swsdist.score.measures.pav import pool_adjacent_violators
-from swsdist.types import TRIALS
 
 
 def test_the_prior_of_sws_2013() -> None:

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 import pytest
 from scipy import stats
 
-from swsdist.errors import DataError, TableError, UserError
+from swsdist.core.errors import DataError, TableError, UserError
+from swsdist.core.types import TRIALS
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
 from swsdist.score.compare.paired import compare, compare_paired, completed, conditions, decided_at, paired
 from swsdist.score.compare.significance import benjamini_hochberg, cohen_d, holm, paired_t, rank_biserial, wilcoxon
 from swsdist.score.measures.twv import PER_TERM, per_term
-from swsdist.types import TRIALS
 
 
 def table(values: dict[str, float | None], ntrue: dict[str, int] | None = None) -> pa.Table:

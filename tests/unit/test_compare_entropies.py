@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.score.compare.bootstrap import draws_of
 from swsdist.score.compare.cross_entropy import ByQuery, Entropies, _least, compare_entropies
 from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_of_beta

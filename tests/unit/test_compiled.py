@@ -183,7 +183,7 @@ def test_functions_of_one_name_from_different_processes_stay_apart(tmp_path: Pat
 def test_what_a_function_encloses_is_in_its_name() -> None:
     from swsdist.kernels import products
     from swsdist.kernels.distances.registry import create
-    from swsdist.registries import DISTANCES
+    from swsdist.registry.registries import DISTANCES
 
     maps = {create(name, 3).streams[0].from_dot for name in DISTANCES}
     fills = [products.fill(from_dot, source) for from_dot in maps for source in ("int16", "float32")]

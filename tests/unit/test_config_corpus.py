@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swsdist.config import config_from_dict, dump_config, load_config
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swsdist.config import config_from_dict, dump_config, load_config
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"

@@ -12,8 +12,8 @@ import pytest
 
 from swsdist.config import Config, config_from_dict, dump_config, load_config
 from swsdist.config.search import FeatureStream, Search
-from swsdist.errors import ConfigError
-from swsdist.registries import RECURRENCES
+from swsdist.core.errors import ConfigError
+from swsdist.registry.registries import RECURRENCES
 
 #: Two lines that make any config complete.
 LEAST = "run: out\ncorpus: {documents: docs.csv}\n"

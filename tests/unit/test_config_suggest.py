@@ -8,7 +8,7 @@ import pytest
 
 from swsdist.config.search import Search
 from swsdist.config.suggest import allowed, dotted, find, is_path, keys, meant, shown
-from swsdist.registries import DISTANCES
+from swsdist.registry.registries import DISTANCES
 
 FIELDS = {key.dotted: key.field for key in keys()}
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.errors import TableError, UserError
+from swsdist.core.errors import TableError, UserError
+from swsdist.core.types import CORPUS
+from swsdist.corpora.documents import ENDINGS, read_documents
+from swsdist.corpora.kinds import READS, kind_of
+from swsdist.corpora.queries import read_queries
 from swsdist.evaluation.lists import read_system
-from swsdist.io.corpora.kinds import READS, kind_of
-from swsdist.io.corpora.queries import read_queries
-from swsdist.io.corpus import ENDINGS, read_documents
 from swsdist.io.filesystem import Folder
-from swsdist.types import CORPUS
 
 FILES = {
     "docs.csv": (b"doc_id,path\na,a.wav\n", "table"),

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.errors import DataError, SwsdistError, UserError
+from swsdist.core.errors import DataError, SwsdistError, UserError
+from swsdist.core.types import LEXEMES, TERMS
 from swsdist.io.nist import ctm
 from swsdist.io.nist.ctm import ctm_batches, read_ctm, write_ctm
 from swsdist.score.trials.lookup import look_up
-from swsdist.types import LEXEMES, TERMS
 
 GOOD = """\
 ;; a comment

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swsdist
-from swsdist.errors import ConfigError, DataError, StoreError, UserError
+from swsdist.core.errors import ConfigError, DataError, StoreError, UserError
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 from swsdist.methods.curve import curve, path
@@ -19,7 +19,7 @@ from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
-from swsdist.registries import RECURRENCES
+from swsdist.registry.registries import RECURRENCES
 from tests.oracles.patterns import ALL_BY_ONE, QUERY_BY_QUERY, candidate_cost
 
 COSINE = create("cosine", 3)

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.types import TRIALS
 from swsdist.score.measures.det import (
     Squares,
     bands,
@@ -17,7 +18,6 @@ from swsdist.score.measures.det import (
     referenced,
 )
 from swsdist.score.measures.twv import Counts, twv_curve
-from swsdist.types import TRIALS
 
 Rows = list[tuple[str, float | None, bool]]
 

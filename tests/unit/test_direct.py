@@ -13,11 +13,11 @@ import soundfile
 
 import swsdist
 from swsdist.audio.commands import permitted
-from swsdist.errors import ConfigError, DataError, UserError
+from swsdist.core.errors import ConfigError, DataError, UserError
+from swsdist.core.types import DETECTIONS
 from swsdist.searcher.asked import parse_query
 from swsdist.searcher.searcher import Searcher
 from swsdist.store.reading import Store
-from swsdist.types import DETECTIONS
 
 RATE = 8000
 OPTIONS = {"sample_rate": RATE, "n_fft": 256, "win_length": 200, "hop_length": 80}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import eigh
 
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.fitting.files import summed
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.fitting.moments import mean_and_deviation

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from swsdist import errors
+from swsdist.core import errors
 
 KINDS = {
     errors.UserError: 2,
@@ -28,7 +28,7 @@ def test_every_error_is_here() -> None:
     def below(kind: type) -> set[type]:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
-    known = {kind for kind in below(errors.SwsdistError) if kind.__module__ == "swsdist.errors"}
+    known = {kind for kind in below(errors.SwsdistError) if kind.__module__ == "swsdist.core.errors"}
     assert known == {*KINDS, errors.SwsdistError}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdist.errors import ConfigError, FramesError, StorageError, UnusableError
+from swsdist.core.errors import ConfigError, FramesError, StorageError, UnusableError
 from swsdist.features.external import External
 from swsdist.features.interface import Extractor, Given, frame_shift, frames_seconds
 from swsdist.features.registry import create, identity, made_by, recipe, recipe_fingerprint

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.errors import StorageError
+from swsdist.core.errors import StorageError
 from swsdist.io.failures import explain, explained
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.executor import failure, verdict

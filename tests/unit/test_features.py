@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
+from swsdist.core.fingerprint import fingerprint
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.registry import BLOCK_FRAMES, create, frame_count, frame_shift, identity, installed
-from swsdist.fingerprint import fingerprint
 
 
 def test_mfcc_is_installed() -> None:

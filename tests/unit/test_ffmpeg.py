@@ -19,8 +19,8 @@ from swsdist.audio.clips import write_clip
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.formats.headers import CutOff
 from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
-from swsdist.errors import AudioError
-from swsdist.io.corpus import endings_read, read_documents
+from swsdist.core.errors import AudioError
+from swsdist.corpora.documents import endings_read, read_documents
 from swsdist.io.filesystem import Folder
 
 RATE = 22050

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder, identify, is_remote, locate, open_path
 
 

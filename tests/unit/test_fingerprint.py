@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.fingerprint import fingerprint, stable_hash
+from swsdist.core.fingerprint import fingerprint, stable_hash
 
 JSON = st.recursive(
     st.none()
@@ -29,7 +29,7 @@ def test_known_values() -> None:
 
 def test_other_processes_agree() -> None:
     """Python's own hash differs from process to process; these must not."""
-    code = "from swsdist.fingerprint import *; print(fingerprint('a', {'b': 1, 'c': 2}), stable_hash('ɔ'))"
+    code = "from swsdist.core.fingerprint import *; print(fingerprint('a', {'b': 1, 'c': 2}), stable_hash('ɔ'))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"}
     )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import Fitted
 from swsdist.features.fitting.moments import Moments, Sums, moments, products
 from swsdist.features.model import Model
@@ -19,7 +19,7 @@ from swsdist.features.transforms.fitted import FittedTransform
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.pca import Pca
 from swsdist.io.filesystem import Folder
-from swsdist.registries import TRANSFORMS
+from swsdist.registry.registries import TRANSFORMS
 
 DOCUMENTS = [np.random.default_rng(k).normal(k, 3 + k, (20 + 7 * k, 5)).astype(np.float32) for k in range(6)]
 

@@ -8,8 +8,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from swsdist.errors import UserError
-from swsdist.needs import Needs
+from swsdist.core.errors import UserError
+from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.placement import fit_on
 from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules, cluster_of
 from swsdist.pipeline.forecast.costs import StepCost, informed, line_of

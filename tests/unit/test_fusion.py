@@ -17,11 +17,11 @@ from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.logistic import Labelled, fit_logistic
 from swsdist.calibrate.threshold import by_fold, fold_of
-from swsdist.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.types import JOINED, JOINED_TRIALS
 from swsdist.fusion.joining import join_lists
 from swsdist.fusion.parts import parts_of, with_parts, with_parts_of
 from swsdist.fusion.weights import Rows, comparable, filled, fit_fusion, with_rescored
-from swsdist.types import JOINED, JOINED_TRIALS
 
 NAN = math.nan
 

@@ -10,7 +10,7 @@ from swsdist.accounts.factors import factors
 from swsdist.evaluation.evaluate import evaluate, more_values, values
 from swsdist.evaluation.lists import make_system
 from swsdist.evaluation.reading import make_task
-from swsdist.registries import MEASURES
+from swsdist.registry.registries import MEASURES
 from swsdist.report.data import Measures, about
 from swsdist.report.evaluation import measures_table
 from swsdist.report.page import measures_table as of_run

@@ -15,11 +15,11 @@ import pytest
 import soundfile
 
 from swsdist.audio.reader import read_blocks
-from swsdist.errors import DataError, SwsdistError, UserError
-from swsdist.io.corpora.kinds import kind_of
-from swsdist.io.corpora.queries import read_queries
-from swsdist.io.corpus import ENDINGS, read_documents
-from swsdist.types import CORPUS
+from swsdist.core.errors import DataError, SwsdistError, UserError
+from swsdist.core.types import CORPUS
+from swsdist.corpora.documents import ENDINGS, read_documents
+from swsdist.corpora.kinds import kind_of
+from swsdist.corpora.queries import read_queries
 
 SOUND = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 RATE = 8000

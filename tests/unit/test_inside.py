@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import StoreError, UserError
-from swsdist.inside import demand_inside
+from swsdist.core.errors import StoreError, UserError
+from swsdist.core.inside import demand_inside
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.plan import SCHEMA as PLAN

@@ -13,13 +13,13 @@ import pytest
 import soundfile
 
 from swsdist.audio.clips import MARKER
-from swsdist.errors import AudioError, TableError, UserError
-from swsdist.io.corpora.queries import read_queries
-from swsdist.io.corpora.references import read_references
-from swsdist.io.corpus import part_of, read_documents
+from swsdist.core.errors import AudioError, TableError, UserError
+from swsdist.core.types import CORPUS, QUERIES, REFERENCES
+from swsdist.corpora.documents import part_of, read_documents
+from swsdist.corpora.queries import read_queries
+from swsdist.corpora.references import read_references
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
-from swsdist.types import CORPUS, QUERIES, REFERENCES
 
 MBOSHI = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mboshi"
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from archives import write_ark
 
-from swsdist.errors import ConfigError, DataError, SwsdistError, TableError, UserError
+from swsdist.core.errors import ConfigError, DataError, SwsdistError, TableError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames.archive import find_items, read_item
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
+from swsdist.core.types import DETECTIONS
 from swsdist.io.labels import label_file, read_labels, write_labels
-from swsdist.types import DETECTIONS
 
 
 def row(query: str, doc_id: str, channel: int, start: float, score: float) -> dict:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.errors import DataError, UserError
+from swsdist.core.errors import DataError, UserError
 from swsdist.io import compressed as packed
 from swsdist.io.nist import systemlist
 from swsdist.io.nist.ecf import read_ecf, write_ecf

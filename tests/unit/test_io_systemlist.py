@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import DataError, UserError
+from swsdist.core.errors import DataError, UserError
+from swsdist.core.types import DETECTIONS
 from swsdist.io.nist.systemlist_writing import file_id, write_kwslist, write_stdlist
-from swsdist.types import DETECTIONS
 
 WRITERS = {"stdlist": (write_stdlist, "termid"), "kwslist": (write_kwslist, "kwid")}
 

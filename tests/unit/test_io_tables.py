@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from swsdist.errors import DataError, TableError, UserError
+from swsdist.core.errors import DataError, TableError, UserError
+from swsdist.core.types import CORPUS, DETECTIONS, QUERIES, REFERENCES
 from swsdist.evaluation.lists import DETECTED, read_system, reader_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.io.tables import names_in, place, read_table, write_csv
-from swsdist.types import CORPUS, DETECTIONS, QUERIES, REFERENCES
 
 
 def csv(tmp_path: Path, text: str | bytes, name: str = "table.csv") -> str:

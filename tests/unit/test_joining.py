@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.types import JOINED
 from swsdist.fusion.joining import join_lists, staying, without_overlaps
 from swsdist.fusion.parts import parts_of
-from swsdist.types import JOINED
 from tests.oracles.joining import joined as oracle
 
 Row = tuple[str, str, float, float, float]

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.errors import DataError, SwsdistError, UserError
+from swsdist.core.errors import DataError, SwsdistError, UserError
+from swsdist.corpora.kaldi_data import Utterances, read_utterances
+from swsdist.evaluation.kaldi_results import RESULTS, as_kwslist, looks_like_results, read_results, write_results
 from swsdist.evaluation.lists import reader_of
-from swsdist.io.corpora.kaldi_data import Utterances, read_utterances
-from swsdist.io.kaldi import RESULTS, as_kwslist, looks_like_results, read_results, write_results
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "lattices" / "synthetic" / "collection"
 

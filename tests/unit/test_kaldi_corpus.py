@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from swsdist.audio.commands import permitted
-from swsdist.errors import AudioError, DataError, TableError, UserError
-from swsdist.io.corpora.kaldi import demand_permission
-from swsdist.io.corpora.places import Places, searched
-from swsdist.io.corpora.queries import read_queries
-from swsdist.io.corpora.references import read_references
-from swsdist.io.corpus import read_documents
+from swsdist.core.errors import AudioError, DataError, TableError, UserError
+from swsdist.core.types import CORPUS, PLACED
+from swsdist.corpora.documents import read_documents
+from swsdist.corpora.kaldi import demand_permission
+from swsdist.corpora.places import Places, searched
+from swsdist.corpora.queries import read_queries
+from swsdist.corpora.references import read_references
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
-from swsdist.types import CORPUS, PLACED
 
 
 def folder(path: Path, **files: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.fitting.labels import identity_of, read_labels
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from swsdist.fingerprint import Naming, fingerprint
+from swsdist.core.fingerprint import Naming, fingerprint
+from swsdist.core.types import RECEIPTS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import ledger as module
 from swsdist.pipeline.ledger import Ledger, pack_name, receipt_name
@@ -19,7 +20,6 @@ from swsdist.pipeline.records.listing import Listing
 from swsdist.pipeline.records.receipts import Names, Receipts, decoded, encoded, first_of_each, names_of
 from swsdist.pipeline.records.spool import Queue, Spool
 from swsdist.pipeline.task import Cost, Part, Receipt, Task
-from swsdist.types import RECEIPTS
 
 
 def receipt(number: int, finished: float = 2.0, size: int = 3) -> Receipt:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from swsdist.errors import DataError, SwsdistError, UserError
-from swsdist.io.corpora.kinds import kind_of
-from swsdist.io.corpora.lhotse import aligned_words
-from swsdist.io.corpora.queries import read_queries
-from swsdist.io.corpus import ENDINGS, read_documents
-from swsdist.types import CORPUS, PLACED
+from swsdist.core.errors import DataError, SwsdistError, UserError
+from swsdist.core.types import CORPUS, PLACED
+from swsdist.corpora.documents import ENDINGS, read_documents
+from swsdist.corpora.kinds import kind_of
+from swsdist.corpora.lhotse import aligned_words
+from swsdist.corpora.queries import read_queries
 
 MONO = {
     "id": "recording-1",

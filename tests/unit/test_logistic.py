@@ -16,9 +16,9 @@ from swsdist.calibrate.fitting import fit_models
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.logistic import Labelled, Logistic, fit_logistic
 from swsdist.calibrate.threshold import fold_of
-from swsdist.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.types import TRIALS
 from swsdist.kernels.regression import PRIOR_DEVIATION, exponential, sigmoid
-from swsdist.types import TRIALS
 from tests.oracles.calibrate import deviation, penalised_loss
 
 

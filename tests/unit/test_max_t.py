@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.score.compare.max_t import max_t
 from swsdist.score.compare.significance import holm, paired_t
 

@@ -11,10 +11,11 @@ import pytest
 
 from swsdist.config.loader import section_values
 from swsdist.config.model import Score
-from swsdist.errors import ConfigError, DataError, TableError, UserError
+from swsdist.core.errors import ConfigError, DataError, TableError, UserError
+from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.evaluation.lists import named_paths
 from swsdist.io.nist.speech import read_speech
-from swsdist.registries import PROTOCOLS as NAMES
+from swsdist.registry.registries import PROTOCOLS as NAMES
 from swsdist.score.measures.curve import Curve, best_point, joined
 from swsdist.score.measures.det import det, det_of
 from swsdist.score.measures.figure_of_merit import figure_of_merit
@@ -28,7 +29,6 @@ from swsdist.score.parts.events import curve_of
 from swsdist.score.parts.merging import Merged, check_part, of_table
 from swsdist.score.trials.making import TrialRules, check_needs, in_every_document, make_trials, segments_for
 from swsdist.testing.conformance.measures import example, example_point
-from swsdist.types import DETECTIONS, REFERENCES
 
 SCHEMA = pa.schema([("score", pa.float64()), ("ntrue", pa.int64()), ("hits", pa.int64())])
 

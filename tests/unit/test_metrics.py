@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist import metrics
-from swsdist.errors import ConfigError, TableError, UserError
+from swsdist.core.errors import ConfigError, TableError, UserError
 from swsdist.evaluation import evaluate, make_system, make_task, more_values, values
 
 TRUE = {"query_id": ["a", "a", "b"], "doc_id": ["x", "y", "x"], "start": [10.0, 20.0, 30.0], "end": [10.5, 20.5, 30.5]}

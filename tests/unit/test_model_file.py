@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.features.model import Model, load_model
 from swsdist.io.filesystem import Folder
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.chains.search.inputs.truth import depends_on_score
 from swsdist.config import config_from_dict
-from swsdist.errors import DataError, TableError
-from swsdist.io.corpora.queries import read_queries
-from swsdist.io.corpus import read_documents
-from swsdist.types import CORPUS, PLACED, QUERIES
+from swsdist.core.errors import DataError, TableError
+from swsdist.core.types import CORPUS, PLACED, QUERIES
+from swsdist.corpora.documents import read_documents
+from swsdist.corpora.queries import read_queries
+from swsdist.stages.inputs.truth import depends_on_score
 
 EXCERPT = '<excerpt audio_filename="{}" channel="{}" tbeg="{}" dur="{}" source_type="bnews"/>'
 

@@ -13,7 +13,7 @@ import pytest
 
 from swsdist.accounts.hardware import versions
 from swsdist.audio.clips import write_silence
-from swsdist.errors import StorageError
+from swsdist.core.errors import StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import ray_instance
 from swsdist.pipeline.execution.nodes import MATTER, REST, Avoided, Slot, Starts, differing, working

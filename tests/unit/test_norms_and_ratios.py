@@ -25,12 +25,12 @@ from swsdist.calibrate.steps.m_norm import deviation_of, mode_of
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of, cohort_sums, cohort_table
 from swsdist.calibrate.threshold import decide
 from swsdist.config.calibration import Calibrate
-from swsdist.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 from swsdist.kernels.regression import logarithm
 from swsdist.score import Counts, atwv, mtwv, twv_curve
 from swsdist.score.trials.documents import document_trials
 from swsdist.testing.conformance.calibration import lists, statistics_of
-from swsdist.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 
 POINT = Point(trials=200, beta=9.0)
 

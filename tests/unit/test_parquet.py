@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from swsdist.core.types import CANDIDATES
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.types import CANDIDATES
 
 
 def slotful(slot: int, rows: int) -> pa.Table:

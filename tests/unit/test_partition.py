@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from swsdist.config import config_from_dict
-from swsdist.errors import ConfigError
-from swsdist.partition import SLOTS, bucket_of, slot_of, slots_of
+from swsdist.core.errors import ConfigError
+from swsdist.core.partition import SLOTS, bucket_of, slot_of, slots_of
 
 
 def test_slots_are_fixed() -> None:

@@ -13,7 +13,7 @@ import soundfile
 from commands import expecting, in_this_process
 
 import swsdist
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.interface import columns_of, kind_of
 from swsdist.features.phnrec.decoder import decode
 from swsdist.features.phnrec.extractor import Phnrec

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.report.pictures import PICTURES, write_picture
 from swsdist.report.plots.run import Axes, Series, beside, lines_svg
 from swsdist.report.tables import TABLES, Table, latex, markdown, to_json, write_tables

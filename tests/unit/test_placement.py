@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from swsdist.chains.search.search import Search, _settings
 from swsdist.config import config_from_dict
+from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.needs import Needs
 from swsdist.pipeline.execution.placement import fit_on, matched, nothing_fits, workers_for
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Task
+from swsdist.stages.search import Search, _settings
 
 GPU, CPU = Needs(1, 2.0, 1.0), Needs(1, 2.0)
 

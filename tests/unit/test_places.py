@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swsdist
-from swsdist.errors import StoreError
-from swsdist.io.corpora.places import Places, by_document, searched, stored, stretches
-from swsdist.io.corpus import part_of, read_documents
+from swsdist.core.errors import StoreError
+from swsdist.core.types import DETECTIONS, DOCUMENTS
+from swsdist.corpora.documents import part_of, read_documents
+from swsdist.corpora.places import Places, by_document, searched, stored, stretches
 from swsdist.reduce.places import in_recordings
-from swsdist.types import DETECTIONS, DOCUMENTS
 
 #: doc_id, recording, start (s), duration (s): three places of r1, one of r2, and a recording of its own.
 LAID = [

@@ -282,7 +282,7 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
     Seconds are made to differ by powers of two, so that no two tasks end at one moment.
     """
     from swsdist.config.model import Executor as Settings
-    from swsdist.needs import LEAST
+    from swsdist.core.needs import LEAST
     from swsdist.pipeline.execution import ray_executor, ray_instance
     from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules
     from swsdist.pipeline.forecast.simulator import Simulator

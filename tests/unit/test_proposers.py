@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from swsdist import api
 from swsdist.config.search import Search
-from swsdist.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError, UserError
 from swsdist.kernels import postings
 from swsdist.kernels.distances.registry import create as distance
 from swsdist.methods.dtw.found import Found
@@ -22,7 +22,7 @@ from swsdist.methods.first_pass.quantised import POSTINGS, build
 from swsdist.methods.first_pass.registry import create
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
-from swsdist.registries import FIRST_PASSES
+from swsdist.registry.registries import FIRST_PASSES
 from swsdist.testing.conformance.first_pass import present, recall
 
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.config.search import Search
-from swsdist.entries import checked
-from swsdist.errors import AudioError, UserError
+from swsdist.core.errors import AudioError, UserError
+from swsdist.core.types import EXAMPLES, QUERIES
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.registry import frame_count
 from swsdist.features.statistics import Statistics
@@ -25,8 +25,8 @@ from swsdist.methods.query import example_frames as queries
 from swsdist.methods.query.example_frames import example_frames
 from swsdist.methods.query.extraction import GROUP_LEAST, GROUP_MOST, extract, groups, prepared
 from swsdist.methods.query.template import template
-from swsdist.registries import RECURRENCES
-from swsdist.types import EXAMPLES, QUERIES
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import RECURRENCES
 
 RATE = 8000
 EXTRACTOR = Mfcc(sample_rate=RATE, n_fft=256, win_length=200, hop_length=80)

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import DataError, UserError
+from swsdist.core.errors import DataError, UserError
+from swsdist.core.types import EXCERPTS
 from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.quesst import (
     SCORES,
@@ -20,7 +21,6 @@ from swsdist.io.quesst import (
     write_quesst_list,
 )
 from swsdist.score.measures.quesst import Quesst, score_quesst
-from swsdist.types import EXCERPTS
 
 DOCUMENTS = ("d1", "d2", "d3")
 #: a: target d1; b: targets d1, d2; c: none.

@@ -13,12 +13,12 @@ from pydantic import Field
 
 from swsdist.config import config_from_dict
 from swsdist.config.search import Search
-from swsdist.entries import DistanceEntry, FirstPassEntry, RecurrenceEntry, checked
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.kernels.distances.registry import create
-from swsdist.options import Options
-from swsdist.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, READERS, RECURRENCES, WRITERS
-from swsdist.registry import Entry, Registry
+from swsdist.registry.entries import DistanceEntry, FirstPassEntry, RecurrenceEntry, checked
+from swsdist.registry.options import Options
+from swsdist.registry.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, READERS, RECURRENCES, WRITERS
+from swsdist.registry.registry import Entry, Registry
 
 LEAST = {"run": "run", "corpus": {"documents": "docs.csv"}}
 COSINE = "swsdist.kernels.distances.cosine:plain"
@@ -153,7 +153,7 @@ def test_defaults_are_filled_in_and_kept_apart() -> None:
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package that adds a distance, and one that is none."""
     (tmp_path / "strange.py").write_text(
-        "from swsdist.entries import DistanceEntry\n"
+        "from swsdist.registry.entries import DistanceEntry\n"
         f"ENTRY = DistanceEntry('{COSINE}', 7)\n"
         "class Bare:\n    version = 1\n"
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.errors import StorageError
+from swsdist.core.errors import StorageError
 from swsdist.io import filesystem
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote import again

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.labels import identity_of, read_labels
 from swsdist.features.model import Model, read_model
 from swsdist.io.filesystem import Folder

@@ -14,7 +14,7 @@ from swsdist.accounts.factors import (
     query_seconds,
     searching_speed_factor,
 )
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 
 HOUR = 3600.0
 

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import TableError, UserError
+from swsdist.core.errors import TableError, UserError
+from swsdist.core.types import TRIALS
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.retrieval import (
@@ -20,7 +21,6 @@ from swsdist.score.measures.retrieval import (
 )
 from swsdist.score.measures.twv import Counts, twv_curve
 from swsdist.score.trials.documents import document_trials
-from swsdist.types import TRIALS
 
 Rows = list[tuple[str, float | None, bool | None, bool]]
 

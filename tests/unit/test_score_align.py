@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import TableError
+from swsdist.core.errors import TableError
+from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.score import align, score_limits
 from swsdist.score.trials.align import decimals
-from swsdist.types import DETECTIONS, REFERENCES, TRIALS
 
 
 def detections(*rows: tuple[Any, ...]) -> pa.Table:

@@ -6,11 +6,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import TableError, UserError
+from swsdist.core.errors import TableError, UserError
+from swsdist.core.types import EXCERPTS, LEXEMES
 from swsdist.evaluation import evaluate, make_system, make_task, values
 from swsdist.score import Counts, align, per_term, protocol
 from swsdist.score.trials.segments import align_segments, segments
-from swsdist.types import EXCERPTS, LEXEMES
 
 TRUE = {"query_id": ["a", "a", "b"], "doc_id": ["x", "x", "y"], "start": [1.0, 5.0, 2.0], "end": [1.5, 5.5, 3.0]}
 FOUND = {

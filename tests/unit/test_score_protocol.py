@@ -5,7 +5,7 @@ import math
 import pytest
 
 from swsdist.config.model import Score
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.score import PROTOCOLS, beta, number_of_trials, protocol
 
 #: Documents and queries, in the order of the tables.

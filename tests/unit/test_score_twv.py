@@ -8,9 +8,9 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.types import TRIALS
 from swsdist.score import Counts, atwv, det, fit_threshold, mtwv, per_term, ppndf, total, twv_curve
-from swsdist.types import TRIALS
 
 Rows = list[tuple[str, float | None, bool | None, bool]]
 

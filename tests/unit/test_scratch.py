@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.errors import StorageError
+from swsdist.core.errors import StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch, sweep
 

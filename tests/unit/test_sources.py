@@ -7,17 +7,17 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from swsdist.chains.search.index import Index
 from swsdist.config import config_from_dict
 from swsdist.config.model import Features
 from swsdist.config.search import Search
-from swsdist.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.needs import Needs
 from swsdist.features import sources
 from swsdist.features.interface import Columns
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.sources import sources_of, together
 from swsdist.features.statistics import Statistics
-from swsdist.needs import Needs
+from swsdist.stages.index import Index
 
 
 class Layers(Mfcc):

@@ -8,7 +8,7 @@ import pytest
 
 from swsdist.calibrate.procedure import make_steps
 from swsdist.calibrate.statistics import CostSums, SpeakerCostSums
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.reduce.talkers import Talkers
 
 SCALE = 1 << 20

@@ -12,11 +12,11 @@ from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import by_fold
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.types import TRIALS
 from swsdist.score import Counts, fit_threshold, total
 from swsdist.score.parts import spilled
 from swsdist.score.parts.spilled import SpilledCounts, threshold_of
-from swsdist.types import TRIALS
 
 
 def _aligned(queries: int, rows: int, seed: int, decimals: int) -> pa.Table:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.ssl import extractor
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.features.ssl.folder import read_encoder

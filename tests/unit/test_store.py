@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 import soundfile
 
-from swsdist.errors import AudioError, StoreError
+from swsdist.core.errors import AudioError, StoreError
+from swsdist.core.types import DOCUMENTS, FRAMES, STATISTICS
 from swsdist.features.registry import BLOCK_FRAMES, frame_count
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.operation.cleaning import clean
@@ -25,7 +26,6 @@ from swsdist.store.maintaining import check, compact
 from swsdist.store.manifest import REJECTED_DOCUMENTS, Made, Manifest, commit, shard_of
 from swsdist.store.reading import Store
 from swsdist.store.writing import ShardWriter, rejection, shard_name, write_tracks
-from swsdist.types import DOCUMENTS, FRAMES, STATISTICS
 
 RATE = 1000
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.errors import StoreError, UserError
+from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.store.cache import Cache
 

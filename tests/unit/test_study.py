@@ -20,7 +20,8 @@ from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.points import Where, grid
 from swsdist.chains.sweep.reading import read_sweep
 from swsdist.config.reading import Origin
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.types import TRIALS
 from swsdist.evaluation.calibration import Request, calibrate
 from swsdist.evaluation.evaluate import evaluate
 from swsdist.evaluation.lists import make_system, named_paths, read_system
@@ -31,7 +32,6 @@ from swsdist.report.study import captioned, figures, study_files, study_json, st
 from swsdist.report.sweep import Ranking, SweepData, render_sweep
 from swsdist.score import Counts, atwv, per_term
 from swsdist.score.compare.significance import paired_t, wilcoxon
-from swsdist.types import TRIALS
 
 TRIALS_N, BETA = 3600, 66.66
 NS = "{http://www.w3.org/2000/svg}"

@@ -9,7 +9,7 @@ import pytest
 from swsdist.chains.sweep.points import Where, drawn, grid, listed
 from swsdist.chains.sweep.reading import read_sweep, refuse_idle_sets
 from swsdist.config.reading import Origin
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 
 GRID = "config: a.yaml\npoints: {grid: {a: [1]}}\n"
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.testing.synthesis import make_corpus
 from swsdist.testing.synthesis.articulation import STEP, speak
 from swsdist.testing.synthesis.phonology import CONSONANTS, VOWELS, draw_words

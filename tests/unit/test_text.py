@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swsdist.text import shown
+from swsdist.core.text import shown
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from swsdist.calibrate.points.rescoring import Rescoring
 from swsdist.calibrate.posterior import PosteriorSums, checked
 from swsdist.calibrate.thresholding import Thresholding, kst_threshold
-from swsdist.errors import UserError
-from swsdist.types import DETECTIONS, TRIALS
+from swsdist.core.errors import UserError
+from swsdist.core.types import DETECTIONS, TRIALS
 
 
 def detections(*rows: tuple[str, float]) -> pa.Table:

@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from swsdist.audio.marks import packed, unpacked
-from swsdist.errors import StoreError
+from swsdist.core.errors import StoreError
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.io.filesystem import Folder
 from swsdist.store.maintaining import check, compact, refit

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.interface import spoken_by

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.interface import Extractor, surroundings

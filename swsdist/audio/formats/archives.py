@@ -4,7 +4,7 @@
 long the file is its own RIFF header tells. Source: Kaldi, util/kaldi-io.h (extended filenames) and feat/wave-reader.h.
 
 `data.arrow:1234+5678` is the file, of any format, whose 5678 bytes begin at byte 1234 of an Arrow file, as
-`swsdist.io.corpora.huggingface` finds them.
+`swsdist.corpora.huggingface` finds them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import io
 import re
 from typing import BinaryIO
 
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 
 _PLACE = re.compile(r"(.*\.ark):([0-9]{1,18})()|(.*\.arrow):([0-9]{1,18})\+([0-9]{1,18})")
 

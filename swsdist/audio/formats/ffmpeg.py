@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.commands import ENDED
 from swsdist.audio.formats.headers import CutOff
-from swsdist.errors import AudioError, StorageError
+from swsdist.core.errors import AudioError, StorageError
 from swsdist.io.failures import passing_words
 from swsdist.io.traffic import open_counted
 

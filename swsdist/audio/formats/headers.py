@@ -12,7 +12,7 @@ from typing import Protocol
 import soundfile
 
 from swsdist.audio.formats.mpeg import is_mpeg
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 
 #: Why a recording cannot be used.
 REASONS = {

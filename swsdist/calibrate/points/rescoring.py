@@ -24,13 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from swsdist.calibrate.posterior import PosteriorSums, checked
 from swsdist.calibrate.thresholding import Method, Thresholding, thresholds
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.types import TRIALS
 from swsdist.kernels.coding import coded
 from swsdist.score import score_limits
 from swsdist.score.conventions import conventions_of
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.trials.contested import Contest, apart, contested
-from swsdist.types import TRIALS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from swsdist.calibrate.points.rescoring import Rescoring, query_values
 from swsdist.calibrate.thresholding import Method, Thresholding
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.score.compare.significance import TTest, Wilcoxon, paired_t, wilcoxon
 from swsdist.score.measures.curve import TIE
 

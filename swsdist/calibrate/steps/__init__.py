@@ -1,1 +1,2 @@
-"""Steps of calibration, a file each; which there are, and what a config knows of them, stands in `swsdist.registries`."""
+"""Steps of calibration, a file each; which there are, and what a config knows of them, stands in
+`swsdist.registry.registries`."""

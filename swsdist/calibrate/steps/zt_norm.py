@@ -30,8 +30,8 @@ from pydantic import Field, PositiveFloat
 from swsdist.calibrate.statistics import Key, Tally
 from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step
 from swsdist.calibrate.steps.q_norm import QNorm
+from swsdist.core.types import COHORT_SUMS
 from swsdist.kernels.coding import coded
-from swsdist.types import COHORT_SUMS
 
 #: A q-normed score is a whole number of 1 / UNIT in sums.
 UNIT = 1 << 16

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from swsdist.chains.search.align import Align
+from swsdist.core.types import JOINED_TRIALS
 from swsdist.fusion.parts import with_parts_of
 from swsdist.pipeline.stage import Table
-from swsdist.types import JOINED_TRIALS
+from swsdist.stages.align import Align
 
 
 class AlignJoined(Align):

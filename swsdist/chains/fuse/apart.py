@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.search.told import Bucket
+from swsdist.core.partition import bucket_of, slot_of
+from swsdist.core.types import DETECTIONS
 from swsdist.fusion.joining import staying
 from swsdist.fusion.parts import KEY
-from swsdist.partition import bucket_of, slot_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.types import DETECTIONS
+from swsdist.stages.told import Bucket
 
 #: Detections that go, by the slot of their query.
 GONE = pa.schema([pa.field("slot", pa.int32(), False), *(DETECTIONS.field(name) for name in KEY)])

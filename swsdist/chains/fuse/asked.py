@@ -7,10 +7,10 @@ from typing import Any
 
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.systems import demand_configured
-from swsdist.chains.search.told import Extracted
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
+from swsdist.stages.told import Extracted
 
 
 class Asked(Stage):

@@ -24,22 +24,22 @@ from swsdist.chains.fuse.report import notices, publish
 from swsdist.chains.fuse.rescore import Rescore
 from swsdist.chains.fuse.systems import configs
 from swsdist.chains.fuse.union import TABLES, Union
-from swsdist.chains.search.align import Align
-from swsdist.chains.search.decide import Decide
-from swsdist.chains.search.export import Export
-from swsdist.chains.search.fit import Fit
-from swsdist.chains.search.inputs.oddities import demands_of, folds_of_steps
-from swsdist.chains.search.inputs.provenance import files_of
-from swsdist.chains.search.measure import Measure
 from swsdist.chains.search.report.notices import summary
 from swsdist.chains.search.report.publish import FILES
 from swsdist.chains.search.report.reporting import rejected_rows
-from swsdist.chains.search.score import Score
 from swsdist.config import Config
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
+from swsdist.stages.align import Align
+from swsdist.stages.decide import Decide
+from swsdist.stages.export import Export
+from swsdist.stages.fit import Fit
+from swsdist.stages.inputs.oddities import demands_of, folds_of_steps
+from swsdist.stages.inputs.provenance import files_of
+from swsdist.stages.measure import Measure
+from swsdist.stages.score import Score
 
 
 def build(config: Config, ledger: Ledger) -> Chain:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.systems import configs
 from swsdist.chains.search.check import check as check_search
-from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.errors import SwsdistError
+from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.finding import Finding
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.ledger import Ledger
+from swsdist.stages.inputs.known import SearchInputs
 
 
 def check(own: FuseInputs) -> Iterator[Finding]:

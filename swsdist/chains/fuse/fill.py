@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.search.told import Bucket
+from swsdist.core.types import DETECTIONS, JOINED
 from swsdist.fusion.fusing import without_gaps
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.score import score_limits
-from swsdist.types import DETECTIONS, JOINED
+from swsdist.stages.told import Bucket
 
 
 class Fill(Stage):

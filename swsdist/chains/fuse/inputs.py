@@ -10,18 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.chains.fuse.options import FusedSystem, FuseOptions
-from swsdist.chains.search.inputs.known import CorpusInputs, SearchInputs
-from swsdist.chains.search.inputs.settings import scores_of
-from swsdist.chains.search.inputs.wanted import keys_of
 from swsdist.config import Config
-from swsdist.entries import checked
-from swsdist.errors import ConfigError, StoreError
+from swsdist.core.errors import ConfigError, StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import SHARED
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.ledger import Ledger
-from swsdist.registries import CHAINS
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import CHAINS
+from swsdist.stages.inputs.known import CorpusInputs, SearchInputs
+from swsdist.stages.inputs.settings import scores_of
+from swsdist.stages.inputs.wanted import keys_of
 
 #: What systems that are fused should have searched alike.
 _SEARCHED: dict[str, Callable[[CorpusInputs], pa.Array]] = {

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.chains.search.told import Bucket
+from swsdist.core.partition import SLOTS
+from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import keys_of
-from swsdist.partition import SLOTS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.score import score_limits
+from swsdist.stages.told import Bucket
 from swsdist.store import parquet
-from swsdist.types import DETECTIONS
 
 
 class Leave(Stage):

@@ -13,16 +13,16 @@ from swsdist.chains.search.report import notices as of_search
 from swsdist.chains.search.report.finished import scored_of
 from swsdist.chains.search.report.publish import publish_report
 from swsdist.chains.search.report.reporting import build
-from swsdist.chains.search.told import Bucket, Measured
 from swsdist.evaluation.comparison import compared_entropies
 from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart
 from swsdist.fusion.weights import Fusion
 from swsdist.io.notices import Notices
 from swsdist.pipeline.course import Course, Outcome
+from swsdist.registry.steps import Looks, looked_at
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
 from swsdist.score.compare.paired import compare
 from swsdist.score.compare.results import Settings
-from swsdist.steps import Looks, looked_at
+from swsdist.stages.told import Bucket, Measured
 
 #: Draws of queries for the intervals of gains; `swsdist compare --cnxe` takes more.
 DRAWS = 1000

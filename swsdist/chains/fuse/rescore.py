@@ -12,26 +12,26 @@ from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Point
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.search.documents import talkers_of
-from swsdist.chains.search.inputs.across import takes_theirs
-from swsdist.chains.search.queries import read_group
-from swsdist.chains.search.told import Bucket
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
+from swsdist.core.needs import Needs
+from swsdist.core.times import seconds_to_frame
+from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import KEY, parts_of
 from swsdist.fusion.weights import RESCORED
 from swsdist.methods.method import SPANS
 from swsdist.methods.registry import create, identity
-from swsdist.needs import Needs
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
+from swsdist.stages.documents import talkers_of
+from swsdist.stages.inputs.across import takes_theirs
+from swsdist.stages.queries import read_group
+from swsdist.stages.told import Bucket
 from swsdist.store.reading import Store
-from swsdist.times import seconds_to_frame
-from swsdist.types import DETECTIONS
 
 
 class Rescore(Stage):

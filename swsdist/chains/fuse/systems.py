@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.config import Config, load_config
-from swsdist.entries import is_chain
-from swsdist.errors import ConfigError
-from swsdist.fingerprint import fingerprint
-from swsdist.registries import CHAINS
+from swsdist.core.errors import ConfigError
+from swsdist.core.fingerprint import fingerprint
+from swsdist.registry.entries import is_chain
+from swsdist.registry.registries import CHAINS
+from swsdist.stages.inputs.settings import settings_of
 
 
 def configs(own: FuseInputs) -> dict[str, Config]:

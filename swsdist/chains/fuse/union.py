@@ -8,17 +8,17 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.search.told import Bucket
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
+from swsdist.core.partition import bucket_of, slots_of
+from swsdist.core.types import DETECTIONS, JOINED
 from swsdist.fusion.fusing import joined
 from swsdist.fusion.weights import KNOWN
-from swsdist.partition import bucket_of, slots_of
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.score import score_limits
-from swsdist.types import DETECTIONS, JOINED
+from swsdist.stages.told import Bucket
 
 #: The table of a system's run that its scores are taken from.
 TABLES = {"normalised": "normalise:normalised", "q-norm": "normalise:normalised", "final": "decide:scored"}

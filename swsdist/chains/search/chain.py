@@ -19,41 +19,41 @@ from collections.abc import Iterator
 
 from swsdist.calibrate.procedure import check_steps, sides_wanted
 from swsdist.calibrate.statistics import made
-from swsdist.chains.search.align import Align
 from swsdist.chains.search.check import check
-from swsdist.chains.search.cohort import Cohort
-from swsdist.chains.search.cohort_queries import CohortQueries
-from swsdist.chains.search.decide import Decide
-from swsdist.chains.search.describe import Describe, demand_posteriors
-from swsdist.chains.search.export import Export
-from swsdist.chains.search.fit import Fit
-from swsdist.chains.search.fit_transforms import FitTransforms
-from swsdist.chains.search.index import Index
-from swsdist.chains.search.inputs.across import takes_theirs
-from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.inputs.oddities import demands_of, folds_of_steps
-from swsdist.chains.search.inputs.pending import is_fitted
-from swsdist.chains.search.inputs.provenance import files_of
-from swsdist.chains.search.measure import Measure
-from swsdist.chains.search.normalise import Normalise
-from swsdist.chains.search.queries import Queries
-from swsdist.chains.search.query_statistics import QueryStatistics
-from swsdist.chains.search.reduce import Reduce
 from swsdist.chains.search.report.notices import barrier, notices, summary
 from swsdist.chains.search.report.publish import FILES, publish_report
 from swsdist.chains.search.report.reporting import rejected_rows
-from swsdist.chains.search.score import Score
-from swsdist.chains.search.search import Search
 from swsdist.config import Config
-from swsdist.entries import those
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.methods.registry import create
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
-from swsdist.registries import CALIBRATION, FIRST_PASSES, METHODS
-from swsdist.registry import Entry
+from swsdist.registry.entries import those
+from swsdist.registry.registries import CALIBRATION, FIRST_PASSES, METHODS
+from swsdist.registry.registry import Entry
 from swsdist.score.measures.protocol import protocol_of
+from swsdist.stages.align import Align
+from swsdist.stages.cohort import Cohort
+from swsdist.stages.cohort_queries import CohortQueries
+from swsdist.stages.decide import Decide
+from swsdist.stages.describe import Describe, demand_posteriors
+from swsdist.stages.export import Export
+from swsdist.stages.fit import Fit
+from swsdist.stages.fit_transforms import FitTransforms
+from swsdist.stages.index import Index
+from swsdist.stages.inputs.across import takes_theirs
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.oddities import demands_of, folds_of_steps
+from swsdist.stages.inputs.pending import is_fitted
+from swsdist.stages.inputs.provenance import files_of
+from swsdist.stages.measure import Measure
+from swsdist.stages.normalise import Normalise
+from swsdist.stages.queries import Queries
+from swsdist.stages.query_statistics import QueryStatistics
+from swsdist.stages.reduce import Reduce
+from swsdist.stages.score import Score
+from swsdist.stages.search import Search
 
 
 def build(config: Config, ledger: Ledger) -> Chain:

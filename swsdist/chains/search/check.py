@@ -12,9 +12,21 @@ import pyarrow as pa
 
 from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.probing import probe_all
-from swsdist.chains.search.inputs.given import row_for
-from swsdist.chains.search.inputs.known import SearchInputs
-from swsdist.chains.search.inputs.oddities import (
+from swsdist.core.errors import AudioError, SwsdistError
+from swsdist.corpora import kinds
+from swsdist.corpora.documents import ENDINGS
+from swsdist.corpora.kaldi import demand_permission
+from swsdist.features.blocks import in_blocks
+from swsdist.features.interface import Given, columns_of, frame_shift, kind_of, spoken_by
+from swsdist.features.sources import Source
+from swsdist.io.filesystem import Folder, is_remote
+from swsdist.io.notices import FEW, REJECTED, Notices
+from swsdist.methods.query.hearing import hear
+from swsdist.pipeline.finding import Finding
+from swsdist.registry.registries import METHODS
+from swsdist.stages.inputs.given import row_for
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.oddities import (
     MEASURED,
     demand_truth,
     demands_of,
@@ -23,21 +35,9 @@ from swsdist.chains.search.inputs.oddities import (
     tell_of_lengths,
     tell_of_references,
 )
-from swsdist.chains.search.inputs.provenance import calibration_file, tell_of_provenance
-from swsdist.chains.search.inputs.recordings import document_seconds
-from swsdist.chains.search.inputs.wanted import compared, places_in
-from swsdist.errors import AudioError, SwsdistError
-from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Given, columns_of, frame_shift, kind_of, spoken_by
-from swsdist.features.sources import Source
-from swsdist.io.corpora import kinds
-from swsdist.io.corpora.kaldi import demand_permission
-from swsdist.io.corpus import ENDINGS
-from swsdist.io.filesystem import Folder, is_remote
-from swsdist.io.notices import FEW, REJECTED, Notices
-from swsdist.methods.query.hearing import hear
-from swsdist.pipeline.finding import Finding
-from swsdist.registries import METHODS
+from swsdist.stages.inputs.provenance import calibration_file, tell_of_provenance
+from swsdist.stages.inputs.recordings import document_seconds
+from swsdist.stages.inputs.wanted import compared, places_in
 from swsdist.store.given import given_frames
 
 #: Hz at which queries are listened to.

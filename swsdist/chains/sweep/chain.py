@@ -20,7 +20,7 @@ from swsdist.chains.sweep.compact import Compact
 from swsdist.chains.sweep.learn import Learn
 from swsdist.chains.sweep.score_points import ScorePoints
 from swsdist.config import Config
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.ledger import Ledger

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from swsdist.calibrate.points.rescoring import RANKS, TERMS_OF, compacted
 from swsdist.calibrate.procedure import Procedure
-from swsdist.chains.search.told import Bucket
+from swsdist.core.types import TRIALS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.types import TRIALS
+from swsdist.stages.told import Bucket
 
 
 class Compact(Stage):

@@ -21,7 +21,7 @@ import pyarrow as pa
 from swsdist.chains.sweep.reading import Objective, Tests
 from swsdist.chains.sweep.running import PointResult
 from swsdist.config.suggest import shown
-from swsdist.registries import quantities
+from swsdist.registry.registries import quantities
 from swsdist.report.sweep import Ranking
 from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.max_t import max_t

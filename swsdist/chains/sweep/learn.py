@@ -10,12 +10,12 @@ import pyarrow as pa
 from swsdist.calibrate.fitting import fit_models
 from swsdist.calibrate.procedure import Procedure, procedures
 from swsdist.calibrate.steps.interface import Point
-from swsdist.chains.search.inputs.provenance import calibration_file
-from swsdist.chains.search.told import Fitted
 from swsdist.config.calibration import Calibrate
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
+from swsdist.stages.inputs.provenance import calibration_file
+from swsdist.stages.told import Fitted
 
 
 class Learn(Stage):

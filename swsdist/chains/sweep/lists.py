@@ -18,22 +18,22 @@ import pyarrow.compute as pc
 from swsdist.calibrate.points.rescoring import Rescoring
 from swsdist.calibrate.points.study import Entry
 from swsdist.calibrate.thresholding import ALPHA, Method
-from swsdist.chains.search.inputs.provenance import calibration_place
 from swsdist.chains.sweep.planning import RESCORED, Point, told
 from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import Given
 from swsdist.chains.sweep.running import PointResult, values_by_query
 from swsdist.config.suggest import closest, shown
-from swsdist.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.fingerprint import fingerprint
 from swsdist.evaluation.calibration import Request, as_text, calibrate, list_procedure, undecided_list
 from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import protocol_for, read_task
 from swsdist.evaluation.task import ScoringTask, System
-from swsdist.fingerprint import fingerprint
 from swsdist.io.notices import Notices
-from swsdist.registries import CALIBRATION
+from swsdist.registry.registries import CALIBRATION
 from swsdist.score.parts.evaluating import measure_names
+from swsdist.stages.inputs.provenance import calibration_place
 
 _KEYS = ("calibrate.steps", "calibrate.alpha", "calibrate.options", "score.beta")
 

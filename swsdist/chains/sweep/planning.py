@@ -19,8 +19,6 @@ from typing import Literal
 
 from swsdist.calibrate.procedure import sides_wanted
 from swsdist.calibrate.thresholding import Method
-from swsdist.chains.search.inputs.provenance import files_of
-from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import Given, refuse_idle_sets
 from swsdist.config import Config, config_from_dict, load_config
@@ -29,19 +27,21 @@ from swsdist.config.files import folder_of
 from swsdist.config.loader import Assignment, Placed
 from swsdist.config.model import Features
 from swsdist.config.suggest import shown
-from swsdist.entries import is_chain
-from swsdist.errors import ConfigError, StoreError, UserError
+from swsdist.core.errors import ConfigError, StoreError, UserError
+from swsdist.core.fingerprint import fingerprint
+from swsdist.corpora.documents import ENDINGS
+from swsdist.corpora.kinds import kind_of
 from swsdist.features.registry import create, create_transform
-from swsdist.fingerprint import fingerprint
-from swsdist.io.corpora.kinds import kind_of
-from swsdist.io.corpus import ENDINGS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain
 from swsdist.pipeline.inspection.recorded import config_of, plan_of
 from swsdist.pipeline.ledger import Ledger
-from swsdist.registries import CHAINS
+from swsdist.registry.entries import is_chain
+from swsdist.registry.registries import CHAINS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.parts.evaluating import measure_names
+from swsdist.stages.inputs.provenance import files_of
+from swsdist.stages.inputs.settings import settings_of
 
 #: What the chain `sweep` gives of KST and STO, and of fitted thresholds.
 RESCORED = ("atwv", "atwv_pmiss", "atwv_pfa")

@@ -23,8 +23,8 @@ import numpy as np
 
 from swsdist.config.reading import Origin
 from swsdist.config.suggest import Place, closest, dotted, shown
-from swsdist.errors import ConfigError
-from swsdist.fingerprint import stable_hash
+from swsdist.core.errors import ConfigError
+from swsdist.core.fingerprint import stable_hash
 
 #: A point: the keys in which it differs from the base, with their values.
 Keys = dict[str, object]

@@ -15,7 +15,7 @@ from swsdist.chains.sweep.judging import Judged
 from swsdist.chains.sweep.planning import Plans, alpha_of, told
 from swsdist.chains.sweep.reading import Given
 from swsdist.chains.sweep.running import PointResult, Swept, point_at
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.io.tables import write_csv
 from swsdist.report.study import captioned, study_files, study_tables

@@ -26,8 +26,8 @@ from swsdist.config.files import absolute, folder_of, text_of
 from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
 from swsdist.config.suggest import closest, dotted, shown
-from swsdist.errors import ConfigError
-from swsdist.registries import quantities
+from swsdist.core.errors import ConfigError
+from swsdist.registry.registries import quantities
 from swsdist.score.parts.evaluating import measure_names
 
 #: Keys that are no matter of points: all of a sweep have one run folder, executor and store of keys.

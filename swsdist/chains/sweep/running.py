@@ -15,24 +15,24 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.calibrate.points.rescoring import query_values
-from swsdist.chains.search.inputs.provenance import named_calibration
-from swsdist.chains.search.point import point_of
-from swsdist.chains.search.told import Fitted, Measured
 from swsdist.chains.sweep.planning import FITTED, RESCORED, Group, Planned, Plans, Point, alpha_of
 from swsdist.chains.sweep.score_points import point_id
 from swsdist.config import Config
-from swsdist.errors import DataError, LockedError, StorageError, UserError
+from swsdist.core.errors import DataError, LockedError, StorageError, UserError
 from swsdist.evaluation.properties import threshold_of
 from swsdist.pipeline.course import Choice, Course, Outcome
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Receipt, Values
-from swsdist.registries import quantities
+from swsdist.registry.registries import quantities
 from swsdist.score import per_term
 from swsdist.score.compare.paired import decided_at
 from swsdist.score.measures.optimum import optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.score.measures.ranking import Ranking
+from swsdist.stages.inputs.provenance import named_calibration
+from swsdist.stages.point import point_of
+from swsdist.stages.told import Fitted, Measured
 
 Ints = NDArray[np.int64]
 

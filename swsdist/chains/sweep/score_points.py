@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from swsdist.calibrate.points.fitted import at_fitted
 from swsdist.calibrate.points.rescoring import Compacted, Rescored, Rescoring
-from swsdist.fingerprint import fingerprint
+from swsdist.core.fingerprint import fingerprint
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values

@@ -12,7 +12,7 @@ from swsdist.chains.sweep.planning import planned
 from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of
 from swsdist.chains.sweep.reading import Given, read_sweep
 from swsdist.chains.sweep.running import PointResult, run_sweep
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.operation.progress import Progress

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.features.model import Model
 
 #: Arrays by name, int64 or Python's integers (dtype object), which add.

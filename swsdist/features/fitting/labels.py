@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.interface import Framed
 from swsdist.io.failures import own_fault
 from swsdist.io.local import persist

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.fitting.moments import Sums
 from swsdist.features.model import Model

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds
 from swsdist.features.fitting.scatter import labelled

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.fitting.moments import Sums, mean_and_deviation, products
 from swsdist.features.model import Model

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveFloat, model_validator
 
 from swsdist.config.section import IsPath
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
+from swsdist.core.needs import Needs
 from swsdist.features.ssl.folder import Encoder, read_encoder
 from swsdist.features.ssl.network import Network
 from swsdist.io.failures import own_fault
 from swsdist.io.local import persist
-from swsdist.needs import Needs
-from swsdist.options import Options
+from swsdist.registry.options import Options
 
 _WHERE = "features.options"
 

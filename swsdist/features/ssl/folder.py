@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.io.failures import own_fault
 from swsdist.io.local import persist
 

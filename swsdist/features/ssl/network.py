@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.ssl.folder import Encoder
 
 #: Parameters that are made up while a model is trained alone: a checkpoint may lack them.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.config.section import IsPath
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.model import Model, read_model
 from swsdist.features.transforms.interface import Shape, TransformOptions
 from swsdist.io.remote.copies import local_file

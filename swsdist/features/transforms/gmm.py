@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import NAMES, Mixture, MixtureRounds
 from swsdist.features.model import Model

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.interface import (
     SHARED_FRAMES,
     Extractor,
@@ -28,7 +28,7 @@ from swsdist.features.interface import (
     tracks_of,
 )
 from swsdist.io.frames.item import Item
-from swsdist.options import Options
+from swsdist.registry.options import Options
 
 #: Frames of a chunk of a long recording, where a transform needs the whole.
 _CHUNK = 30_000

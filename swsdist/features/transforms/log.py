@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.features.transforms.interface import Shape, TransformOptions
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import Moments, OfCovariance
 from swsdist.features.model import Model

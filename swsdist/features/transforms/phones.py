@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.config.section import IsPath
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import NAMES, MixtureRounds
 from swsdist.features.fitting.phones import Estimator, PhoneRounds

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.config.section import IsPath
-from swsdist.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.model import Model, read_model
 from swsdist.features.transforms.fitted import FittedTransform, demand_columns, model_place
 from swsdist.features.transforms.interface import Shape, TransformOptions

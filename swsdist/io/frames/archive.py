@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from swsdist.errors import DataError, UserError
+from swsdist.core.errors import DataError, UserError
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.io.frames.ark import KALDI
 from swsdist.io.frames.hdf5 import HDF5

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from swsdist.errors import DataError, StorageError
+from swsdist.core.errors import DataError, StorageError
 from swsdist.io.failures import own_fault
 from swsdist.io.filesystem import identify, is_remote, locate
 from swsdist.io.frames.item import MISSING, UNREADABLE, Format, Found, Item, damaged, mended, open_file

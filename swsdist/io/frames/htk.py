@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.io.frames.item import Format, Found, damaged, mended, whole
 
 _HEADER = struct.Struct(">iihh")

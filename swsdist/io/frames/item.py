@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import ConfigError, DataError, UserError
+from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.io.filesystem import open_path
 
 #: Frames as a file has them: an array of whatever shape and type, which is checked by who reads it.

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from swsdist.errors import TableError
+from swsdist.core.errors import TableError
 from swsdist.io.frames.item import Format, Found, Item, damaged, mended, open_file
 
 _BROKEN = (pa.ArrowException, OSError, ValueError)

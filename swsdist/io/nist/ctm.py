@@ -21,11 +21,11 @@ from typing import TypedDict
 
 import pyarrow as pa
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
+from swsdist.core.types import LEXEMES
 from swsdist.io.compressed import lines
 from swsdist.io.fields import decimal, fits, number, split, time
 from swsdist.io.nist.xml import channel_number
-from swsdist.types import LEXEMES
 
 _ROWS = 1 << 16  # a batch
 _NAMES = ("file", "channel", "begin", "duration", "word", "confidence", "type", "speaker")

@@ -13,11 +13,11 @@ from xml.sax.saxutils import quoteattr
 
 import pyarrow as pa
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
+from swsdist.core.types import EXCERPTS
 from swsdist.io.compressed import short
 from swsdist.io.nist.xml import Element, Fields, elements, note_channels
 from swsdist.io.notices import Notices
-from swsdist.types import EXCERPTS
 
 
 def read_ecf(path: str, storage: Mapping[str, object] | None = None, *, notices: Notices | None = None) -> pa.Table:

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
+from swsdist.core.types import LEXEMES
 from swsdist.io.compressed import LONGEST_LINE, lines, opened, short
 from swsdist.io.nist.xml import LATEST, channel_number, note_channels, seconds
 from swsdist.io.notices import Notices
-from swsdist.types import LEXEMES
 
 _BLOCK = 4 << 20
 _LEAST = 6  # fields of a LEXEME: the token is the last that is needed

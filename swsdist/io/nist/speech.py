@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.io.compressed import opened
 from swsdist.io.nist.rttm import read_rttm
 from swsdist.io.tables import read_table

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.io.compressed import short
 from swsdist.io.nist.systemlist_dialect import KWSLIST, STDLIST, Dialect, RawList
 from swsdist.io.nist.systemlist_lines import read_lines

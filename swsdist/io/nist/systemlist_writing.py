@@ -30,7 +30,7 @@ from xml.sax.saxutils import escape
 
 import pyarrow as pa
 
-from swsdist.errors import DataError, UserError
+from swsdist.core.errors import DataError, UserError
 from swsdist.io.fields import decimal
 from swsdist.io.nist.systemlist_dialect import KWSLIST, STDLIST, Dialect
 

@@ -17,11 +17,11 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pyarrow as pa
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
+from swsdist.core.types import TERMS
 from swsdist.io.compressed import short
 from swsdist.io.nist.xml import Element, elements
 from swsdist.io.notices import Notices
-from swsdist.types import TERMS
 
 
 class _Dialect(NamedTuple):

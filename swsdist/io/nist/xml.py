@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 from xml.parsers import expat
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.io.compressed import opened, short
 from swsdist.io.fields import number
 from swsdist.io.notices import Notices

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import s3fs
 
-from swsdist.errors import StorageError
+from swsdist.core.errors import StorageError
 from swsdist.io.failures import explain
 from swsdist.io.remote.connection import connect, in_files
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import s3fs
 
-from swsdist.redaction import remember
+from swsdist.core.redaction import remember
 
 #: What `storage.config_kwargs` may say otherwise: seconds to connect, seconds without a byte, attempts, connections a process.
 DEFAULTS: Mapping[str, object] = {

@@ -18,7 +18,7 @@ import s3fs
 from fsspec.asyn import sync
 from s3fs.core import S3File
 
-from swsdist.errors import StorageError
+from swsdist.core.errors import StorageError
 from swsdist.io.failures import explain
 from swsdist.io.remote.again import again
 from swsdist.io.traffic import count

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from swsdist.errors import StorageError
+from swsdist.core.errors import StorageError
 from swsdist.io.failures import explained
 
 _ALIVE = "alive"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.kernels.compiled import compiled
 
 #: How far the sum of a frame's probabilities may be from 1.

@@ -1,13 +1,13 @@
-"""A local distance by its name: see `swsdist.registries.DISTANCES`."""
+"""A local distance by its name: see `swsdist.registry.registries.DISTANCES`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
 
-from swsdist.entries import checked
 from swsdist.kernels.distances.interface import Distance
-from swsdist.registries import DISTANCES
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import DISTANCES
 
 
 def create(name: str, dimension: int, options: Mapping[str, object] | None = None) -> Distance:

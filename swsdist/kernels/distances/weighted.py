@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.kernels.distances.interface import Distance, Prepared, Side
 from swsdist.kernels.scales import weighted
 

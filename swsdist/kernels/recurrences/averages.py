@@ -29,14 +29,14 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.arithmetic import Value, choose
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import Packing, State
 from swsdist.kernels.recurrences.quotients import share, single, wide
 from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, LEFT, STAY
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
-from swsdist.registries import RECURRENCES
+from swsdist.registry.registries import RECURRENCES
 
 #: A query may have so many frames: then `share` is exact for documents of 2^24 frames.
 LONGEST_QUERY = RECURRENCES["averages"].longest_query

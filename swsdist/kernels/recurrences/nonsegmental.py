@@ -30,7 +30,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.arithmetic import Value, choose
 from swsdist.kernels.recurrences import packing as packed
 from swsdist.kernels.recurrences.interface import Recurrence
@@ -38,7 +38,7 @@ from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.recurrences.quotients import share, wide
 from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, SKIP, STAY
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
-from swsdist.registries import RECURRENCES
+from swsdist.registry.registries import RECURRENCES
 
 #: Bits of the document frames below a path's length.
 SHIFT = 16

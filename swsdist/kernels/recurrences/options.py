@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import PositiveInt
 
-from swsdist.options import Options
+from swsdist.registry.options import Options
 
 
 class Band(Options):

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.scales import LONGEST_QUERY, MAX_DISTANCE
 
 #: Packed states, flat, and their dtype.

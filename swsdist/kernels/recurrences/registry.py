@@ -1,13 +1,13 @@
-"""A recurrence by its name: see `swsdist.registries.RECURRENCES`. docs/concepts/recurrences.md compares them."""
+"""A recurrence by its name: see `swsdist.registry.registries.RECURRENCES`. docs/concepts/recurrences.md compares them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
 
-from swsdist.entries import checked
 from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.registries import RECURRENCES
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import RECURRENCES
 
 
 def create(name: str, options: Mapping[str, object] | None = None) -> Recurrence:

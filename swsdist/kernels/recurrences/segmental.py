@@ -27,7 +27,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.arithmetic import Value, choose, least
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import Packing, State
@@ -35,7 +35,7 @@ from swsdist.kernels.recurrences.quotients import narrow, share, wide
 from swsdist.kernels.recurrences.tracing import BEGIN, BITS, DIAGONAL, LEFT, NO_PATH, STAY
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
-from swsdist.registries import RECURRENCES
+from swsdist.registry.registries import RECURRENCES
 
 #: Query frames and R together: `share` is exact, and 64 bits are enough.
 LONGEST_SUM = RECURRENCES["segmental"].longest_query

@@ -21,8 +21,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from swsdist.entries import those
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.cuda.threads import QUERIES, WARP
 from swsdist.kernels.peaks import COLUMNS
 from swsdist.kernels.products import Element
@@ -33,7 +32,8 @@ from swsdist.methods.dtw.lanes import cut
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.warps import Batch, Queries, batches, queries
 from swsdist.methods.query.example import Example
-from swsdist.registries import RECURRENCES
+from swsdist.registry.entries import those
+from swsdist.registry.registries import RECURRENCES
 
 #: Bytes of the GPU's memory, where nobody says; never more than half of what is free.
 BUDGET = 4_000_000_000

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.config.search import DistanceTerm, Search
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.distances.registry import create

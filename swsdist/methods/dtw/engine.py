@@ -17,7 +17,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels import products
 from swsdist.kernels.peaks import COLUMNS
 from swsdist.kernels.products import Element

@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
-from swsdist.errors import ConfigError
-from swsdist.fingerprint import fingerprint
+from swsdist.core.errors import ConfigError
+from swsdist.core.fingerprint import fingerprint
 from swsdist.kernels.scales import weighted
 from swsdist.methods.first_pass.landmarks import codebook_file, landmark_documents
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
 from swsdist.methods.spans import best_in_spans
-from swsdist.registries import FIRST_PASSES
+from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store.manifest import Shard
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks

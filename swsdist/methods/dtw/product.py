@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.products import Element, Layout
 from swsdist.kernels.vectors import WIDTH
 

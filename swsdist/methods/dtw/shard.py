@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from swsdist.accounts.hardware import gpus_here
 from swsdist.audio.marks import unpacked
 from swsdist.config.search import Search
-from swsdist.errors import StoreError
+from swsdist.core.errors import StoreError
+from swsdist.core.partition import SLOTS, slot_of
+from swsdist.core.types import CANDIDATES
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
@@ -23,11 +25,9 @@ from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
-from swsdist.partition import SLOTS, slot_of
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Block, Store
 from swsdist.store.tracks import Tracks
-from swsdist.types import CANDIDATES
 
 #: A document and its channel.
 _Key = tuple[str, int]
@@ -267,7 +267,7 @@ def candidate_tables(
         examples: in the order that `found.query` counts.
         found: by the search.
         unit: the integer that stands for a local distance of 1.
-        buckets: how many (`swsdist.partition`).
+        buckets: how many (`swsdist.core.partition`).
     """
     slot = np.array([slot_of(example.query_id) for example in examples], np.int32)
     scale = np.array([len(example.frames) for example in examples], np.int64) * unit

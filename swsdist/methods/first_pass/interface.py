@@ -176,7 +176,7 @@ class Proposed(NamedTuple):
 
 
 class Proposer(Protocol):
-    """A first pass; made from its options, see `swsdist.registries.FIRST_PASSES`."""
+    """A first pass; made from its options, see `swsdist.registry.registries.FIRST_PASSES`."""
 
     def propose(self, material: Material, budget: Budget) -> Proposed:
         """Windows of all examples in all documents, in memory that does not grow with a document's length."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swsdist.config.search import Search
-from swsdist.fingerprint import fingerprint, stable_hash
-from swsdist.registries import FIRST_PASSES
+from swsdist.core.fingerprint import fingerprint, stable_hash
+from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 

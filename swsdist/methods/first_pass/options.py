@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeInt, PositiveInt, field_validator
 
-from swsdist.options import Options
+from swsdist.registry.options import Options
 
 
 class Coarse(Options):

@@ -1,11 +1,11 @@
-"""A first pass by its name: see `swsdist.registries.FIRST_PASSES`."""
+"""A first pass by its name: see `swsdist.registry.registries.FIRST_PASSES`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from swsdist.entries import checked
-from swsdist.registries import FIRST_PASSES
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import FIRST_PASSES
 
 if TYPE_CHECKING:
     from swsdist.methods.first_pass.interface import Proposer

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
 from swsdist.config.search import Search
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Extractor, frame_count, frame_shift, spoken_by, surroundings
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.scales import LONGEST_QUERY
-from swsdist.registries import RECURRENCES
+from swsdist.registry.registries import RECURRENCES
 
 #: Frames of an example that is averaged with others: a table of two such has 2^24 places.
 LONGEST_AVERAGED = 1 << 12

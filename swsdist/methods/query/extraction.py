@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from swsdist.audio.bandwidth import bandwidth_of
 from swsdist.config.search import Search
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
+from swsdist.core.fingerprint import stable_hash
+from swsdist.core.types import EXAMPLES, REJECTED
 from swsdist.features.blocks import regrouped
 from swsdist.features.interface import (
     Extractor,
@@ -32,7 +34,6 @@ from swsdist.features.interface import (
 from swsdist.features.registry import recipe, recipe_fingerprint
 from swsdist.features.sources import Source
 from swsdist.features.statistics import Statistics
-from swsdist.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.methods.query.averaging import averaged
@@ -46,7 +47,6 @@ from swsdist.store.parquet import Output, publish
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 from swsdist.store.writing import Read, Reading, shard_name, write_tracks
-from swsdist.types import EXAMPLES, REJECTED
 
 #: Queries a group holds at least (but for the last) and at most.
 GROUP_LEAST, GROUP_MOST = 64, 512

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
 from swsdist.audio.speech import find_speech
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 
 #: Seconds of a query that are listened to, in order to find its speech: many more than can be searched.
 _LONGEST_HEARD = 600.0

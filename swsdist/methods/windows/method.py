@@ -27,14 +27,14 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.config.search import Search
-from swsdist.entries import checked
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.query.example import Example
 from swsdist.methods.spans import best_in_spans
 from swsdist.methods.windows.options import WindowsOptions
-from swsdist.registries import METHODS
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
 
 #: Keys of the section `search` that say how another method searches.

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from swsdist.config.search import Keep
-from swsdist.options import Options
+from swsdist.registry.options import Options
 
 
 class WindowsOptions(Options):

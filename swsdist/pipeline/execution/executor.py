@@ -23,15 +23,15 @@ from typing import Protocol
 from swsdist.accounts.hardware import gpus_here
 from swsdist.accounts.journal import Journal
 from swsdist.config.model import Executor as Settings
-from swsdist.errors import DataError, StorageError, UserError
+from swsdist.core.errors import DataError, StorageError, UserError
+from swsdist.core.needs import Needs
+from swsdist.core.redaction import redacted
 from swsdist.io.failures import explain
-from swsdist.needs import Needs
 from swsdist.pipeline.execution.failed import origin
 from swsdist.pipeline.execution.policy import pause
 from swsdist.pipeline.execution.worker import Parts, Worker
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
-from swsdist.redaction import redacted
 
 
 class Executor(Protocol):

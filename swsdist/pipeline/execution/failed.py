@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
 
-from swsdist.errors import StorageError
+from swsdist.core.errors import StorageError
+from swsdist.core.redaction import redacted
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Failure, Task
-from swsdist.redaction import redacted
 
 FOLDER = "failed"
 

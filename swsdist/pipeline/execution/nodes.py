@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from swsdist.core.needs import LEAST, Needs
 from swsdist.io.failures import explain
-from swsdist.needs import LEAST, Needs
 from swsdist.pipeline.task import Task
 
 #: Distributions, and libsndfile, whose versions must be the driver's: what they compute is in the bytes of results.

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from swsdist.errors import UserError
-from swsdist.needs import Needs
+from swsdist.core.errors import UserError
+from swsdist.core.needs import Needs
 
 
 def at_least(needs: Needs, given: Needs) -> Needs:

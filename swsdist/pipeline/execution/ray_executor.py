@@ -29,8 +29,8 @@ from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.journal import DriverJournal, last_part
 from swsdist.config.model import Executor as Settings
-from swsdist.errors import StorageError, UserError
-from swsdist.needs import Needs
+from swsdist.core.errors import StorageError, UserError
+from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
 from swsdist.pipeline.execution.executor import failure, note_retry, verdict
 from swsdist.pipeline.execution.near import Held

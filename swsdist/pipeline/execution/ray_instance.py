@@ -30,8 +30,8 @@ from ray._private import ray_constants
 from ray.autoscaler.sdk import request_resources
 from ray.exceptions import RayError
 
-from swsdist.errors import UserError
-from swsdist.needs import Needs
+from swsdist.core.errors import UserError
+from swsdist.core.needs import Needs
 from swsdist.pipeline.execution import guard
 
 #: Bytes of the private instance's object store: only tasks and receipts pass through it.

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, fields
 from math import inf
 from typing import Any
 
-from swsdist.errors import UserError
-from swsdist.needs import LEAST, Needs
+from swsdist.core.errors import UserError
+from swsdist.core.needs import LEAST, Needs
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.needs import LEAST, Needs
+from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.forecast.cluster import Job

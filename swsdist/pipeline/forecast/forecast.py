@@ -11,7 +11,7 @@ from typing import Literal
 
 from swsdist.config.model import Executor
 from swsdist.config.search import Keep
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.pipeline.forecast.cluster import Cluster, Load, Rules
 from swsdist.pipeline.forecast.costs import StepCost
 from swsdist.pipeline.forecast.simulator import Simulated, Simulator, StepTime

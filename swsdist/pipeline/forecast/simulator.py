@@ -18,8 +18,8 @@ from functools import partial
 from itertools import count
 from math import inf
 
-from swsdist.errors import UserError
-from swsdist.needs import LEAST, Needs
+from swsdist.core.errors import UserError
+from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.execution.placement import at_least, fit_on, kind_on
 from swsdist.pipeline.execution.policy import Policy
 from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules

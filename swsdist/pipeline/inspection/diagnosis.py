@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from swsdist import registries
 from swsdist.accounts.hardware import describe, versions
 from swsdist.audio.formats import ffmpeg
-from swsdist.errors import SwsdistError
+from swsdist.core.errors import SwsdistError
 from swsdist.features.registry import installed
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.finding import Finding
-from swsdist.registry import Registry
+from swsdist.registry import registries
+from swsdist.registry.registry import Registry
 
 _REGISTRIES: tuple[Registry[Any], ...] = tuple(one for one in vars(registries).values() if isinstance(one, Registry))
 

@@ -13,8 +13,8 @@ from itertools import groupby
 
 import pyarrow as pa
 
+from swsdist.core.partition import slots_of
 from swsdist.io.filesystem import Folder
-from swsdist.partition import slots_of
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.stage import Table
 from swsdist.pipeline.task import Part

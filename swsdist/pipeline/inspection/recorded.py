@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from swsdist.config import Config
-from swsdist.errors import StoreError
+from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice, Course, begin
 from swsdist.pipeline.ledger import Ended, Ledger

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from swsdist.core.types import REJECTED
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import config_of
 from swsdist.pipeline.plan import load_plans
 from swsdist.store import parquet
 from swsdist.store.reading import Store
-from swsdist.types import REJECTED
 
 #: Of a run that has a report.
 _TABLE = "rejected.parquet"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swsdist.accounts.journal import Line
-from swsdist.errors import StorageError
+from swsdist.core.errors import StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.lock import STALE_AFTER, lives, read

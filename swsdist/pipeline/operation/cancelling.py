@@ -10,7 +10,7 @@ import os
 import socket
 import time
 
-from swsdist.errors import IncompleteError, UserError
+from swsdist.core.errors import IncompleteError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.operation import standing

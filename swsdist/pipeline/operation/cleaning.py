@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
-from swsdist.errors import LockedError, StoreError
+from swsdist.core.errors import LockedError, StoreError
 from swsdist.io.failures import TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock

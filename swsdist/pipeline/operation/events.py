@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from swsdist.core.redaction import redacted
 from swsdist.io.filesystem import Folder
-from swsdist.redaction import redacted
 
 FOLDER = "events"
 SCHEMA = "swsdist-events/1"

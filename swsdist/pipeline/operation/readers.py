@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from swsdist.errors import SwsdistError
+from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.lock import Lock, beating, lives, process
 from swsdist.store.manifest import require

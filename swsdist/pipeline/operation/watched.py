@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Any
 
-from swsdist.errors import CancelledError, StorageError
+from swsdist.core.errors import CancelledError, StorageError
+from swsdist.core.redaction import redacted
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Outcome
@@ -24,7 +25,6 @@ from swsdist.pipeline.operation import cancelling, events, standing
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.readers import Reader
 from swsdist.pipeline.task import Failure, Receipt, Task
-from swsdist.redaction import redacted
 
 #: Seconds between two looks: in a local folder, and on S3.
 _LOCAL, _REMOTE = 1.0, 5.0

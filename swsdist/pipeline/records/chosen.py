@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.core.types import OUTPUT
 from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, names_of, outputs_of
 from swsdist.pipeline.task import Part, Receipt, Told
-from swsdist.types import OUTPUT
 
 T = TypeVar("T", bound=Told)
 
@@ -27,7 +27,7 @@ class Parts(Sequence[Part]):
     """Files of a table, in columns; as a sequence, of `Part`.
 
     Args:
-        columns: a struct array, `swsdist.types.OUTPUT`; its names as `Context.place` takes them.
+        columns: a struct array, `swsdist.core.types.OUTPUT`; its names as `Context.place` takes them.
     """
 
     def __init__(self, columns: pa.StructArray) -> None:

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.core.types import OUTPUT, RECEIPTS
 from swsdist.pipeline.task import Cost, Part, Receipt
-from swsdist.types import OUTPUT, RECEIPTS
 
 _COST = tuple(field.name for field in fields(Cost))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from swsdist.core.text import shown
 from swsdist.report.answers.hits import Answer, Word
 from swsdist.report.summary import clock
 from swsdist.report.tables import Table
-from swsdist.text import shown
 
 
 def hits_table(answers: Sequence[Answer], word: Word, said: str, plain: Sequence[Mapping[str, object]]) -> Table:

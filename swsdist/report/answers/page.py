@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 from swsdist.report.answers.hits import Answer, Found, Word
 from swsdist.report.answers.sounds import Sound, sound_of
 from swsdist.report.summary import rendered

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.fingerprint import stable_hash
+from swsdist.core.fingerprint import stable_hash
 
 #: Of what is called likely so much is right; and of what is right among a query's first ten so much is called so.
 RIGHT, CALLED = 0.8, 0.3

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from swsdist.registries import quantities
+from swsdist.registry.registries import quantities
 from swsdist.report.summary import fixed, short
 from swsdist.report.tables import Table
 from swsdist.score.compare.bootstrap import Interval

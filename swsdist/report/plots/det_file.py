@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.io.tables import write_csv
 from swsdist.report.pictures import PICTURES, write_picture

@@ -42,7 +42,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.errors import DataError, UserError
+from swsdist.core.errors import DataError, UserError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -36,7 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.errors import DataError, TableError, UserError
+from swsdist.core.errors import DataError, TableError, UserError
 from swsdist.score.measures.twv import PER_TERM, Counts, mtwv, per_term, total, twv_curve
 from swsdist.score.trials.align import decimals
 

@@ -31,9 +31,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.entries import Quantity
-from swsdist.errors import TableError, UserError
-from swsdist.registries import quantities
+from swsdist.core.errors import TableError, UserError
+from swsdist.registry.entries import Quantity
+from swsdist.registry.registries import quantities
 from swsdist.score.compare.bootstrap import Interval, Method, bootstrap_terms
 from swsdist.score.compare.significance import (
     TTest,

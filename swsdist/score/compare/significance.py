@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.score.measures.curve import TIE
 
 Floats = NDArray[np.float64]

@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.errors import TableError, UserError
+from swsdist.core.errors import TableError, UserError
 from swsdist.score.measures.pav import pool_adjacent_violators
 
 Floats = NDArray[np.float64]

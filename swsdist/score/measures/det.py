@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.score.measures.curve import Block, Curve, Point, best_point
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.twv import Counts, twv_curve

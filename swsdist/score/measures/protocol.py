@@ -36,8 +36,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from swsdist.errors import UserError
-from swsdist.registries import PROTOCOLS as REGISTRY
+from swsdist.core.errors import UserError
+from swsdist.registry.registries import PROTOCOLS as REGISTRY
 from swsdist.score.conventions import Conventions, Name, conventions_of
 from swsdist.score.measures.cnxe import prior_of_beta
 

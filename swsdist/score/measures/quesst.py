@@ -38,7 +38,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.score.measures.cnxe import bayes_threshold, check_prior, log_cost, prior_entropy
 from swsdist.score.measures.curve import TIE, Curve
 

@@ -22,9 +22,9 @@ from typing import Literal
 import pyarrow as pa
 
 from swsdist.config.suggest import closest
-from swsdist.errors import ConfigError
-from swsdist.io.corpora.places import Places
-from swsdist.registries import MEASURES, quantities
+from swsdist.core.errors import ConfigError
+from swsdist.corpora.places import Places
+from swsdist.registry.registries import MEASURES, quantities
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.interface import Measure, Parts, PartTable, Value
 from swsdist.score.parts.merging import Merged, Source, of_table

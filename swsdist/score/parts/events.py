@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.score.measures.cnxe import Trials
 from swsdist.score.measures.curve import Block, Classes, Curve, curve_blocks
 from swsdist.score.measures.protocol import OperatingPoint

@@ -6,8 +6,8 @@ queries merge to the same table, in any order. A measure's values come from the 
 
     trials of a bucket --PartTable.make--> tables --Merged--> tables of all queries --Measure.values--> numbers
 
-A new measure is a class with what `Measure` lists, made without arguments, and an entry in `swsdist.registries`, which says how
-each of its values is called and shown, and which is best; a stranger's is
+A new measure is a class with what `Measure` lists, made without arguments, and an entry in `swsdist.registry.registries`,
+which says how each of its values is called and shown, and which is best; a stranger's is
 an entry point of the group `swsdist.measures`. `swsdist.testing.conformance` tells whether it keeps the rules.
 """
 
@@ -19,7 +19,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from swsdist.io.corpora.places import Places
+from swsdist.corpora.places import Places
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.merging import Merged, check_part
 from swsdist.score.trials.documents import pairs_of

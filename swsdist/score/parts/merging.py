@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.errors import TableError
+from swsdist.core.errors import TableError
 
 #: Opens one part's table and yields it in pieces, rows ascending by key.
 Source = Callable[[], Iterator[pa.Table]]

@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.score.measures.curve import Block, Classes, best_point, curve_blocks
 from swsdist.score.measures.twv import Counts, class_sums, total
 from swsdist.score.parts.merging import Merged, Source, of_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.score.measures.cnxe import measure
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.events import CLASSES, EVENTS, trials_of

@@ -34,10 +34,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.errors import TableError
+from swsdist.core.errors import TableError
+from swsdist.core.types import TRIALS
 from swsdist.score.conventions import Conventions, conventions_of
 from swsdist.score.tables import as_table
-from swsdist.types import TRIALS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

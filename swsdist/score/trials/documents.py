@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.errors import TableError
-from swsdist.io.corpora.places import Places, by_document
-from swsdist.types import TRIALS
+from swsdist.core.errors import TableError
+from swsdist.core.types import TRIALS
+from swsdist.corpora.places import Places, by_document
 
 KEY = ("query_id", "doc_id", "channel")
 

@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.core.types import PLACED
 from swsdist.score.conventions import Conventions, conventions_of
 from swsdist.score.trials.align import decimals
-from swsdist.types import PLACED
 
 Bools = NDArray[np.bool_]
 
@@ -117,7 +117,7 @@ def _ends(excerpts: pa.Table, rules: Conventions) -> NDArray[np.float64]:
 
 
 def excerpt_documents(excerpts: pa.Table, conventions: Conventions | str) -> pa.Table:
-    """The excerpts as documents of their own, in the columns of PLACED that `swsdist.io.corpora.places` reads.
+    """The excerpts as documents of their own, in the columns of PLACED that `swsdist.corpora.places` reads.
 
     Args:
         excerpts: table EXCERPTS; one that is listed twice is one document.

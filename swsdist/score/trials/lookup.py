@@ -27,9 +27,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.core.types import REFERENCES
 from swsdist.score.conventions import Conventions, conventions_of
 from swsdist.score.trials.align import decimals
-from swsdist.types import REFERENCES
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

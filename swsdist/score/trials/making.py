@@ -20,7 +20,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.score.conventions import Name, conventions_of
 from swsdist.score.measures.protocol import Protocol
 from swsdist.score.trials.align import align

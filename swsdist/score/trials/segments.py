@@ -23,10 +23,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.core.types import TRIALS
 from swsdist.score.conventions import KWSEVAL
 from swsdist.score.trials.align import decimals
 from swsdist.score.trials.excerpts import rows_by_document
-from swsdist.types import TRIALS
 
 Floats = NDArray[np.float64]
 

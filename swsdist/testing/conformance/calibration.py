@@ -28,10 +28,10 @@ from swsdist.calibrate.statistics import Tally, made
 from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_sums
-from swsdist.partition import slot_of
-from swsdist.registries import CALIBRATION, STATISTICS
-from swsdist.steps import COLUMNS, Looks, Score, StepEntry
-from swsdist.types import CANDIDATES, EXAMPLES, JOINED, JOINED_TRIALS
+from swsdist.core.partition import slot_of
+from swsdist.core.types import CANDIDATES, EXAMPLES, JOINED, JOINED_TRIALS
+from swsdist.registry.registries import CALIBRATION, STATISTICS
+from swsdist.registry.steps import COLUMNS, Looks, Score, StepEntry
 
 #: The operating point of the suite.
 POINT = Point(trials=3000, beta=20.0)

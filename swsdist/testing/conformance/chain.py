@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from swsdist.config import Config
-from swsdist.errors import SwsdistError
+from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import run_stages
@@ -15,7 +15,7 @@ from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.registries import CHAINS
+from swsdist.registry.registries import CHAINS
 from swsdist.testing.conformance.entry import check_entry, require
 
 

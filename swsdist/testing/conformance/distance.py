@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance, Side
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.methods.dtw.query_distances import local_distances
-from swsdist.registries import DISTANCES
+from swsdist.registry.registries import DISTANCES
 from swsdist.testing import scenes
 from swsdist.testing.conformance.entry import check_entry, require
 
@@ -33,7 +33,7 @@ def check_distance(
     nothing; the map gives 0..4095 for every product, and the same compiled as in plain Python; a zero vector has a distance.
 
     Args:
-        name: registered in `swsdist.registries.DISTANCES`.
+        name: registered in `swsdist.registry.registries.DISTANCES`.
         options: some of its options.
         exact: its definition in floating point; values for features of up to nine dimensions are compared.
         error: how far they may be apart.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TypeVar
 
-from swsdist.entries import Configured, checked
-from swsdist.registry import Entry, Registry
+from swsdist.registry.entries import Configured, checked
+from swsdist.registry.registry import Entry, Registry
 
 E = TypeVar("E", bound=Entry)
 

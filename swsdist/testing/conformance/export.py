@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import soundfile
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
+from swsdist.core.types import DETECTIONS
 from swsdist.exports.interface import BestHit, Material
-from swsdist.registries import EXPORTS
+from swsdist.registry.registries import EXPORTS
 from swsdist.testing import scenes
 from swsdist.testing.conformance.entry import check_entry, require
-from swsdist.types import DETECTIONS
 
 #: Names that some formats cannot hold.
 HARD = ("two words", "a/b", 'comma,quote"', "ümlaut", "<&>", "tab\there", "star*[a]", "x" * 300)
@@ -27,7 +27,7 @@ def check_export(name: str) -> None:
     come in batches; an empty list is written or refused; a name that its form cannot hold is refused as the user's mistake.
 
     Args:
-        name: registered in `swsdist.registries.EXPORTS`.
+        name: registered in `swsdist.registry.registries.EXPORTS`.
 
     Raises:
         AssertionError: it is not right; the message says what.

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
+from swsdist.core.needs import Needs
 from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
 from swsdist.features.interface import (
     KINDS,
@@ -43,7 +44,6 @@ from swsdist.features.interface import (
 )
 from swsdist.features.registry import create, identity, installed
 from swsdist.features.transforms.interface import Transformed
-from swsdist.needs import Needs
 
 Samples = NDArray[np.float32]
 
@@ -156,7 +156,7 @@ def _check_optional_attributes(extractor: Extractor) -> None:
     _require(
         bool(needs) and all(isinstance(one, Needs) for one in needs),
         extractor,
-        "needs is not one or more of swsdist.needs.Needs, the best first",
+        "needs is not one or more of swsdist.core.needs.Needs, the best first",
     )
     if extractor.context is not None or _looks_at_all(extractor):
         return

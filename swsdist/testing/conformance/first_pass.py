@@ -14,7 +14,7 @@ from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.first_pass.interface import Budget, Material
 from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.search import run
-from swsdist.registries import FIRST_PASSES
+from swsdist.registry.registries import FIRST_PASSES
 from swsdist.testing import scenes
 from swsdist.testing.conformance.entry import check_entry, require
 
@@ -28,7 +28,7 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
     changes nothing; over a document, no document changes what is found in another.
 
     Args:
-        name: registered in `swsdist.registries.FIRST_PASSES`.
+        name: registered in `swsdist.registry.registries.FIRST_PASSES`.
         options: some of its options.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Is a reader or a writer of systems' lists right? See `swsdist.entries` for what their targets are given."""
+"""Is a reader or a writer of systems' lists right? See `swsdist.registry.entries` for what their targets are given."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from swsdist.errors import DataError, UserError
+from swsdist.core.errors import DataError, UserError
 from swsdist.evaluation.lists import HEAD, Asked, Kaldi, make_system, reader_of
 from swsdist.evaluation.task import System
 from swsdist.evaluation.writing import About
-from swsdist.registries import READERS, WRITERS
+from swsdist.registry.registries import READERS, WRITERS
 from swsdist.score.conventions import STDEVAL
 from swsdist.testing.conformance.entry import check_entry, require
 from swsdist.testing.conformance.export import HARD
@@ -32,7 +32,7 @@ def check_reader(name: str, content: bytes) -> None:
     detections in the columns of a list; what is broken is refused as the user's mistake, with the file's name.
 
     Args:
-        name: registered in `swsdist.registries.READERS`.
+        name: registered in `swsdist.registry.registries.READERS`.
         content: of a file that it reads, with a detection at least.
 
     Raises:
@@ -70,8 +70,8 @@ def check_writer(name: str, reader: str) -> None:
     times and scores to a millionth, in whatever order; a name that its form cannot hold is refused as the user's mistake.
 
     Args:
-        name: registered in `swsdist.registries.WRITERS`.
-        reader: registered in `swsdist.registries.READERS`, that reads what it writes.
+        name: registered in `swsdist.registry.registries.WRITERS`.
+        reader: registered in `swsdist.registry.registries.READERS`, that reads what it writes.
 
     Raises:
         AssertionError: it is not right; the message says what.

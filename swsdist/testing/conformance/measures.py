@@ -21,12 +21,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from swsdist.entries import MeasureEntry
+from swsdist.core.types import TRIALS
+from swsdist.registry.entries import MeasureEntry
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol
 from swsdist.score.parts.interface import Measure, Parts, Value
 from swsdist.score.parts.merging import Merged, Source, of_table
 from swsdist.testing.scenes import numbers
-from swsdist.types import TRIALS
 
 QUERIES, DOCUMENTS, SECONDS = 13, 9, 5000.0
 

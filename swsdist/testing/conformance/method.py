@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.config.search import Search
-from swsdist.fingerprint import fingerprint
+from swsdist.core.fingerprint import fingerprint
+from swsdist.core.partition import SLOTS, slot_of
+from swsdist.core.types import CANDIDATES
 from swsdist.methods.method import SPANS, Method
 from swsdist.methods.registry import create
-from swsdist.partition import SLOTS, slot_of
-from swsdist.registries import METHODS
+from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
 from swsdist.testing.conformance.entry import check_entry, require
-from swsdist.types import CANDIDATES
 
 _KEY = ("query_id", "doc_id", "channel")
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.entries import checked
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.distances.registry import create as create_distance
 from swsdist.kernels.recurrences.interface import Recurrence
@@ -18,7 +17,8 @@ from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
-from swsdist.registries import RECURRENCES
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import RECURRENCES
 from swsdist.testing import scenes
 from swsdist.testing.conformance.entry import check_entry, require
 
@@ -34,7 +34,7 @@ def check_recurrence(name: str, options: Mapping[str, object] | None = None) -> 
     path begins and ends where its candidate does.
 
     Args:
-        name: registered in `swsdist.registries.RECURRENCES`.
+        name: registered in `swsdist.registry.registries.RECURRENCES`.
         options: some of its options.
 
     Raises:

@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.errors import ConfigError
+from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.files import read_totals, summed, write_totals
 from swsdist.features.fitting.interface import Document, Fitted, Taught, Totals
 from swsdist.features.interface import KINDS, Kind, files_of
 from swsdist.features.transforms.interface import Shape, Transform, context_of
 from swsdist.io.filesystem import Folder
-from swsdist.registries import TRANSFORMS
+from swsdist.registry.registries import TRANSFORMS
 from swsdist.testing import scenes
 
 #: How far the sum of a frame's probabilities may be from 1, as the distances between posteriors have it.

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.testing.synthesis.articulation import STEP, Speech, speak
 from swsdist.testing.synthesis.phonology import draw_words
 from swsdist.testing.synthesis.signal import RATE, synthesise

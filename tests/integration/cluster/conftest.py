@@ -18,11 +18,11 @@ import pytest
 from kept_receipts import receipts_in
 
 import swsdist
-from swsdist.entries import DistanceEntry
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Receipt
-from swsdist.registries import DISTANCES
+from swsdist.registry.entries import DistanceEntry
+from swsdist.registry.registries import DISTANCES
 from tests.support.cluster.faults import Fault, Table
 from tests.support.cluster.hosts import Cluster, cluster
 from tests.support.cluster.network import Host

@@ -28,12 +28,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.entries import DistanceEntry
-from swsdist.errors import AudioError, UserError
+from swsdist.core.errors import AudioError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.kernels.distances.cosine import plain
 from swsdist.kernels.distances.interface import Distance, Prepared, Side
 from swsdist.pipeline.stage import Context
+from swsdist.registry.entries import DistanceEntry
 
 
 class Saboteur(Mfcc):

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 import swsdist
-from swsdist.errors import SwsdistError
+from swsdist.core.errors import SwsdistError
 from swsdist.io import local
 from swsdist.io.failures import explain
 from swsdist.pipeline.course import Choice

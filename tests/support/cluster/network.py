@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 
 #: Run in a namespace of host names, before a command: $1 the name, $2 the folder, $3 the size of a disk there, or nothing.
 _ENTER = (

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from tests.support.golden.runner import Case, cases_below, run_case
 
 _SHOWN = 3  # differences on a group's line

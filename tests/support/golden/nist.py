@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import pyarrow.compute as pc
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import read_task

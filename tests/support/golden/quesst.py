@@ -12,7 +12,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from swsdist.errors import DataError
+from swsdist.core.errors import DataError
 from swsdist.io.nist.termlist import read_termlist
 from swsdist.io.quesst import read_quesst_documents, read_quesst_list, read_quesst_references
 from swsdist.score.measures.curve import Curve

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar, cast
 
-from swsdist.errors import SwsdistError, UserError
+from swsdist.core.errors import SwsdistError, UserError
 from swsdist.io.compressed import opened
 
 T = TypeVar("T")

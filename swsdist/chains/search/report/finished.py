@@ -9,13 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.chains.search.inputs.known import CorpusInputs
-from swsdist.chains.search.inputs.population import COLUMNS, spans_of
-from swsdist.chains.search.inputs.settings import settings_of
 from swsdist.chains.search.report.reporting import FINAL
-from swsdist.chains.search.told import Bucket, Measured
 from swsdist.config import Config, config_from_dict
-from swsdist.errors import UserError
+from swsdist.core.errors import UserError
 from swsdist.evaluation.properties import Scored, decided, threshold_of, valued_at
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Course
@@ -25,6 +21,10 @@ from swsdist.score.compare.results import About, DetLine
 from swsdist.score.measures.curve import Point
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.score.measures.twv import PER_TERM
+from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.inputs.population import COLUMNS, spans_of
+from swsdist.stages.inputs.settings import settings_of
+from swsdist.stages.told import Bucket, Measured
 from swsdist.store.digest import combined
 
 

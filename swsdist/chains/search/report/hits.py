@@ -6,11 +6,11 @@ from typing import Any
 
 from swsdist.audio.clips import clip_data_uri
 from swsdist.audio.reader import probe
-from swsdist.chains.search import best
-from swsdist.chains.search.inputs.known import CorpusInputs
-from swsdist.errors import AudioError
+from swsdist.core.errors import AudioError
 from swsdist.pipeline.course import Course
 from swsdist.report.data import Hit
+from swsdist.stages import best
+from swsdist.stages.inputs.known import CorpusInputs
 
 
 def best_hits(course: Course) -> tuple[Hit, ...]:

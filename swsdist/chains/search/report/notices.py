@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.chains.search.inputs.known import CorpusInputs
-from swsdist.chains.search.inputs.labelled import taught, tell_of_labels
-from swsdist.chains.search.inputs.wanted import keys_of, places_in
-from swsdist.chains.search.queries import bandwidths_in, seconds_in
-from swsdist.chains.search.told import Exported, Measured
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
 from swsdist.methods.query import bands
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.task import Values
+from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.inputs.labelled import taught, tell_of_labels
+from swsdist.stages.inputs.wanted import keys_of, places_in
+from swsdist.stages.queries import bandwidths_in, seconds_in
+from swsdist.stages.told import Exported, Measured
 from swsdist.store.libraries import made_with
 
 

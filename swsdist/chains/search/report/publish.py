@@ -11,19 +11,19 @@ from dataclasses import replace
 import pyarrow.csv
 
 from swsdist.accounts.journal import cpu_seconds
-from swsdist.chains.search.inputs.known import CorpusInputs
 from swsdist.chains.search.report.description import LATEX, MARKDOWN, system_description
 from swsdist.chains.search.report.reporting import build, rejected_rows
 from swsdist.config.section import Section
-from swsdist.fingerprint import fingerprint
+from swsdist.core.fingerprint import fingerprint
+from swsdist.core.types import NODES, REJECTED
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Course, Outcome
 from swsdist.report.data import ReportData
 from swsdist.report.page import render_page
 from swsdist.report.schema import SCHEMA, write_report_json
 from swsdist.report.tables import latex, markdown
+from swsdist.stages.inputs.known import CorpusInputs
 from swsdist.store import parquet
-from swsdist.types import NODES, REJECTED
 
 JSON, PAGE, REJECTED_NAME = "report.json", "report.html", "rejected.parquet"
 

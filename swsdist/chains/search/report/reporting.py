@@ -16,24 +16,24 @@ from swsdist.accounts.by_type import by_type
 from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
-from swsdist.chains.search.inputs.across import takes_theirs
-from swsdist.chains.search.inputs.known import CorpusInputs
-from swsdist.chains.search.quantise import Quantise
-from swsdist.chains.search.query_statistics import QueryStatistics, Summed
 from swsdist.chains.search.report.hits import best_hits
 from swsdist.chains.search.report.scored import mtwv_interval, scored_rows
-from swsdist.chains.search.told import Bucket, Extracted, Fitted, Measured
 from swsdist.config import dump_config, without_secrets
+from swsdist.core.types import REJECTED
 from swsdist.methods.first_pass.landmarks import codebook_file
 from swsdist.pipeline.course import Course, Outcome
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.task import Receipt
+from swsdist.registry.steps import Looks, looked_at
 from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.steps import Looks, looked_at
+from swsdist.stages.inputs.across import takes_theirs
+from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.quantise import Quantise
+from swsdist.stages.query_statistics import QueryStatistics, Summed
+from swsdist.stages.told import Bucket, Extracted, Fitted, Measured
 from swsdist.store.digest import combined
 from swsdist.store.reading import Store
-from swsdist.types import REJECTED
 
 #: Tables whose digest the report shows: the end of the way, which is quick to read.
 FINAL = ("scored", "terms", "measures")

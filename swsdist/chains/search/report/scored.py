@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from swsdist.chains.search.inputs.known import CorpusInputs
-from swsdist.chains.search.queries import seconds_in
-from swsdist.chains.search.told import Bucket, Extracted, Measured
 from swsdist.evaluation.properties import threshold_of
 from swsdist.pipeline.course import Course
 from swsdist.report import data as report
@@ -18,6 +15,9 @@ from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.paired import decided_at
 from swsdist.score.compare.results import Settings
 from swsdist.score.measures.twv import per_term
+from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.queries import seconds_in
+from swsdist.stages.told import Bucket, Extracted, Measured
 
 
 def scored_rows(

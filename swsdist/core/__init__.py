@@ -1,0 +1,1 @@
+"""Words that everybody uses: errors, types of tables, times, names of things."""

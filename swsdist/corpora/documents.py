@@ -1,0 +1,386 @@
+"""What is searched: documents, from tables, folders of audio and the lists of others to our schemas.
+
+**Documents.** Of a table: `doc_id, path`, and maybe `channel, duration, speaker`. Of a folder: every recording below
+it, told by its ending; `doc_id` is the path in the folder without ending, with `/`; each channel that the header tells
+is a document. A recording whose header cannot be read still becomes a document, of channel 1, so that indexing rejects
+it and says why. Files whose names begin with a dot, and what swsdist wrote, are left out. Of a recording by itself: the
+same of this one. Of Kaldi's data folders, lhotse's manifests, data sets
+of Hugging Face and an ECF: see `swsdist.corpora`.
+
+**Talkers.** A table: `doc_id, speaker`, and maybe `channel`: who speaks in the documents whose own table does not tell.
+
+**Parts.** A list of `doc_id`s, or a table with a column of them.
+
+Paths in a table are relative to the table's place, and come out absolute, or as `s3://` urls.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.audio import commands
+from swsdist.audio.clips import MARKER
+from swsdist.audio.formats import ffmpeg
+from swsdist.audio.probing import probe_all
+from swsdist.audio.reader import AudioInfo
+from swsdist.core.errors import TableError, UserError
+from swsdist.core.text import shown
+from swsdist.core.types import CORPUS
+from swsdist.corpora.huggingface import entries
+from swsdist.corpora.kaldi import kaldi_documents
+from swsdist.corpora.kinds import KALDI, LHOTSE, kind_of
+from swsdist.corpora.lhotse import lhotse_documents
+from swsdist.corpora.nist import ecf_documents
+from swsdist.corpora.places import is_placed
+from swsdist.io.filesystem import Folder, is_remote, locate
+from swsdist.io.notices import Notices, sample
+from swsdist.io.tables import place, read_table
+from swsdist.io.wrong_rows import unknown
+
+_READ = "aif aiff au caf flac mp3 oga ogg opus rf64 snd sph w64 wav"
+#: Endings of recordings. Those of formats that are not read here are rejected with a reason, not passed over.
+ENDINGS = ffmpeg.ENDINGS | {*_READ.split(), "raw"}
+#: Of files that differ in their endings only, the first is called by its name without one: masters before copies.
+_BEST = ("wav", "rf64", "w64", "aiff", "aif", "au", "caf", "flac", "sph", "opus", "ogg", "oga", "mp3")
+
+_TALKERS = pa.schema([CORPUS.field("doc_id"), CORPUS.field("channel").with_nullable(True), CORPUS.field("speaker")])
+_PART = pa.schema([CORPUS.field("doc_id")])
+
+#: Paths that are made whole at a time.
+_PIECE = 1 << 16
+
+#: Kinds of files that are told of where they are ignored.
+_TOLD = 6
+
+
+def read_documents(
+    source: str,
+    storage: Mapping[str, object] | None = None,
+    talkers: str | None = None,
+    notices: Notices | None = None,
+    prefer: Sequence[str] = (),
+    audio_folder: str | None = None,
+    audio: bool = True,
+) -> pa.Table:
+    """The documents of a table, a folder, a recording, lists of Kaldi or lhotse, a data set, or an ECF.
+
+    Args:
+        source: local or `s3://`.
+        storage: options for s3fs.
+        talkers: table of the speakers of documents that do not tell theirs.
+        notices: told of what is odd.
+        prefer: endings, the best first: of files of a folder that differ in their endings only one is a document.
+        audio_folder: that the paths of Kaldi's lists and of an ECF are relative to.
+        audio: without it a row of a table needs no recording; its path is then empty.
+
+    Returns:
+        table CORPUS, or PLACED where documents are places in recordings; in the table's order, or by path and channel.
+
+    Raises:
+        UserError: there is nothing of that name, nothing in it, or it is of another kind.
+        DataError: a row or line is impossible.
+    """
+    documents = _documents(source, storage, notices, prefer, audio_folder, audio)
+    return documents if talkers is None else _with_talkers(documents, talkers, storage)
+
+
+def _documents(
+    source: str,
+    storage: Mapping[str, object] | None,
+    notices: Notices | None,
+    prefer: Sequence[str],
+    audio_folder: str | None,
+    audio: bool,
+) -> pa.Table:
+    kind = kind_of(source, "documents", ENDINGS, storage)
+    if audio_folder is not None and kind not in (*KALDI, *LHOTSE, "ECF"):
+        raise UserError(
+            "the documents are no list of Kaldi's or lhotse's and no ECF",
+            where="corpus.audio",
+            remedy="leave corpus.audio out",
+        )
+    if kind == "table":
+        path = CORPUS.get_field_index("path")
+        schema = CORPUS if audio else CORPUS.set(path, CORPUS.field(path).with_nullable(True))
+        table = read_table(source, schema, key=("doc_id", "channel"), storage=storage, notices=notices)
+        table = filled(source, absolute(table, source, storage), "documents")
+        return table if audio else table.set_column(path, CORPUS.field(path), pc.fill_null(table["path"], ""))
+    if kind in KALDI:
+        return kaldi_documents(source, storage, audio_folder, notices)
+    if kind in LHOTSE:
+        return lhotse_documents(source, kind, storage, audio_folder)
+    if kind == "ECF":
+        return ecf_documents(source, ENDINGS, storage, audio_folder, notices)
+    speakers: dict[str, str | None] = {}
+    if kind == "data set":
+        listed = entries(source)
+        found, speakers = {one.id: one.path for one in listed}, {one.id: one.speaker for one in listed}
+    else:
+        found = single(source) if kind == "recording" else recordings(source, storage, prefer, notices)
+    rows: list[dict[str, object]] = []
+    headers = probe_all(found.values(), storage)
+    for doc_id, path in found.items():
+        info = headers[path]
+        known = info if isinstance(info, AudioInfo) else None  # indexing meets it again, and records the reason
+        for channel in range(1, (known.channels if known else 1) + 1):
+            length = known.duration if known else None
+            rows.append(
+                {
+                    "doc_id": doc_id,
+                    "channel": channel,
+                    "path": path,
+                    "duration": length,
+                    "speaker": speakers.get(doc_id),
+                }
+            )
+    return pa.Table.from_pylist(rows, CORPUS)
+
+
+def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, object] | None) -> pa.Table:
+    """Documents with the speakers of a table where they have none; a row without a channel is for all of the recording, and
+    one of a recording for all documents that are places in it.
+    """
+    table = read_table(source, _TALKERS, key=("doc_id", "channel"), storage=storage)
+    known = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
+    there = _names(documents)
+    strange = [row for row, name in enumerate(table["doc_id"].to_pylist()) if name not in there]
+    if strange:
+        names = [repr(table["doc_id"][row].as_py()) for row in strange]
+        remedy = "look at the spelling, add them to the documents, or drop the rows"
+        raise unknown("document", names, strange, source, there, storage, remedy)
+
+    def speaker(row: Mapping[str, Any]) -> str | None:
+        if row["speaker"]:
+            return str(row["speaker"])
+        names = [row[name] for name in ("doc_id", "recording") if name in row]
+        return next(
+            (known[key] for name in names for key in ((name, row["channel"]), (name, None)) if key in known), None
+        )
+
+    columns = ["doc_id", "channel", "speaker", *(["recording"] if is_placed(documents) else [])]
+    speakers = [speaker(row) for row in documents.select(columns).to_pylist()]
+    index = documents.schema.get_field_index("speaker")
+    return documents.set_column(index, documents.schema.field(index), pa.array(speakers, pa.string()))
+
+
+def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str, object] | None = None) -> pa.Table:
+    """The documents of a part of the corpus, all their channels.
+
+    Args:
+        documents: table CORPUS.
+        part: doc_ids, or recordings that documents are places in, or the path of a table with a column `doc_id` (a value of
+            `corpus.parts`).
+        storage: options for s3fs.
+
+    Returns:
+        table CORPUS, in the order of `documents`.
+
+    Raises:
+        TableError: a row names no document.
+        UserError: a name of the list is no document, or there is no such table.
+    """
+    names = read_table(part, _PART, storage=storage)["doc_id"].to_pylist() if isinstance(part, str) else list(part)
+    known = _names(documents)
+    strange = [row for row, name in enumerate(names) if name not in known]
+    remedy = "look at the spelling, or take them out of the part"
+    if strange and isinstance(part, str):
+        raise unknown("document", [repr(names[row]) for row in strange], strange, part, known, storage, remedy)
+    if strange:
+        first = sample(names[row] for row in strange)
+        raise UserError(
+            f"there is no document {first}", where="corpus.parts", remedy=f"{remedy}; there are {sample(known)}"
+        )
+    chosen = pa.array(names, pa.string())
+    kept = pc.is_in(documents["doc_id"], chosen)
+    return documents.filter(pc.or_(kept, pc.is_in(documents["recording"], chosen)) if is_placed(documents) else kept)
+
+
+def _names(documents: pa.Table) -> set[str]:
+    """Of the documents, and of the recordings that they are places in."""
+    return {
+        name
+        for column in ("doc_id", "recording")
+        if column in documents.column_names
+        for name in _ids(documents, column)
+    }
+
+
+def _ids(documents: pa.Table, column: str) -> list[str]:
+    found: list[str] = pc.unique(documents[column]).to_pylist()
+    return found
+
+
+def filled(source: str, table: pa.Table, what: str) -> pa.Table:
+    """The table, if it has a row.
+
+    Raises:
+        UserError: it has none.
+    """
+    if table.num_rows == 0:
+        raise UserError(f"there are no {what}", where=source, remedy="add rows below the header")
+    return table
+
+
+def absolute(table: pa.Table, source: str, storage: Mapping[str, object] | None = None) -> pa.Table:
+    """The table with its paths made absolute, relative to the place that it was read from.
+
+    Raises:
+        TableError: a path is a command.
+    """
+    given = table["path"]
+    row = pc.index(pc.ends_with(given, commands.ENDING), True).as_py()
+    if row >= 0:
+        raise TableError(
+            f"{given[row].as_py()!r} is a command, and a table names files",
+            where=place(source, row, storage),
+            remedy="commands stand in a Kaldi wav.scp, and are run with --allow-commands only",
+        )
+    if pc.all(pc.and_(pc.starts_with(given, "/"), pc.invert(pc.match_substring(given, "://")))).as_py():
+        return table  # nothing is relative; a million of them are much as strings of Python
+    folder, _ = locate(source)
+    pieces = []
+    for first in range(0, len(given), _PIECE):
+        some = given.slice(first, _PIECE).to_pylist()
+        pieces.append(pa.array([None if path is None else _joined(folder, path) for path in some], pa.string()))
+    index = table.schema.get_field_index("path")
+    return table.set_column(index, table.schema.field(index), pa.chunked_array(pieces, pa.string()))
+
+
+def _joined(folder: Folder, path: str) -> str:
+    if is_remote(path) or path.startswith("/"):
+        return path
+    scheme, slashes, root = folder.root.rpartition("//")
+    return scheme + slashes + posixpath.normpath(f"{root}/{path}")
+
+
+def single(source: str) -> dict[str, str]:
+    """A recording by the name it has as a document."""
+    folder, name = locate(source)
+    return {name.rpartition(".")[0] or name: folder.path(name)}
+
+
+def recordings(
+    source: str, storage: Mapping[str, object] | None, prefer: Sequence[str] = (), notices: Notices | None = None
+) -> dict[str, str]:
+    """The recordings of a folder: path by id, sorted by id.
+
+    Args:
+        source: the folder.
+        storage: options for s3fs.
+        prefer: endings, the best first: of files that differ in their endings only the best is taken. Without, all are: the
+            best by `_BEST` is called by its name without ending, the others by their whole names.
+        notices: told of what is left out.
+    """
+    folder, noted = Folder(source, storage or {}), notices if notices is not None else Notices()
+
+    def unreadable(path: str, error: OSError) -> None:
+        if not os.path.isdir(path):  # noqa: PTH112 (Path's raises where a folder above is closed)
+            if path.rpartition(".")[2].lower() in ENDINGS:
+                noted.add(
+                    "recordings that cannot be looked at, or links to nothing, and are left out",
+                    where=f"{path} ({error.strerror})",
+                    remedy="look at the links and permissions, or remove them",
+                )
+            return
+        noted.add(
+            "folders that cannot be read, and are left out",
+            where=f"{path} ({error.strerror})",
+            remedy="look at their permissions",
+        )
+
+    listed = folder.listing(unreadable=unreadable)
+    ours = _ours(listed)
+    stems: dict[str, list[str]] = {}
+    ignored: dict[str, list[str]] = {}
+    for name in listed:
+        stem, dot, ending = name.rpartition(".")
+        if any(name.startswith(one) for one in ours):
+            continue
+        hidden = any(part.startswith(".") for part in name.split("/"))
+        if not dot or ending.lower() not in ENDINGS or hidden:
+            kind = "hidden" if hidden else f".{ending.lower()}" if dot and "/" not in ending else "without ending"
+            ignored.setdefault(kind, []).append(name)
+            continue
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            noted.add(
+                "file names that are not UTF-8, and are left out",
+                where=repr(f"{folder.root}/{name}"),
+                remedy="rename them (convmv -f latin1 -t utf8)",
+            )
+            continue
+        stems.setdefault(stem, []).append(name)
+    if not stems:
+        raise UserError(
+            "there is no audio in this folder",
+            where=folder.root,
+            remedy=f"these endings are read: {endings_read()}; a table's name ends in .csv or .parquet",
+        )
+    if ignored:
+        kinds = sorted(ignored, key=lambda kind: (-len(ignored[kind]), kind))
+        noted.inform(
+            f"files are ignored by their names: {', '.join(f'{kind} {len(ignored[kind])}' for kind in kinds[:_TOLD])}"
+            + (", ..." if len(kinds) > _TOLD else ""),
+            where=f"{folder.root}/{ignored[kinds[0]][0]}",
+            remedy=f"recordings end in {endings_read()}",
+            count=sum(map(len, ignored.values())),
+        )
+    names: dict[str, str] = {}
+    for stem, several in stems.items():
+        order = [ending.lower().lstrip(".") for ending in prefer] or list(_BEST)
+        several.sort(key=lambda name: (_rank(name, order), name))
+        names[stem] = several[0]
+        if prefer and len(several) > 1:
+            noted.inform(
+                "recordings that are there in a better format, and are left out",
+                where=f"{folder.root}/{several[1]} beside {several[0].rpartition('/')[2]}",
+                remedy="that is what corpus.prefer says",
+                count=len(several) - 1,
+            )
+        for name in several[1:] if not prefer else ():
+            names[name] = name
+    # A line break in a name would break listings and tables, in which a row is a line.
+    plain = {doc_id: shown(doc_id) for doc_id in names}
+    times = Counter(plain.values())
+    return {
+        plain[doc_id] if times[plain[doc_id]] == 1 else doc_id: folder.path(names[doc_id]) for doc_id in sorted(names)
+    }
+
+
+def endings_read() -> str:
+    """The endings of what can be read here, for a message; and of what ffmpeg would read, where it is not installed."""
+    own, others = ", ".join(_READ.split()), ", ".join(sorted(ffmpeg.ENDINGS))
+    return (
+        f"{own}, {others}"
+        if ffmpeg.program() is not None
+        else f"{own} (with ffmpeg, which is not installed, also {others})"
+    )
+
+
+def _rank(name: str, order: Sequence[str]) -> int:
+    ending = name.rpartition(".")[2].lower()
+    return order.index(ending) if ending in order else len(order)
+
+
+def _ours(listed: Iterable[str]) -> list[str]:
+    """Folders that swsdist wrote, with a slash at the end: of runs and clips, which are no recordings of the archive.
+
+    Of a run in the very folder they are those of its exports: a run writes sound nowhere else, and all else is the archive's.
+    """
+    names = set(listed)
+    runs = [place for place in _holding("plan.json", names) if f"{place}config.yaml" in names]
+    clips = [place for place in _holding(MARKER, names) if place]  # a folder of clips that is named itself is meant
+    return [*(place or "exports/" for place in runs), *clips]
+
+
+def _holding(name: str, names: set[str]) -> list[str]:
+    """Folders that hold a file of this name, with a slash at the end; empty: the folder that was listed."""
+    return [one[: -len(name)] for one in names if one == name or one.endswith(f"/{name}")]

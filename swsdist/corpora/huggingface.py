@@ -1,0 +1,151 @@
+"""Data sets of Hugging Face as a corpus: the folder that `save_to_disk` of `datasets` writes, read without that library.
+
+`state.json` names the Arrow files (streams, not packed), `dataset_info.json` the columns. The one of the type Audio holds a
+path, or the bytes of a file: these are read where they stand, by a path `data-00000-of-00001.arrow:BEGIN+LENGTH`
+(`swsdist.audio.formats.archives`), so nothing is copied. Of the others are read, where they are there:
+
+- `id`: what a row is called; else the name of its file, else its number in the set, from 0.
+- `speaker_id`, `speaker`, `client_id`: the first of them.
+- `text`, `sentence`, `transcription`: the first of them; of a query, its term.
+
+Sources: Hugging Face, "Load audio data" and "Audio features" in the documentation of `datasets`; what `save_to_disk` writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from swsdist.core.errors import DataError, UserError
+from swsdist.core.types import QUERIES
+
+STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
+
+_SPEAKERS, _TEXTS = ("speaker_id", "speaker", "client_id"), ("text", "sentence", "transcription")
+_AGAIN = "save the data set again (save_to_disk)"
+
+
+class Entry(NamedTuple):
+    """A row: its name, where its sound is, and who says what."""
+
+    id: str
+    path: str
+    speaker: str | None
+    text: str | None
+
+
+def entries(source: str) -> list[Entry]:
+    """The rows of a data set, in order.
+
+    Raises:
+        UserError: it has not one column of sound.
+        DataError: a file of it is missing or damaged, or a row has no sound, or the name of another.
+    """
+    folder = Path(source)
+    features = _json(folder / INFO).get("features") or {}
+    sounds = [name for name, told in features.items() if isinstance(told, dict) and told.get("_type") == "Audio"]
+    if len(sounds) != 1:
+        raise UserError(
+            f"the data set has {len(sounds) or 'no'} columns of the type Audio: {', '.join(sounds) or ', '.join(features)}",
+            where=source,
+            remedy="keep one of them, or cast it: Dataset.cast_column(name, Audio())",
+        )
+    found: dict[str, Entry] = {}
+    for number, (file, row) in enumerate(_rows(folder, sounds[0])):
+        where = f"{file}: row {number} of the data set"
+        named = row["id"] if row["id"] is not None else Path(row["named"]).stem if row["named"] else number
+        if row["path"] is None:
+            raise DataError("there is no sound in it", where=where, remedy="leave the row out (Dataset.filter)")
+        one = Entry(str(named), row["path"], row["speaker"], row["text"])
+        if one.id in found:
+            raise DataError(
+                f"{one.id!r} is a duplicate", where=where, remedy="add a column id with a name of its own each"
+            )
+        found[one.id] = one
+    if not found:
+        raise UserError("there are no rows in it", where=source, remedy="look at the path")
+    return [*found.values()]
+
+
+def dataset_queries(source: str) -> pa.Table:
+    """The rows as queries of one example each, called by their names: QUERIES."""
+    rows = [
+        {
+            "query_id": one.id,
+            "example": 1,
+            "path": one.path,
+            "channel": 1,
+            "speaker": one.speaker,
+            "term": one.text,
+        }
+        for one in entries(source)
+    ]
+    return pa.Table.from_pylist(rows, QUERIES)
+
+
+def splits(source: str) -> str:
+    """Names of the data sets in a folder of several."""
+    return ", ".join(map(str, _json(Path(source) / SPLITS).get("splits") or ()))
+
+
+def _rows(folder: Path, sound: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for told in _json(folder / STATE).get("_data_files") or ():
+        file = folder / str(told.get("filename"))
+        try:
+            with pa.memory_map(str(file)) as mapped:
+                whole = mapped.read_buffer()
+            for batch in pa.ipc.open_stream(whole):
+                yield from ((file, row) for row in _of_batch(batch, sound, file, folder, whole))
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DataError(f"it cannot be read ({error})", where=str(file), remedy=_AGAIN) from error
+
+
+def _of_batch(
+    batch: pa.RecordBatch, sound: str, file: Path, folder: Path, whole: pa.Buffer
+) -> Iterator[dict[str, Any]]:
+    column = batch.column(sound)
+    if not pa.types.is_struct(column.type) or {"bytes", "path"} - {field.name for field in column.type}:
+        raise DataError(f"the column {sound} is {column.type}, not bytes and path", where=str(file), remedy=_AGAIN)
+    parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
+    paths, held = parts["path"].to_pylist(), parts["bytes"]
+    known = {key: _column(batch, names) for key, names in (("id", ("id",)), ("speaker", _SPEAKERS), ("text", _TEXTS))}
+    places = _places(held, whole, file) if held.null_count < len(held) else [None] * len(paths)
+    for k, (path, place) in enumerate(zip(paths, places, strict=True)):
+        there = place if place is not None else None if path is None else str(folder / path)
+        yield {"named": path, "path": there, **{key: values[k] for key, values in known.items()}}
+
+
+def _places(held: pa.Array, whole: pa.Buffer, file: Path) -> list[str | None]:
+    """Where the bytes of each row stand in the file; None where a row has none."""
+    wide = pa.types.is_large_binary(held.type)
+    _, ends, data = held.buffers()
+    offsets = pa.Array.from_buffers(pa.int64() if wide else pa.int32(), len(held) + 1, [None, ends], offset=held.offset)
+    begin = data.address - whole.address
+    if not 0 <= begin <= whole.size:
+        raise DataError("its columns are packed", where=str(file), remedy=_AGAIN)
+    at = offsets.to_pylist()
+    return [
+        f"{file}:{begin + first}+{end - first}" if valid and end > first else None
+        for first, end, valid in zip(at, at[1:], held.is_valid().to_pylist(), strict=False)
+    ]
+
+
+def _column(batch: pa.RecordBatch, names: Sequence[str]) -> list[str | None]:
+    name = next((name for name in names if name in batch.schema.names), None)
+    if name is None:
+        return [None] * batch.num_rows
+    return [None if value is None else str(value) for value in batch.column(name).to_pylist()]
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise DataError(f"it cannot be read ({error})", where=str(path), remedy=_AGAIN) from error
+    if not isinstance(values, dict):
+        raise DataError("it is no object of JSON", where=str(path), remedy=_AGAIN)
+    return values

@@ -1,0 +1,219 @@
+"""Kaldi's data folder, as far as it says where utterances lie.
+
+- `segments` (`utterance recording start end`, s): without it an utterance is a recording of its own, from 0.
+- `reco2file_and_channel` (`recording file channel`), a map of two columns (`recording name`, the recipes' `utter_map`), or
+  a `wav.scp` whose entries are plain paths: gives the document, and its channel. Without it the document is the
+  recording, on channel 1.
+- `utter_id` (`utterance number`): what an index for keyword search calls an utterance.
+
+Source: Kaldi's documentation of data folders, and the recipes for keyword search.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from swsdist.core.errors import DataError, UserError
+from swsdist.io.compressed import lines
+from swsdist.io.fields import split, time, whole
+from swsdist.io.nist.xml import channel_number
+
+_SLACK = 1e-6  # s, by which a detection may pass the ends of its utterance
+
+
+class Segment(NamedTuple):
+    """Where an utterance lies: document, channel, start and end in s; the end of an utterance without segment is inf."""
+
+    doc_id: str
+    channel: int
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Utterances:
+    """Where utterances lie.
+
+    Attributes:
+        segments: utterance -> its place, where a file `segments` was given.
+        recordings: recording -> document and channel, where a map was given.
+        numbers: number -> utterance, where `utter_id` was given.
+    """
+
+    segments: Mapping[str, tuple[str, float, float]] | None = None
+    recordings: Mapping[str, tuple[str, int]] | None = None
+    numbers: Mapping[str, str] | None = None
+
+    def place(self, utterance: str, where: str) -> Segment:
+        """Of the utterance that a line of results names.
+
+        Raises:
+            DataError: one of the files does not know it.
+        """
+        if self.numbers is not None:
+            if utterance not in self.numbers:
+                raise DataError(
+                    f"utterance {utterance!r} is not in utter_id", where=where, remedy="give the utter_id of this index"
+                )
+            utterance = self.numbers[utterance]
+        recording, start, end = utterance, 0.0, math.inf
+        if self.segments is not None:
+            if utterance not in self.segments:
+                raise DataError(
+                    f"utterance {utterance!r} is not in segments", where=where, remedy="give the segments of this index"
+                )
+            recording, start, end = self.segments[utterance]
+        if self.recordings is None:
+            return Segment(recording, 1, start, end)
+        if recording not in self.recordings:
+            raise DataError(
+                f"recording {recording!r} is not in the map of recordings",
+                where=where,
+                remedy="add it, or leave it out",
+            )
+        return Segment(*self.recordings[recording], start, end)
+
+    def find(self, doc_id: str, channel: int, start: float, end: float) -> tuple[str, float]:
+        """The utterance that holds a place, by the name that results have for it, and its start in s.
+
+        Of several the one that begins last.
+
+        Raises:
+            UserError: no utterance holds it.
+        """
+        if self.segments is None and self.recordings is None and self.numbers is None and channel == 1:
+            return doc_id, 0.0
+        places = self._places.get((doc_id, channel), [])
+        for begin, stop, name in reversed(places[: bisect_right(places, start + _SLACK, key=lambda one: one[0])]):
+            if end <= stop + _SLACK:
+                return name, begin
+        raise UserError(
+            f"no utterance holds {start} to {end} s of document {doc_id!r}, channel {channel}",
+            remedy="give the segments, utter_id and map of recordings of the index that was searched",
+        )
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, int], list[tuple[float, float, str]]]:
+        """Document and channel -> start, end and name of its utterances, ascending."""
+        places: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
+        for name in next((known for known in (self.numbers, self.segments, self.recordings) if known is not None), {}):
+            there = self.place(name, "utterances")
+            places.setdefault((there.doc_id, there.channel), []).append((there.start, there.end, name))
+        for found in places.values():
+            found.sort()
+        return places
+
+
+def read_utterances(
+    *,
+    segments: str | None = None,
+    recordings: str | None = None,
+    utter_id: str | None = None,
+    storage: Mapping[str, object] | None = None,
+) -> Utterances:
+    """The files of a Kaldi data folder that say where utterances lie; each is optional.
+
+    Args:
+        segments: `segments`.
+        recordings: `reco2file_and_channel`, `utter_map` or `wav.scp`.
+        utter_id: `utter_id` of the index.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: a line has another number of fields, a time is impossible, a name is a duplicate, or an entry of
+            `wav.scp` is a command.
+    """
+    return Utterances(
+        segments=None if segments is None else _segments(segments, storage),
+        recordings=None if recordings is None else _recordings(recordings, storage),
+        numbers=None if utter_id is None else _numbers(utter_id, storage),
+    )
+
+
+def records(
+    path: str, storage: Mapping[str, object] | None, least: int, most: int, names: str
+) -> Iterator[tuple[list[str], str]]:
+    """Lines of a file of a data folder, each with its place; the first field of each once.
+
+    Args:
+        path: of the file.
+        storage: options for s3fs.
+        least, most: how many fields a line has.
+        names: of them, for messages.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: a line has another number of fields, or a name is a duplicate.
+    """
+    seen: set[str] = set()
+    for line_number, line in lines(path, storage):
+        fields = split(line)
+        if not fields:
+            continue
+        where = f"{path}, line {line_number}"
+        if not least <= len(fields) <= most:
+            raise DataError(f"there are {len(fields)} fields", where=where, remedy=f"give: {names}")
+        if fields[0] in seen:
+            raise DataError(f"{fields[0]!r} is a duplicate", where=where, remedy="keep one of the lines")
+        seen.add(fields[0])
+        yield fields, where
+
+
+def _segments(path: str, storage: Mapping[str, object] | None) -> dict[str, tuple[str, float, float]]:
+    return {name: place for name, place, _ in segment_lines(path, storage)}
+
+
+def segment_lines(
+    path: str, storage: Mapping[str, object] | None
+) -> Iterator[tuple[str, tuple[str, float, float], str]]:
+    """The lines of `segments`: utterance; recording, start and end (s); and file and line.
+
+    Raises:
+        UserError, DataError: as of `records`; or a time is impossible.
+    """
+    for (utterance, recording, *times), where in records(path, storage, 4, 4, "utterance recording start end"):
+        start, end = time(times[0], "start", where), time(times[1], "end", where)
+        if not start < end:
+            raise DataError(
+                f"the segment goes from {start} to {end} s",
+                where=where,
+                remedy="give start and end in s, end the later",
+            )
+        yield utterance, (recording, start, end), where
+
+
+def _recordings(path: str, storage: Mapping[str, object] | None) -> dict[str, tuple[str, int]]:
+    found = {}
+    for fields, where in records(path, storage, 2, 1 << 20, "recording name [channel]"):
+        if len(fields) > 3 or fields[-1] == "|":
+            raise DataError(
+                f"the entry of {fields[0]!r} is a command, which does not tell the document's name",
+                where=where,
+                remedy="give reco2file_and_channel, or a map of two columns: recording name",
+            )
+        name = fields[1]
+        if len(fields) == 2 and "/" in name:  # a path, in wav.scp
+            name = re.sub(r"\.(sph|wav|flac)$", "", name.rpartition("/")[2])
+        found[fields[0]] = (name, channel_number(fields[2], where) if len(fields) == 3 else 1)
+    return found
+
+
+def _numbers(path: str, storage: Mapping[str, object] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for (name, number), where in records(path, storage, 2, 2, "utterance number"):
+        whole(number, "number", where)
+        if number in found:
+            raise DataError(
+                f"{name!r} and {found[number]!r} have the number {number}",
+                where=where,
+                remedy="give each utterance a number of its own",
+            )
+        found[number] = name
+    return found

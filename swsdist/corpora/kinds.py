@@ -1,0 +1,211 @@
+"""What a key of the section `corpus` names, told by the content where a file can say it, and what each key reads.
+
+A folder that holds a `wav.scp` is one of Kaldi's, one with a `state.json` and a
+`dataset_info.json` a data set of Hugging Face; one of files of frames is none of recordings. Of a file the first bytes
+tell: XML by its outermost element, a manifest of lhotse by its first line, an RTTM by the type that its first line begins with,
+Parquet and recordings by their magic; a `wav.scp` and a CTM have nothing of the kind, and are told by their names; so are other
+files of a Kaldi data folder, where their first lines are of that form. What is none of these is a table, whose reader says what
+is wrong with it.
+
+On S3 a name that ends as a file does is a file; what else there is, is a folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from swsdist.core.errors import UserError
+from swsdist.corpora import huggingface
+from swsdist.corpora.lhotse import Manifest, told_by
+from swsdist.io.compressed import LONGEST_LINE, opened
+from swsdist.io.filesystem import Folder, is_remote
+
+#: What a key may name.
+Kind = (
+    Literal[
+        "table", "folder", "Kaldi data folder", "wav.scp", "ECF", "term list", "RTTM", "CTM", "recording", "data set"
+    ]
+    | Manifest
+)
+
+#: Lhotse's.
+LHOTSE: tuple[Manifest, ...] = ("lhotse recordings", "lhotse supervisions", "lhotse cuts")
+
+#: What each key of the section `corpus` reads.
+READS: Mapping[str, tuple[Kind, ...]] = {
+    "documents": ("table", "folder", "Kaldi data folder", "wav.scp", "ECF", "recording", "data set", *LHOTSE),
+    "queries": ("table", "folder", "term list", "recording", "data set", *LHOTSE),
+    "spoken": ("table", "folder"),
+    "references": ("table", "RTTM", "CTM", "lhotse supervisions"),
+}
+
+#: Kaldi's.
+KALDI: tuple[Kind, ...] = ("Kaldi data folder", "wav.scp")
+
+_TABLES = (".csv", ".parquet", ".pq")
+_LISTS = (".scp", ".xml", ".rttm", ".ctm")
+_ROOTS: Mapping[str, Kind] = {"ecf": "ECF", "kwlist": "term list", "termlist": "term list"}
+_SPELLED: Mapping[Kind, str] = {
+    "table": "a table (CSV or Parquet)",
+    "folder": "a folder of recordings",
+    "Kaldi data folder": "a Kaldi data folder (it holds a wav.scp)",
+    "wav.scp": "a Kaldi wav.scp",
+    "ECF": "an ECF (<ecf>)",
+    "term list": "a TLIST or KWLIST (<termlist>, <kwlist>)",
+    "RTTM": "an RTTM",
+    "CTM": "a CTM (its name ends in .ctm)",
+    "recording": "a recording",
+    "data set": "a data set of Hugging Face (a folder of save_to_disk)",
+    "lhotse recordings": "lhotse's recordings (JSON lines)",
+    "lhotse supervisions": "lhotse's supervisions",
+    "lhotse cuts": "lhotse's cuts",
+}
+
+#: What the lines of an RTTM begin with (NIST, RTTM-format-v13).
+_TYPES = frozenset(
+    (
+        *("SEGMENT", "NOSCORE", "NO_RT_METADATA", "LEXEME", "NON-LEX", "NON-SPEECH", "FILLER"),
+        *("EDIT", "SU", "IP", "CB", "A/P", "SPEAKER", "SPKR-INFO"),
+    )
+)
+#: First bytes of recordings.
+_SOUNDS = (b"RIFF", b"RF64", b"RIFX", b"fLaC", b"OggS", b"ID3", b"NIST_1A", b"FORM", b".snd", b"caff", b"\xff\xfb")
+#: First bytes of what is often given instead of a table.
+_OTHERS = (
+    (b"PK\x03\x04", "a spreadsheet or a zip archive"),
+    (b"%PDF", "a PDF"),
+    (b"\x93NUMPY", "an array"),
+)
+
+_HEAD = 4096
+
+#: A line of the files that lie in a Kaldi data folder, by name; none is read alone. Source: Kaldi's page on data preparation.
+_DATA: Mapping[str, re.Pattern[str]] = {
+    "segments": re.compile(r"[^\s,]+\s+[^\s,]+\s+[\d.]+\s+-?[\d.]+"),
+    "utt2spk": re.compile(r"[^\s,]+\s+[^\s,]+"),
+    "spk2utt": re.compile(r"[^\s,]+(\s+[^\s,]+)+"),
+    "reco2dur": re.compile(r"[^\s,]+\s+[\d.]+"),
+    "utt2dur": re.compile(r"[^\s,]+\s+[\d.]+"),
+    "text": re.compile(r"[^\s,;]+(\s.*)?"),
+}
+_OF_DATA = " of a Kaldi data folder"
+_SEVERAL_SETS = "a folder of several data sets of Hugging Face"
+_FOLDER_OF_FRAMES = "a folder of files of frames"
+#: Entries of a folder that tell what it holds.
+_LOOKED_AT = 100
+#: Files of frames, which are often given instead of recordings.
+_FRAMES = frozenset((".htk", ".npy", ".npz", ".ark", ".h5", ".hdf5"))
+
+
+def kind_of(source: str, key: str, endings: frozenset[str], storage: Mapping[str, object] | None = None) -> Kind:
+    """What there is under a name, if the key reads that.
+
+    Args:
+        source: file or folder, local or `s3://`.
+        key: of the section `corpus`: one of READS.
+        endings: of recordings.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: there is nothing of that name, or something that the key does not read; with what was found.
+    """
+    found = _kind(source, endings, storage)
+    reads = READS[key]
+    if found in reads:
+        return found
+    spelled = _SPELLED.get(found, found)  # type: ignore[call-overload]
+    better = [f"corpus.{other}" for other, kinds in READS.items() if found in kinds and other != "spoken"]
+    hint = f"{spelled[0].upper()}{spelled[1:]} belongs to {' or '.join(better)}. " if better else ""
+    if found == _FOLDER_OF_FRAMES:
+        hint = "Frames belong to features (name: external, options: path and queries). "
+    elif found == _SEVERAL_SETS:
+        hint = f"Name one of them, {source.rstrip('/')}/NAME: {huggingface.splits(source)}. "
+    elif found.endswith(_OF_DATA):
+        hint = (
+            f"Name the folder, {source.rpartition('/')[0] or '.'}, in corpus.documents: it is read with its wav.scp. "
+        )
+        hint += "What is said stands in corpus.text. " if found.startswith("the text ") else ""
+    raise UserError(
+        f"corpus.{key} names {spelled}",
+        where=source,
+        remedy=f"{hint}corpus.{key} reads: {'; '.join(_SPELLED[one] for one in reads)}",
+    )
+
+
+def _kind(source: str, endings: frozenset[str], storage: Mapping[str, object] | None) -> str:
+    name = source.rstrip("/").rpartition("/")[2].lower()
+    plain = re.sub(r"\.(gz|xz)$", "", name)
+    sounds = plain.rpartition(".")[2] in endings and "." in plain
+    if is_remote(source):
+        if plain.endswith(_TABLES):
+            return "table"
+        if not plain.endswith(_LISTS) and not sounds:
+            return "Kaldi data folder" if Folder(source, storage or {}).exists("wav.scp") else "folder"
+    else:
+        local = Path(source)
+        if not local.exists():
+            raise UserError("there is no such table or folder", where=source, remedy="look at the path")
+        if local.is_dir():
+            if (local / huggingface.SPLITS).is_file():
+                return _SEVERAL_SETS
+            if (local / huggingface.STATE).is_file() and (local / huggingface.INFO).is_file():
+                return "data set"
+            known = "Kaldi data folder" if (local / "wav.scp").is_file() else "folder"
+            return _FOLDER_OF_FRAMES if known == "folder" and _holds_frames(local) else known
+    if plain.endswith(".scp"):
+        return "wav.scp"
+    if plain.endswith(".ctm"):
+        return "CTM"
+    if sounds:
+        return "recording"
+    with opened(source, storage, what="table") as stream:
+        head = stream.read(_HEAD)
+        if head.lstrip().startswith(b"{") and b"\n" not in head:
+            head += stream.readline(LONGEST_LINE)  # a cut may be longer
+        return _told(head, plain)
+
+
+def _told(head: bytes, name: str) -> str:
+    """What the first bytes of a file say, and its name without folder and packing."""
+    if head.startswith(_SOUNDS):
+        return "recording"
+    for magic, spelled in _OTHERS:
+        if head.startswith(magic):
+            return spelled
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"{"):
+        return told_by(text.decode("utf-8", "replace").partition("\n")[0]) or "JSON"
+    if text.startswith(b"<"):
+        root = re.search(rb"<([A-Za-z_][\w:.-]*)", text)
+        name = root[1].decode() if root else ""
+        return _ROOTS.get(name, f"XML (<{name}>)" if name else "XML")
+    for line in text.decode("utf-8", "replace").splitlines():
+        fields = line.split()
+        if not fields or fields[0].startswith(";;"):
+            continue
+        return "RTTM" if fields[0].upper() in _TYPES and len(fields) >= 5 else _of_kaldi(name, line)
+    return "table"
+
+
+def tells_rttm(head: bytes) -> bool:
+    """Whether the first bytes of a file are an RTTM's."""
+    return _told(head, "") == "RTTM"
+
+
+def _of_kaldi(name: str, line: str) -> str:
+    """A file of a Kaldi data folder that has its usual name and a first line of its form; else a table."""
+    if name not in _DATA or not _DATA[name].fullmatch(line.strip()):
+        return "table"
+    return f"the {name}{_OF_DATA}"
+
+
+def _holds_frames(folder: Path) -> bool:
+    """Whether all that lies in a folder are files of frames; only the first are looked at."""
+    with os.scandir(folder) as entries:
+        names = [one.name for one in islice(entries, _LOOKED_AT) if not one.name.startswith(".")]
+    return bool(names) and all(Path(name).suffix.lower() in _FRAMES for name in names)

@@ -1,0 +1,174 @@
+"""NIST's lists as a corpus: an ECF says what is searched, a TLIST or KWLIST what is looked for.
+
+**Documents** are the excerpts of an ECF, places in recordings. A recording is called as the scorers call it, by the last part
+of its path without ending, and so are references and detections. Its only excerpt on a channel is called like it, of several
+each `RECORDING:START-END`. Relative paths are relative to `corpus.audio`, by default the ECF's folder. Where `corpus.audio` is
+given and has no file of that path, the one is taken that differs in its folder and ending only: copies are often converted.
+
+**Queries** are the terms of a list; their spoken examples are a table or folder of its own (`corpus.spoken`), whose `query_id`
+is the term's id. A term without an example stays in the list, as text.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from swsdist.audio import commands
+from swsdist.core.errors import DataError, TableError
+from swsdist.core.types import PLACED, QUERIES
+from swsdist.io.filesystem import Folder, is_remote, locate
+from swsdist.io.nist.ecf import read_ecf
+from swsdist.io.nist.termlist import read_termlist
+from swsdist.io.notices import Notices
+
+
+def ecf_documents(
+    source: str,
+    endings: frozenset[str],
+    storage: Mapping[str, object] | None = None,
+    audio: str | None = None,
+    notices: Notices | None = None,
+) -> pa.Table:
+    """The excerpts of an ECF.
+
+    Args:
+        source: of either dialect; local or `s3://`.
+        endings: of recordings, which are no part of their names.
+        storage: options for s3fs.
+        audio: folder that relative paths are relative to.
+        notices: takes channels that are not written as numbers.
+
+    Returns:
+        table PLACED, in the order of the file.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is no ECF; two recordings have one name; an excerpt is a duplicate, or lasts 0 s.
+    """
+    excerpts = read_ecf(source, storage, notices=notices).to_pylist()
+    find = _Audio(source, audio, endings, storage)
+    named: dict[str, str] = {}
+    for row in excerpts:
+        recording = _without_ending(row["file"], endings)
+        if commands.is_command(row["file"]):
+            raise DataError(
+                f"{row['file']!r} is a command, and an ECF names files",
+                where=source,
+                remedy="commands stand in a Kaldi wav.scp, and are run with --allow-commands only",
+            )
+        if named.setdefault(recording, row["file"]) != row["file"]:
+            raise DataError(
+                f"{named[recording]!r} and {row['file']!r} would both be the recording {recording!r}",
+                where=source,
+                remedy="the scorers take them for one file: rename one",
+            )
+    several = Counter((row["file"], row["channel"]) for row in excerpts)
+    rows, seen = [], set()
+    for number, row in enumerate(excerpts, 1):
+        recording, start = _without_ending(row["file"], endings), row["start"]
+        end = round(start + row["duration"], 6)
+        alone = several[row["file"], row["channel"]] == 1
+        doc_id = recording if alone else f"{recording}:{start:g}-{end:g}"
+        where = f"{source}, excerpt {number}"
+        if not end > start:
+            raise DataError("the excerpt lasts 0 s", where=where, remedy="drop it")
+        if (doc_id, row["channel"]) in seen:
+            raise DataError(f"the excerpt {doc_id!r} is a duplicate", where=where, remedy="drop one of them")
+        seen.add((doc_id, row["channel"]))
+        rows.append(
+            {
+                "doc_id": doc_id,
+                "channel": row["channel"],
+                "path": find.path(row["file"]),
+                "duration": row["duration"],
+                "recording": recording,
+                "start": start,
+                "end": end,
+                "listed": where,
+            }
+        )
+    return pa.Table.from_pylist(rows, PLACED)
+
+
+def listed_queries(
+    source: str,
+    spoken: pa.Table | None,
+    spoken_source: str | None,
+    storage: Mapping[str, object] | None = None,
+    notices: Notices | None = None,
+) -> pa.Table:
+    """The terms of a list, with their spoken examples.
+
+    Args:
+        source: TLIST or KWLIST.
+        spoken: table QUERIES of examples; None: there are none.
+        spoken_source: what they were read from.
+        storage: options for s3fs.
+        notices: takes what is odd in the list.
+
+    Returns:
+        table QUERIES, in the list's order; a term without example is a row without path.
+
+    Raises:
+        UserError: there is no such list.
+        DataError: it is broken.
+        TableError: an example is of no term of the list, or says that another text is spoken.
+    """
+    terms = read_termlist(source, storage, notices=notices).terms
+    texts = dict(zip(terms["query_id"].to_pylist(), terms["term"].to_pylist(), strict=True))
+    examples: dict[str, list[dict[str, object]]] = {}
+    for row in spoken.to_pylist() if spoken is not None else ():
+        query_id = row["query_id"]
+        where = f"{spoken_source}: {query_id}"
+        if query_id not in texts:
+            raise TableError(
+                f"there is no term {query_id!r} in {source}", where=where, remedy="query_id is the term's id there"
+            )
+        if row["term"] and " ".join(row["term"].split()).lower() != texts[query_id].lower():
+            raise TableError(
+                f"the term is {row['term']!r}, and {texts[query_id]!r} in {source}",
+                where=where,
+                remedy="correct it, or drop the column",
+            )
+        examples.setdefault(query_id, []).append({**row, "term": texts[query_id]})
+    rows: list[dict[str, object]] = []
+    for query_id, term in texts.items():
+        text = {"query_id": query_id, "example": 1, "channel": 1, "term": term}
+        rows += examples.get(query_id, [text])
+    return pa.Table.from_pylist(rows, QUERIES)
+
+
+def _without_ending(file: str, endings: frozenset[str]) -> str:
+    name = file.rpartition("/")[2]
+    stem, dot, ending = name.rpartition(".")
+    return stem if dot and stem and ending.lower() in endings else name
+
+
+class _Audio:
+    """Finds the files that an ECF names."""
+
+    def __init__(
+        self, source: str, audio: str | None, endings: frozenset[str], storage: Mapping[str, object] | None
+    ) -> None:
+        self._folder = Folder(audio, storage or {}) if audio else locate(source, storage)[0]
+        self._endings = endings
+        self._there = self._folder.listing(unreadable=lambda path, error: None) if audio else {}
+        self._stems: dict[str, list[str]] = {}
+        for name in self._there:
+            if name.rpartition(".")[2].lower() in endings:
+                self._stems.setdefault(_without_ending(name, endings), []).append(name)
+
+    def path(self, file: str) -> str:
+        """Of the file, or where it should be."""
+        if is_remote(file) or file.startswith("/"):
+            return file
+        name = posixpath.normpath(file)
+        if name not in self._there:
+            same = self._stems.get(_without_ending(file, self._endings), [])
+            name = same[0] if len(same) == 1 else name
+        scheme, slashes, root = self._folder.root.rpartition("//") if is_remote(self._folder.root) else ("", "", "")
+        return scheme + slashes + posixpath.normpath(f"{root or self._folder.root}/{name}")

@@ -1,0 +1,205 @@
+"""What is looked for: examples of queries, from tables, folders of audio and term lists to our schema.
+
+Of a table: `query_id` and `path`, or `doc_id` of a document, and maybe `example, channel, start, end, speaker, term`. A query
+given by `doc_id` takes path and, where it gives none itself, channel, speaker and place from that document; of one that is a
+place in a recording, start and end are the recording's. Of a folder: every recording is a query of one example, named like a
+document, channel 1. Of a TLIST or KWLIST: its terms (`swsdist.corpora.nist`). Of a manifest of lhotse, or a data
+set of Hugging Face: its entries (`lhotse` and `huggingface` there).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.core.errors import TableError, UserError
+from swsdist.core.types import QUERIES
+from swsdist.corpora.documents import ENDINGS, absolute, filled, recordings, single
+from swsdist.corpora.huggingface import dataset_queries
+from swsdist.corpora.kinds import LHOTSE, Kind, kind_of
+from swsdist.corpora.lhotse import lhotse_queries
+from swsdist.corpora.nist import listed_queries
+from swsdist.io.notices import Notices
+from swsdist.io.tables import place, read_table
+from swsdist.io.wrong_rows import unknown
+
+
+def read_queries(
+    source: str,
+    documents: pa.Table,
+    examples: Literal["primary", "all"] = "primary",
+    storage: Mapping[str, object] | None = None,
+    notices: Notices | None = None,
+    spoken: str | None = None,
+    audio: bool = True,
+) -> pa.Table:
+    """The query examples of a table or a folder, or the terms of a TLIST or KWLIST.
+
+    Args:
+        source: CSV, Parquet, folder of audio, recording, or term list; local or `s3://`.
+        documents: table CORPUS or PLACED, which a `doc_id` of a query is looked up in.
+        examples: `primary` keeps of each query the example of least number.
+        storage: options for s3fs.
+        notices: told of what is odd.
+        spoken: table or folder of the spoken examples of a term list.
+        audio: without it a row needs no recording; its path is then empty.
+
+    Returns:
+        table QUERIES, in the table's order, or by path; a row without a path is text, its term (with `audio`).
+
+    Raises:
+        UserError: there is no such table or folder, or nothing in it.
+        TableError: a row of the table is impossible, or names an unknown document.
+    """
+    kind = kind_of(source, "queries", ENDINGS, storage)
+    if kind == "term list":
+        given = None
+        if spoken is not None:
+            which = kind_of(spoken, "spoken", ENDINGS, storage)
+            given = _examples(spoken, which, documents, examples, storage, notices, audio)
+        return listed_queries(source, given, spoken, storage, notices)
+    if spoken is not None:
+        raise UserError(
+            "the queries are no TLIST or KWLIST, so they have their examples themselves",
+            where="corpus.spoken",
+            remedy="leave corpus.spoken out, or name a term list in corpus.queries",
+        )
+    return _examples(source, kind, documents, examples, storage, notices, audio)
+
+
+def _examples(
+    source: str,
+    kind: Kind,
+    documents: pa.Table,
+    examples: Literal["primary", "all"],
+    storage: Mapping[str, object] | None,
+    notices: Notices | None,
+    audio: bool,
+) -> pa.Table:
+    """The rows of a table, or the recordings of a folder."""
+    if kind in LHOTSE:
+        return lhotse_queries(source, kind, storage)
+    if kind == "data set":
+        return dataset_queries(source)
+    if kind != "table":
+        found = single(source) if kind == "recording" else recordings(source, storage, notices=notices)
+        rows = [{"query_id": query_id, "example": 1, "path": path, "channel": 1} for query_id, path in found.items()]
+        return pa.Table.from_pylist(rows, QUERIES)
+    # An empty channel is 1 of a file, but of a document it is the document's.
+    channel = QUERIES.get_field_index("channel")
+    lenient = QUERIES.set(channel, QUERIES.field(channel).with_nullable(True))
+    table = read_table(source, lenient, key=("query_id", "example"), storage=storage, notices=notices)
+    table = filled(source, absolute(table, source, storage), "queries")
+    if examples == "primary":
+        least = table.group_by("query_id").aggregate([("example", "min")])
+        first = dict(zip(least["query_id"].to_pylist(), least["example_min"].to_pylist(), strict=True))
+        keep = [
+            first[query] == example
+            for query, example in zip(table["query_id"].to_pylist(), table["example"].to_pylist(), strict=True)
+        ]
+    else:
+        keep = [True] * table.num_rows
+    spoken = pc.any(pc.or_(pc.is_valid(table["path"]), pc.is_valid(table["doc_id"]))).as_py()
+    find = Finder(documents, table["doc_id"])
+    resolved, strange = [], dict[int, str]()
+    for row, (query, wanted) in enumerate(zip(table.to_pylist(), keep, strict=True)):
+        if not audio and query["path"] is None and query["doc_id"] is None:
+            query["path"] = ""
+        try:
+            resolved.append((_resolved(query, find, text=not spoken), wanted))
+        except _NoDocument as error:
+            strange[row] = repr(error.name)
+        except _Unresolved as error:
+            raise TableError(str(error), where=place(source, row, storage), remedy=error.remedy) from error
+    if strange:
+        there = pc.unique(documents["doc_id"]).to_pylist()
+        raise unknown("document", [*strange.values()], [*strange], source, there, storage, "look at the spelling")
+    return pa.Table.from_pylist([query for query, wanted in resolved if wanted], QUERIES)
+
+
+class _Query(TypedDict):
+    """A row of QUERIES, where the channel may be missing yet."""
+
+    query_id: str
+    example: int
+    path: str | None
+    doc_id: str | None
+    channel: int | None
+    start: float | None
+    end: float | None
+    speaker: str | None
+    term: str | None
+
+
+class _Unresolved(Exception):
+    """A query that does not say which recording it is in."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class _NoDocument(Exception):
+    """A query that is in a document of a name that none has."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def _resolved(query: _Query, find: Finder, *, text: bool) -> _Query:
+    """A query's row with path and channel filled in; `text`: it may be text."""
+    if query["path"] is not None and query["doc_id"] is not None:
+        raise _Unresolved(f"query {query['query_id']!r} has both path and doc_id", "give one of them")
+    if query["path"] is None and query["doc_id"] is None and not (text and query["term"]):
+        remedy = "give one of them" if text else "give one of them; text queries stand in a table of their own"
+        lacks = "neither path nor doc_id nor term" if text else "neither path nor doc_id, and others have one"
+        raise _Unresolved(f"query {query['query_id']!r} has {lacks}", remedy)
+    if query["doc_id"] is None:
+        return {**query, "channel": query["channel"] or 1}
+    channels = find.channels(query["doc_id"])
+    if not channels:
+        raise _NoDocument(query["doc_id"])
+    known = ", ".join(map(str, channels))
+    if query["channel"] is None and len(channels) > 1:
+        raise _Unresolved(f"document {query['doc_id']!r} has channels {known}", "give the query's channel")
+    channel = query["channel"] or next(iter(channels))
+    if channel not in channels:
+        raise _Unresolved(f"document {query['doc_id']!r} has no channel {channel}", f"it has: {known}")
+    document = channels[channel]
+    found: _Query = {**query, "channel": channel, "path": document["path"]}
+    if query["speaker"] is None:
+        found["speaker"] = document["speaker"]
+    if query["start"] is None and query["end"] is None and document.get("start") is not None:
+        found["start"], found["end"] = document["start"], document["end"]
+    return found
+
+
+class Finder:
+    """From a document, or the recording that documents are places in, to its channels; made when first needed.
+
+    Args:
+        documents: CORPUS or PLACED.
+        names: all that may be asked for.
+    """
+
+    def __init__(self, documents: pa.Table, names: pa.ChunkedArray) -> None:
+        asked = names.combine_chunks().drop_null()
+        named = pc.is_in(documents["doc_id"], value_set=asked)
+        if "recording" in documents.column_names:
+            named = pc.or_(named, pc.is_in(documents["recording"], value_set=asked))
+        self._documents = documents.filter(named)
+        self._rows: dict[str, dict[int, dict[str, Any]]] = {}
+
+    def channels(self, name: str) -> dict[int, dict[str, Any]]:
+        """The rows of a name by channel; of a recording one without a place."""
+        if not self._rows:
+            for row in self._documents.to_pylist():
+                self._rows.setdefault(row["doc_id"], {})[row["channel"]] = row
+                if (recording := row.get("recording")) not in (None, row["doc_id"]):
+                    whole = {"path": row["path"], "speaker": None}
+                    self._rows.setdefault(recording, {}).setdefault(row["channel"], whole)
+        return self._rows.get(name, {})

@@ -1,0 +1,1 @@
+"""What a corpus holds, for its description in a paper."""

@@ -1,0 +1,269 @@
+"""Kaldi's keyword search results, as `kws-search` prints them.
+
+    keyword utterance first-frame end-frame cost
+
+The cost is -ln(posterior), never negative; frames are 0.01 s and count from the begin of the utterance, the end frame is
+the one after the last. In the recipes the utterance is a number, told by `utter_id` (`name number`); afterwards it is a
+name. A detection's score is exp(-cost), its times are in the recording.
+
+Where utterances lie is said by the files of a Kaldi data folder (`swsdist.corpora.kaldi_data`).
+
+What Kaldi's recipes then do with results is `as_kwslist`.
+
+Sources: Kaldi (kws-search.cc; utils/write_kwslist.pl, by reading it).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.core.errors import DataError, UserError
+from swsdist.core.types import DETECTIONS
+from swsdist.corpora.kaldi_data import Segment, Utterances
+from swsdist.io.compressed import lines
+from swsdist.io.fields import fits, number, split, whole
+
+#: Detections of Kaldi: those columns of DETECTIONS that it knows, and the duration. `decision` is null until decided.
+RESULTS = pa.schema(
+    [
+        *(DETECTIONS.field(name) for name in ("query_id", "doc_id", "channel", "start", "end")),
+        pa.field("duration", pa.float64(), False),
+        *(DETECTIONS.field(name) for name in ("score", "decision")),
+    ]
+)
+
+_ROWS = 1 << 16  # a batch
+_Row = tuple[str, str, int, float, float, float, float, None]
+_LINE = re.compile(r"[^ \t]+[ \t]+[^ \t]+([ \t]+[0-9]+){2}[ \t]+[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
+
+#: Starts of a keyword's detections that are nearer than this are duplicates, in s: `--duptime` of `write_kwslist.pl`.
+_APART = 0.5
+
+
+def looks_like_results(head: bytes) -> bool:
+    """Whether the first line that is not blank is one of results: no line of a system list or a table is.
+
+    Args:
+        head: what the file begins with, unpacked.
+    """
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    return _LINE.fullmatch(first.strip()) is not None
+
+
+def result_batches(
+    path: str,
+    utterances: Utterances | None = None,
+    *,
+    frame_shift: float = 0.01,
+    storage: Mapping[str, object] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Results of `kws-search` as they come, schema RESULTS.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        utterances: where they lie; by default each is a document of its own.
+        frame_shift: s of a frame.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: there is no such file, or the frame shift is not positive.
+        DataError: a line has not five fields, a field is impossible, an utterance is not known; with the line.
+    """
+    known = utterances or Utterances()
+    _check_shift(frame_shift)
+    places: dict[str, Segment] = {}
+    rows: list[_Row] = []
+    for line_number, line in lines(path, storage):
+        fields = split(line)
+        if not fields:
+            continue
+        where = f"{path}, line {line_number}"
+        if len(fields) != 5:
+            raise DataError(
+                f"there are {len(fields)} fields",
+                where=where,
+                remedy="give five: keyword utterance first-frame end-frame cost",
+            )
+        if fields[1] not in places:
+            places[fields[1]] = known.place(fields[1], where)
+        there = places[fields[1]]
+        first, last = whole(fields[2], "first frame", where), whole(fields[3], "end frame", where)
+        if last < first:
+            raise DataError(
+                f"end frame {last} is before first frame {first}", where=where, remedy="swap or correct them"
+            )
+        # Kaldi prints costs below 0 as 0; other tools may not.
+        score = math.exp(-max(0.0, number(fields[4], "cost", where)))
+        start, duration = there.start + _seconds(first, frame_shift), _seconds(last - first, frame_shift)
+        rows.append((fields[0], there.doc_id, there.channel, start, start + duration, duration, score, None))
+        if len(rows) == _ROWS:
+            yield _batch(rows)
+            rows = []
+    if rows:
+        yield _batch(rows)
+
+
+def read_results(
+    path: str,
+    utterances: Utterances | None = None,
+    *,
+    frame_shift: float = 0.01,
+    storage: Mapping[str, object] | None = None,
+) -> pa.Table:
+    """All results, in the order of the file; arguments and errors as of `result_batches`."""
+    return pa.Table.from_batches(result_batches(path, utterances, frame_shift=frame_shift, storage=storage), RESULTS)
+
+
+def write_results(
+    detections: pa.Table | Iterable[pa.RecordBatch],
+    out: Path,
+    utterances: Utterances | None = None,
+    *,
+    frame_shift: float = 0.01,
+) -> None:
+    """Write detections as `kws-search` prints them, so that `read_results` reads them back.
+
+    Times are rounded to frames, and scores to what a cost in double precision can say (a few units of the last place);
+    what `read_results` gave is written so that it is read back to the same values. Decisions have no place there.
+
+    Args:
+        detections: query_id, doc_id, channel, start, end (s), score, a posterior.
+        out: local file to write.
+        utterances: where they lie; by default each document is an utterance.
+        frame_shift: s of a frame.
+
+    Raises:
+        UserError: no utterance holds a detection, or the frame shift is not positive.
+        DataError: a name holds a blank, a score is not within 0 and 1, a time is impossible.
+    """
+    known = utterances or Utterances()
+    _check_shift(frame_shift)
+    columns = ("query_id", "doc_id", "channel", "start", "end", "score")
+    with out.open("w", encoding="utf-8", newline="\n") as text:
+        for batch in detections.to_batches() if isinstance(detections, pa.Table) else detections:
+            for query, document, channel, start, end, score in zip(
+                *(batch.column(name).to_pylist() for name in columns), strict=True
+            ):
+                if not 0 <= score <= 1:
+                    raise DataError(
+                        f"query {query!r} has the score {score}",
+                        where=str(out),
+                        remedy="Kaldi's scores are posteriors, from 0 to 1; calibrate the list first",
+                    )
+                if not 0 <= start <= end < math.inf:
+                    raise DataError(f"a detection goes from {start} to {end} s", where=str(out), remedy="correct it")
+                utterance, begin = known.find(document, channel, start, end)
+                first, last = (round(max(0.0, time - begin) / frame_shift) for time in (start, end))
+                for name in (query, utterance):
+                    if not fits(name):
+                        raise DataError(f"{name!r} cannot stand in results", where=str(out), remedy="rename it")
+                text.write(f"{query} {utterance} {first} {last} {_cost(score)!r}\n")
+
+
+def as_kwslist(
+    results: pa.Table,
+    *,
+    seconds: float,
+    beta: float = 999.9,
+    ntrue_scale: float = 1.0,
+    normalize: bool = False,
+    remove_duplicates: bool = False,
+) -> pa.Table:
+    """What Kaldi's `write_kwslist.pl` makes of results: decisions by keyword specific thresholds, and times as it writes.
+
+    With S the sum of a keyword's posteriors, duplicates included, and N = ntrue_scale S, a detection is YES if its
+    posterior is greater than thr = N / (T / beta + (beta - 1) / beta N): estimated KST (Wang and Metze 2014, eq. 4).
+    Normalised scores are (1 - thr) s / ((1 - thr) s + thr (1 - s)), so that thr becomes 0.5.
+
+    Of a keyword's detections in a document and channel whose starts differ by less than half a second, the best stays (of
+    equal ones the longer, then the first). Where three such starts make a chain the script's result depends on how it
+    sorts; here the best of all is taken first, then the best of those that are not too close to what was taken.
+
+    Args:
+        results: schema RESULTS.
+        seconds: T, `--duration`.
+        beta: `--beta`.
+        ntrue_scale: `--Ntrue-scale`.
+        normalize: `--normalize`.
+        remove_duplicates: `--remove-dup`.
+
+    Returns:
+        Schema RESULTS, in the order of the rows that are left; start and duration have two decimals.
+
+    Raises:
+        UserError: T or beta is not positive.
+    """
+    if not (0 < seconds < math.inf and 0 < beta < math.inf):
+        raise UserError(f"T is {seconds} s and beta {beta}", remedy="give the seconds searched, and a positive beta")
+    sums: dict[str, list[float]] = {}
+    for query, score in zip(results["query_id"].to_pylist(), results["score"].to_pylist(), strict=True):
+        sums.setdefault(query, []).append(score)
+    threshold = {}
+    for query, scores in sums.items():
+        ntrue = ntrue_scale * math.fsum(scores)
+        threshold[query] = ntrue / (seconds / beta + (beta - 1) / beta * ntrue)
+    start = np.array([float(f"{time:.2f}") for time in results["start"].to_pylist()], dtype=np.float64)
+    duration = np.array([float(f"{time:.2f}") for time in results["duration"].to_pylist()], dtype=np.float64)
+    kept = np.arange(results.num_rows)
+    if remove_duplicates:
+        kept = _without_duplicates(results, start, duration)
+    rows = results.take(pa.array(kept))
+    score = rows["score"].to_numpy()
+    limit = np.array([threshold[query] for query in rows["query_id"].to_pylist()], dtype=np.float64)
+    decision = score > limit
+    if normalize:
+        over, under = (1 - limit) * score, limit * (1 - score)
+        score = np.where(over + under > 0, over / np.where(over + under > 0, over + under, 1.0), score)
+    columns = {
+        **{name: rows[name] for name in ("query_id", "doc_id", "channel")},
+        "start": start[kept],
+        "end": start[kept] + duration[kept],
+        "duration": duration[kept],
+        "score": score,
+        "decision": decision,
+    }
+    return pa.table(columns, schema=RESULTS)
+
+
+def _without_duplicates(results: pa.Table, start: np.ndarray, duration: np.ndarray) -> np.ndarray:
+    """Rows that stay, ascending."""
+    taken: dict[tuple[str, str, int], list[float]] = {}
+    keys = list(zip(*(results[name].to_pylist() for name in ("query_id", "doc_id", "channel")), strict=True))
+    stay = []
+    for row in np.lexsort((-duration, -results["score"].to_numpy())).tolist():
+        near = taken.setdefault(keys[row], [])
+        if all(abs(other - start[row]) >= _APART for other in near):
+            near.append(start[row])
+            stay.append(row)
+    return np.sort(np.array(stay, dtype=np.int64))
+
+
+def _seconds(frames: int, shift: float) -> float:
+    """A multiple of the frame shift, without the noise of the product: 3 frames of 0.01 s are 0.03 s."""
+    return round(frames * shift, 9)
+
+
+def _cost(score: float) -> float:
+    """-ln(score), or the double beside it whose exp is the score, if there is one."""
+    if score == 0:
+        return 746.0  # from here on exp gives 0
+    cost = -math.log(score) + 0.0
+    around = [cost, *(math.nextafter(cost, to) for to in (0.0, math.inf))]
+    return next((one for one in around if math.exp(-one) == score), cost)
+
+
+def _check_shift(frame_shift: float) -> None:
+    if not 0 < frame_shift < math.inf:
+        raise UserError(f"the frame shift is {frame_shift} s", remedy="give seconds above 0; Kaldi's is 0.01")
+
+
+def _batch(rows: list[_Row]) -> pa.RecordBatch:
+    columns = [pa.array(column, kind.type) for column, kind in zip(zip(*rows, strict=True), RESULTS, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=RESULTS)

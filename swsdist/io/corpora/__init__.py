@@ -1,1 +1,0 @@
-"""Corpora as others keep them, into our tables: Kaldi's data folders, NIST's lists."""

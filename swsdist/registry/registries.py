@@ -1,0 +1,440 @@
+"""Every built-in thing that a config can name: a line each. What another package adds: see `swsdist.registry.registry`."""
+
+from __future__ import annotations
+
+from swsdist.core.errors import ConfigError
+from swsdist.registry.entries import (
+    ChainEntry,
+    DistanceEntry,
+    ExportEntry,
+    FirstPassEntry,
+    MeasureEntry,
+    MethodEntry,
+    Quantity,
+    ReaderEntry,
+    RecurrenceEntry,
+    WriterEntry,
+)
+from swsdist.registry.registry import Entry, Registry
+from swsdist.registry.steps import Looks, StepEntry
+
+#: Samples to frames.
+FEATURES: Registry[Entry] = Registry(
+    "feature extractor",
+    "swsdist.features",
+    "features.name",
+    {
+        "mfcc": Entry("swsdist.features.mfcc:Mfcc", 1),
+        "mfcc-fingerprint": Entry("swsdist.features.fingerprint:MfccFingerprint", 1),
+        "plp": Entry("swsdist.features.plp:Plp", 1),
+        "external": Entry("swsdist.features.external:External", 1),
+        "vtln": Entry("swsdist.features.vtln:Vtln", 2),
+        "phnrec": Entry("swsdist.features.phnrec.extractor:Phnrec", 1),
+        "ssl": Entry("swsdist.features.ssl.extractor:Ssl", 1),
+    },
+)
+
+_T = "swsdist.features.transforms"
+
+#: Frames to other frames.
+TRANSFORMS: Registry[Entry] = Registry(
+    "transform",
+    "swsdist.transforms",
+    "features.transforms",
+    {
+        "columns": Entry(f"{_T}.columns:Columns", 1),
+        "gmm": Entry(f"{_T}.gmm:Gmm", 1),
+        "hlda": Entry(f"{_T}.discriminants:Hlda", 1),
+        "lda": Entry(f"{_T}.discriminants:Lda", 1),
+        "log": Entry(f"{_T}.log:Log", 1),
+        "mean-variance": Entry(f"{_T}.mean_variance:MeanVariance", 1),
+        "pca": Entry(f"{_T}.pca:Pca", 1),
+        "phones": Entry(f"{_T}.phones:Phones", 1),
+        "project": Entry(f"{_T}.project:Project", 1),
+        "splice": Entry(f"{_T}.splice:Splice", 1),
+        "warp": Entry(f"{_T}.warp:Warp", 1),
+    },
+)
+
+#: A config and its ledger to a checked chain (`swsdist.pipeline.chain.Chain`).
+CHAINS: Registry[Entry] = Registry(
+    "chain",
+    "swsdist.chains",
+    "chain",
+    {
+        "search": ChainEntry("swsdist.chains.search.chain:build", 1, searches=True),
+        "fuse": ChainEntry(
+            "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True
+        ),
+        "sweep": ChainEntry("swsdist.chains.sweep.chain:build", 1, of_points=True),
+    },
+)
+
+#: Queries and a store to candidates.
+METHODS: Registry[MethodEntry] = Registry(
+    "method",
+    "swsdist.methods",
+    "search.method",
+    {
+        "dtw": MethodEntry("swsdist.methods.dtw.method:Dtw", 1),
+        "windows": MethodEntry(
+            "swsdist.methods.windows.method:Windows", 1, "swsdist.methods.windows.options:WindowsOptions"
+        ),
+    },
+    MethodEntry,
+)
+
+_D = "swsdist.kernels.distances"
+_FLOOR, _LEAST, _CAP = f"{_D}.options:Floor", f"{_D}.options:FloorOfProduct", f"{_D}.options:Cap"
+
+#: Frames to a local distance.
+DISTANCES: Registry[DistanceEntry] = Registry(
+    "distance",
+    "swsdist.distances",
+    "search.distance",
+    {
+        "cosine": DistanceEntry(f"{_D}.cosine:plain", 1),
+        "cosine-squared": DistanceEntry(f"{_D}.cosine:squared", 1, unit=1024),
+        "bhattacharyya": DistanceEntry(f"{_D}.bhattacharyya:plain", 1, posteriors=True),
+        "bhattacharyya-squared": DistanceEntry(f"{_D}.bhattacharyya:squared", 1, unit=1024, posteriors=True),
+        "log-posterior-cosine": DistanceEntry(f"{_D}.log_posterior:plain", 1, _FLOOR, posteriors=True),
+        "log-posterior-cosine-squared": DistanceEntry(f"{_D}.log_posterior:squared", 1, _FLOOR, 1024, posteriors=True),
+        "kl": DistanceEntry(f"{_D}.kl:directed", 1, _FLOOR, 128, posteriors=True),
+        "kl-symmetric": DistanceEntry(f"{_D}.kl:symmetric", 1, _FLOOR, 128, posteriors=True),
+        "inner-product": DistanceEntry(f"{_D}.inner_product:negative_log", 1, _LEAST, 256, posteriors=True),
+        "euclidean": DistanceEntry(f"{_D}.euclidean:plain", 1, _CAP),
+        "euclidean-squared": DistanceEntry(f"{_D}.euclidean:squared", 1, _CAP, 1024),
+    },
+    DistanceEntry,
+)
+
+_R = "swsdist.kernels.recurrences"
+
+#: Distances to the costs of paths.
+RECURRENCES: Registry[RecurrenceEntry] = Registry(
+    "recurrence",
+    "swsdist.recurrences",
+    "search.recurrence",
+    {
+        "bounded-slope": RecurrenceEntry(f"{_R}.bounded_slope:recurrence", 1, first_pass=True, gpu=True),
+        "asymmetric": RecurrenceEntry(f"{_R}.asymmetric:recurrence", 1),
+        "averages": RecurrenceEntry(f"{_R}.averages:recurrence", 1, longest_query=1 << 15),
+        "non-segmental": RecurrenceEntry(f"{_R}.nonsegmental:recurrence", 1, longest_query=1 << 14),
+        "segmental": RecurrenceEntry(f"{_R}.segmental:recurrence", 1, f"{_R}.options:Band", 1 << 18, "band"),
+    },
+    RecurrenceEntry,
+)
+
+_P = "swsdist.methods.first_pass"
+
+_QUANTISE = "swsdist.stages.quantise:Quantise"
+
+#: Where to search.
+FIRST_PASSES: Registry[FirstPassEntry] = Registry(
+    "first pass",
+    "swsdist.first_passes",
+    "search.proposer.name",
+    {
+        "coarse": FirstPassEntry(f"{_P}.coarse:Coarse", 1, f"{_P}.options:Coarse"),
+        "averaged": FirstPassEntry(f"{_P}.averaged:Averaged", 1, f"{_P}.options:Averaged"),
+        "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 2, f"{_P}.options:Quantised", True, _QUANTISE),
+    },
+    FirstPassEntry,
+)
+
+#: Detections to files.
+EXPORTS: Registry[ExportEntry] = Registry(
+    "export",
+    "swsdist.exports",
+    "report.exports",
+    {
+        "csv": ExportEntry("swsdist.exports.table:write", 1),
+        "stdlist": ExportEntry("swsdist.exports.stdlist:write", 1),
+        "kwslist": ExportEntry("swsdist.exports.kwslist:write", 1),
+        "labels": ExportEntry("swsdist.exports.labels:write", 3),
+        "clips": ExportEntry("swsdist.exports.clips:write", 1, best_hits=True),
+    },
+    ExportEntry,
+)
+
+_RD, _WR = "swsdist.evaluation.readers", "swsdist.evaluation.writing"
+
+#: Files to systems' lists: the first that tells a file reads it, and the one that tells nothing reads the rest.
+READERS: Registry[ReaderEntry] = Registry(
+    "reader of lists",
+    "swsdist.readers",
+    "--from",
+    {
+        "nist": ReaderEntry(f"{_RD}:read_nist", 1, f"{_RD}:tells_nist"),
+        "parquet": ReaderEntry(f"{_RD}:read_rows", 1, f"{_RD}:tells_parquet"),
+        "kaldi": ReaderEntry(f"{_RD}:read_kaldi", 1, "swsdist.evaluation.kaldi_results:looks_like_results"),
+        "csv": ReaderEntry(f"{_RD}:read_rows", 1),
+    },
+    ReaderEntry,
+)
+
+#: Lists to files; the first of an ending has it.
+WRITERS: Registry[WriterEntry] = Registry(
+    "writer of lists",
+    "swsdist.writers",
+    "--format",
+    {
+        "stdlist": WriterEntry(f"{_WR}:stdlist", 1, ".xml"),
+        "kwslist": WriterEntry(f"{_WR}:kwslist", 1, ".xml"),
+        "csv": WriterEntry(f"{_WR}:csv", 1, ".csv"),
+        "parquet": WriterEntry(f"{_WR}:parquet", 1, ".parquet"),
+        "kaldi": WriterEntry(f"{_WR}:kaldi_results", 1),
+    },
+    WriterEntry,
+)
+
+_FITTED: tuple[Looks, ...] = ("own query", "other queries", "references")
+_S = "swsdist.calibrate.steps"
+
+
+def _by_term(target: str, says: str) -> StepEntry:
+    """A step that decides each term by its sum of probabilities."""
+    sums = ("posterior-sums",)
+    return StepEntry(
+        target, 1, "posterior", "any", sums, own_threshold=True, operating_point=True, says=f"{says}, of probabilities"
+    )
+
+
+#: Scores to other scores: see `swsdist.registry.steps`.
+CALIBRATION: Registry[StepEntry] = Registry(
+    "step of calibration",
+    "swsdist.calibration",
+    "calibrate.steps",
+    {
+        "q-norm": StepEntry(
+            f"{_S}.q_norm:QNorm",
+            1,
+            statistics=("cost-sums",),
+            first=True,
+            says="comparable between queries by mean and deviation",
+        ),
+        "m-norm": StepEntry(
+            f"{_S}.m_norm:MNorm", 1, statistics=("score-histogram",), first=True, says="the same by the mode"
+        ),
+        "speaker-norm": StepEntry(
+            f"{_S}.speaker_norm:SpeakerNorm",
+            1,
+            statistics=("cost-sums", "speaker-cost-sums"),
+            first=True,
+            columns=("talker",),
+            says="by mean and deviation in each speaker's documents",
+        ),
+        "rank-norm": StepEntry(
+            f"{_S}.rank_norm:RankNorm", 1, statistics=("score-histogram",), first=True, says="by rank"
+        ),
+        "zt-norm": StepEntry(
+            f"{_S}.zt_norm:ZtNorm",
+            1,
+            statistics=("cost-sums",),
+            first=True,
+            columns=("doc_id", "channel", "start"),
+            cohort=True,
+            says="q-norm, and then by a cohort",
+        ),
+        "logistic": StepEntry(
+            f"{_S}.logistic:LogisticStep",
+            1,
+            gives="posterior",
+            fits=True,
+            looks_at=_FITTED,
+            says="probabilities",
+            alone=True,
+        ),
+        "fusion": StepEntry(
+            f"{_S}.fusion:FusionStep",
+            2,
+            gives="llr",
+            fits=True,
+            own_threshold=True,
+            operating_point=True,
+            looks_at=_FITTED,
+            columns=("parts",),
+            says="of several systems' scores, in the chain fuse: its default where there are references",
+        ),
+        "power": StepEntry(
+            f"{_S}.power:Power", 1, takes="posterior", gives="posterior", says="of probabilities", alone=True
+        ),
+        "llr": StepEntry(
+            f"{_S}.llr:Llr",
+            2,
+            gives="llr",
+            fits=True,
+            own_threshold=True,
+            looks_at=_FITTED,
+            columns=("start", "end"),
+            says="log-likelihood ratios, with side information",
+            alone=True,
+        ),
+        "at-prior": StepEntry(
+            f"{_S}.at_prior:AtPrior",
+            1,
+            takes="llr",
+            gives="posterior",
+            own_threshold=True,
+            says="posteriors of these",
+            alone=True,
+        ),
+        "kst": _by_term(f"{_S}.kst:Kst", "keyword specific thresholds"),
+        "sto": _by_term(f"{_S}.sto:Sto", "a sum of one"),
+    },
+    StepEntry,
+)
+
+#: What may be known of all candidates of a query, and of its examples: see `swsdist.calibrate.statistics`.
+STATISTICS: Registry[Entry] = Registry(
+    "statistic of candidates",
+    "swsdist.statistics",
+    "statistics of a step of calibration",
+    {
+        "cost-sums": Entry("swsdist.calibrate.statistics:CostSums", 1),
+        "speaker-cost-sums": Entry("swsdist.calibrate.statistics:SpeakerCostSums", 1),
+        "score-histogram": Entry("swsdist.calibrate.statistics:ScoreHistogram", 1),
+        "example-lengths": Entry("swsdist.calibrate.examples:ExampleLengths", 1),
+        "example-entropies": Entry("swsdist.calibrate.examples:ExampleEntropies", 1),
+        "example-speech": Entry("swsdist.calibrate.examples:ExampleSpeech", 1),
+        "posterior-sums": Entry("swsdist.calibrate.statistics:CandidatePosteriors", 1),
+    },
+)
+
+_M = "swsdist.score.registered"
+
+
+def _rated(
+    key: str, label: str = "", *, threshold: bool = False, by_query: tuple[str, str, str] = ("", "", "")
+) -> tuple[Quantity, ...]:
+    """A term-weighted value, with its rates and its threshold; `by_query` of the value, its Pmiss and its Pfa."""
+    label = label or key.upper()
+    rates = (
+        Quantity(key, label, by_query=by_query[0]),
+        Quantity(f"{key}_pmiss", f"{label} Pmiss", "lowest", 3, "probability", key, by_query[1], 1.0),
+        Quantity(f"{key}_pfa", f"{label} Pfa", "lowest", 5, "probability", key, by_query[2]),
+    )
+    return (*rates, Quantity(f"{key}_threshold", f"{label} threshold", "", 5, "score", key)) if threshold else rates
+
+
+#: An aligned list, to numbers.
+MEASURES: Registry[MeasureEntry] = Registry(
+    "measure",
+    "swsdist.measures",
+    "score",
+    {
+        "term-weighted": MeasureEntry(
+            f"{_M}.term_weighted:TermWeighted",
+            1,
+            (
+                *_rated("atwv", by_query=("twv", "pmiss", "pfa")),
+                *_rated("mtwv", threshold=True, by_query=("twv", "", "")),
+            ),
+            basic=True,
+        ),
+        "optimum": MeasureEntry(
+            f"{_M}.term_weighted:OptimumAndSupremum",
+            1,
+            (*_rated("otwv", by_query=("best_twv", "", "")), *_rated("stwv")),
+            basic=True,
+        ),
+        "pooled-maximum": MeasureEntry(
+            f"{_M}.pooled:PooledMaximum", 2, _rated("pooled_maximum", "pooled maximum", threshold=True), basic=True
+        ),
+        "decisions": MeasureEntry(
+            f"{_M}.pooled:Decisions",
+            1,
+            (
+                Quantity("precision"),
+                Quantity("recall"),
+                Quantity("f1", "F1"),
+                Quantity("occurrence_weighted_value", "occurrence-weighted value"),
+            ),
+            basic=True,
+        ),
+        "retrieval": MeasureEntry(
+            f"{_M}.ranked:Retrieval",
+            1,
+            (
+                Quantity("map", "MAP"),
+                Quantity("p_at_10", "P@10"),
+                Quantity("p_at_ntrue", "R-precision"),
+                Quantity("auc", "AUC"),
+                Quantity("mean_precision"),
+                Quantity("mean_recall"),
+                Quantity("mean_f1", "mean F1"),
+            ),
+        ),
+        "equal-errors": MeasureEntry(
+            f"{_M}.ranked:EqualErrors",
+            1,
+            (
+                Quantity("eer", "EER", "lowest", unit="probability"),
+                Quantity("pooled_eer", "pooled EER", "lowest", unit="probability"),
+            ),
+        ),
+        "figure-of-merit": MeasureEntry(f"{_M}.ranked:FigureOfMerit", 1, (Quantity("fom", "FOM"),)),
+        "pair-areas": MeasureEntry(
+            f"{_M}.ranked:PairAreas",
+            1,
+            (Quantity("pair_auc", "pair AUC"), Quantity("pooled_pair_auc", "pooled pair AUC")),
+            takes="pairs",
+        ),
+        "cross-entropies": MeasureEntry(
+            f"{_M}.entropy:CrossEntropies",
+            1,
+            (
+                Quantity("effective_prior", best="", unit="probability"),
+                Quantity("cnxe", "Cnxe", "lowest"),
+                Quantity("cnxe_min", "min Cnxe", "lowest"),
+                Quantity("cnxe_gamma", "gamma of min Cnxe", ""),
+                Quantity("cnxe_delta", "delta of min Cnxe", ""),
+                Quantity("cnxe_pav", "min Cnxe by PAV", "lowest"),
+                Quantity("calibration_loss", best="lowest"),
+            ),
+        ),
+    },
+    MeasureEntry,
+)
+
+
+def quantities() -> dict[str, Quantity]:
+    """The numbers of all registered measures by key, in their order.
+
+    Raises:
+        ConfigError: an added measure cannot be loaded, or two give a number of one key.
+    """
+    found: dict[str, Quantity] = {}
+    for name in MEASURES:
+        for one in MEASURES[name].gives:
+            if found.setdefault(one.key, one) is not one:
+                raise ConfigError(f"two measures give {one.key}", where=f"measure {name}", remedy="rename one")
+    return found
+
+
+_PROTOCOL = "swsdist.score.measures.protocol"
+
+#: Operating points with their rules of counting.
+PROTOCOLS: Registry[Entry] = Registry(
+    "protocol",
+    "swsdist.protocols",
+    "score.protocol",
+    {
+        "stdeval": Entry(f"{_PROTOCOL}:STDEVAL", 1),
+        "nist-std06": Entry(f"{_PROTOCOL}:NIST_STD06", 1),
+        "sws2011": Entry(f"{_PROTOCOL}:SWS2011", 1),
+        "sws2012": Entry(f"{_PROTOCOL}:SWS2012", 1),
+        "sws2013": Entry(f"{_PROTOCOL}:SWS2013", 1),
+        "kwseval": Entry(f"{_PROTOCOL}:KWSEVAL", 1),
+        "openkws13": Entry(f"{_PROTOCOL}:OPENKWS13", 1),
+        "quesst": Entry(f"{_PROTOCOL}:QUESST", 1),
+        "sws2012-indian-dev-dev": Entry(f"{_PROTOCOL}:INDIAN_DEV_DEV", 1),
+        "sws2012-indian-dev-eval": Entry(f"{_PROTOCOL}:INDIAN_DEV_EVAL", 1),
+        "sws2012-indian-eval-dev": Entry(f"{_PROTOCOL}:INDIAN_EVAL_DEV", 1),
+        "sws2012-indian-eval-eval": Entry(f"{_PROTOCOL}:INDIAN_EVAL_EVAL", 1),
+        "sws2012-african-dev-dev": Entry(f"{_PROTOCOL}:AFRICAN_DEV_DEV", 1),
+        "sws2012-african-dev-eval": Entry(f"{_PROTOCOL}:AFRICAN_DEV_EVAL", 1),
+        "sws2012-african-eval-dev": Entry(f"{_PROTOCOL}:AFRICAN_EVAL_DEV", 1),
+        "sws2012-african-eval-eval": Entry(f"{_PROTOCOL}:AFRICAN_EVAL_EVAL", 1),
+    },
+)

@@ -1,0 +1,1 @@
+"""Stages that chains share, and what they are given before the first."""

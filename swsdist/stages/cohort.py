@@ -1,0 +1,80 @@
+"""cohort sums up how well queries that only serve to judge others match each place of the collection.
+
+They are the queries of `corpus.cohort`, which are searched as all others are and never scored; without such a table the run's
+own queries. Each query's list, before the N best are chosen, is q-normed; of its detections in a document, or in a stretch of
+one, the best counts. The sums over queries are whole numbers of 1 / 65536, so they add over any cut of the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.calibrate.statistics import CostSums, from_table
+from swsdist.calibrate.steps.interface import Options
+from swsdist.calibrate.steps.q_norm import QNorm
+from swsdist.calibrate.steps.zt_norm import cohort_sums, cohort_table
+from swsdist.core.times import frames_to_seconds
+from swsdist.core.types import COHORT_SUMS
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.task import Done, Task
+from swsdist.reduce.own_places import elsewhere
+from swsdist.reduce.spans import Spans
+from swsdist.registry.registries import CALIBRATION
+from swsdist.stages.reduce import Reduce, apart_of
+
+#: More than any query has.
+_ALL = 2**31 - 1
+
+
+class Cohort(Reduce):
+    """A task a bucket of the cohort's queries. It stands in the chain only where a step normalises by a cohort."""
+
+    name = "cohort"
+    version = 1
+    tables = {"sums": Table(COHORT_SUMS, None, digested=False)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """As `reduce` plans, without its N best."""
+        settings = inputs.config.calibrate
+        step = next(name for name, entry in settings.entries().items() if entry.cohort)
+        options = CALIBRATION[step].load().model.model_validate(settings.options.get(step, {}))
+        window = getattr(options, "window", None)
+        versions = [CALIBRATION.identity(step), CALIBRATION.identity(QNorm.name)]
+        for task in self.tasks(inputs, [CostSums.name], _ALL, versions, window):
+            yield replace(task, payload={**task.payload, "window": window})
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Sum up the best of each query at each place."""
+        tick, window = task.payload["rules"]["tick"], task.payload["window"]
+        # Stretches of a recording are known once overlaps between its documents are out.
+        by_file = window is None or not task.payload["placed"]
+        reduced = self.reduced(task, context, (lambda spans: best_of_places(spans, tick, window)) if by_file else None)
+        detections = elsewhere(reduced.detections, apart_of(task))
+        if detections.num_rows:
+            scores = QNorm(Options()).apply(detections, None, from_table(reduced.statistics), None)
+            column = detections.schema.get_field_index("score")
+            detections = detections.set_column(column, detections.schema.field(column), pa.array(scores))
+        table = cohort_table(cohort_sums(detections, window))
+        return Done((context.publish(task, "sums", [table], COHORT_SUMS),))
+
+
+def best_of_places(spans: Spans, tick: float, window: float | None) -> Spans:
+    """Of the detections of each query the best in each document, or in each stretch of one: no other one counts.
+
+    Args:
+        spans: detections of whole documents.
+        tick: s.
+        window: length of the stretches, s; None: whole documents.
+    """
+    stretch = np.zeros(spans.rows, np.int64)
+    if window is not None:
+        stretch = np.floor(frames_to_seconds(spans.first, tick) / window).astype(np.int64)
+    order = np.lexsort((-spans.score, stretch, spans.channel, spans.document, spans.query))
+    places = np.stack([spans.query, spans.document, spans.channel, stretch])[:, order]
+    new = np.append(True, (places[:, 1:] != places[:, :-1]).any(axis=0))[: spans.rows]
+    return spans.take(np.sort(order[new]))

@@ -1,0 +1,174 @@
+"""describe measures the examples of queries, where steps of calibration ask for it: their length, entropy, speech."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.audio.commands import are_permitted, permitted
+from swsdist.audio.reader import read_blocks
+from swsdist.calibrate.examples import Described, ExampleEntropies, ExampleSpeech, no_posteriors
+from swsdist.calibrate.procedure import sides_wanted
+from swsdist.calibrate.statistics import Tally, from_table, made, summed, to_table
+from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.types import QUERY_STATISTICS
+from swsdist.features.interface import Given, kind_of
+from swsdist.methods.query.extraction import examples_of
+from swsdist.methods.query.hearing import hear
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task, Values
+from swsdist.registry.registries import STATISTICS
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.told import Bucket, Extracted
+from swsdist.store.manifest import require
+from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
+
+#: Hz at which queries are listened to.
+_RATE = 16_000
+
+
+class Describe(Stage):
+    """A task a group of queries. It stands in the chain only where a step wants to know something of examples."""
+
+    name = "describe"
+    version = 1
+    unit = "examples"
+    phase = "search"
+    takes = {"queries": "groups"}
+    with_hours = "same"
+    tables = {"described": Table(QUERY_STATISTICS)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """What is asked for of each group, as it was made for the search."""
+        own = inputs.own(SearchInputs)
+        names = list(made(sides_wanted(inputs.config.calibrate), "examples"))
+        heard = ExampleSpeech.name in names
+        given = any(isinstance(source.extractor, Given) for source in own.features.sources)
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for row in own.examples if heard else ():
+            rows.setdefault(row["query_id"], []).append(row)
+        for (receipt, group), part in zip(inputs.told("queries", Extracted), inputs.parts("queries"), strict=True):
+            yield inputs.task(
+                [STATISTICS.identity(name) for name in names],
+                receipt.fingerprint,
+                label=f"{group.examples} examples",
+                work=group.examples,
+                payload={
+                    "queries": part.name,
+                    "names": names,
+                    "rows": [row for query_id in group.query_ids for row in rows.get(query_id, ())],
+                    "trim": inputs.config.queries.trim == "auto" and not given,
+                    "commands": are_permitted(),
+                },
+            )
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Measure."""
+        payload = task.payload
+        folder, state = context.place(payload["queries"])
+        store = Store(folder, require(folder, state))
+        with permitted(payload["commands"]):
+            found = described(
+                examples_of(store), store, payload["rows"], payload["names"], payload["trim"], context.storage
+            )
+        return Done((context.publish(task, "described", [to_table(found)], QUERY_STATISTICS),))
+
+
+def described(
+    examples: pa.Table,
+    store: Store,
+    rows: Iterable[Mapping[str, Any]],
+    names: Iterable[str],
+    trim: bool,
+    storage: Mapping[str, object],
+) -> dict[str, Tally]:
+    """What steps of calibration want to know of examples, by the name of the statistic.
+
+    Args:
+        examples: EXAMPLES.
+        store: of the same tracks.
+        rows: of QUERIES, where the examples are from.
+        names: of the statistics.
+        trim: whether they were trimmed.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: an example is no recording, and its speech is wanted; or entropy is, and no track is of posteriors.
+    """
+    known = {(row["query_id"], row["example"]): row for row in rows}
+
+    def heard(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
+        row = known[query_id, example]
+        if row["path"] is None:
+            raise UserError(
+                "this example is no recording, so there is no speech to be heard in it",
+                where=f"query {query_id}, example {example}",
+                remedy="leave the covariate speech out (calibrate.options)",
+            )
+        found = hear(row, _RATE, storage, trim)
+        place = {"channel": row["channel"], "start": found.start, "end": found.end, "storage": storage}
+        blocks = read_blocks(row["path"], rate=_RATE, **place)
+        return np.concatenate([np.empty(0, np.float32), *blocks]), _RATE
+
+    tracks, tables = Tracks(store), store.manifest.tracks
+    posteriors = tuple(tracks.places[track.name] for track in tables if track.kind == "posteriors")
+    given = Described(examples, tracks.dimension, posteriors, tuple(track.name for track in tables), heard)
+    return {name: each.of(given) for name, each in made(names).items()}
+
+
+def demand_posteriors(own: SearchInputs, names: Iterable[str]) -> None:
+    """Refuse the entropy of frames that are no posteriors, before any work.
+
+    Args:
+        own: the inputs of the plan.
+        names: of the statistics that it wants.
+
+    Raises:
+        UserError: no track is of posteriors.
+    """
+    if ExampleEntropies.name not in names:
+        return
+    with suppress(ConfigError):  # what is wrong with an extractor is told where it is needed
+        tracks = [(track.name, kind_of(source.extractor)) for source in own.features.sources for track in source.tracks]
+        if all(kind != "posteriors" for _, kind in tracks):
+            raise no_posteriors(name for name, _ in tracks)
+
+
+def sides_of(inputs: Inputs, bucket: int | None = None) -> Values | None:
+    """The files of what steps want to know wherever they stand, for a task; None where they want nothing.
+
+    Args:
+        inputs: of a stage that reads `described` (if there is such) and `statistics`.
+        bucket: of one bucket's queries; None: of all.
+    """
+    names = sides_wanted(inputs.config.calibrate)
+    if not names:
+        return None
+    told = inputs.told("statistics", Bucket)
+    mine = [receipt for receipt, one in told if bucket is None or one.bucket == bucket]
+    files = [part.name for receipt in mine for part in receipt.parts("statistics")]
+    return {"names": list(names), "files": [*files, *(part.name for part in inputs.parts("described"))]}
+
+
+def read_sides(context: Context, payload: Mapping[str, Any]) -> dict[str, Tally]:
+    """What a task's `sides` name."""
+    sides = payload.get("sides")
+    if sides is None:
+        return {}
+    return joined((from_table(context.read(name)) for name in sides["files"]), sides["names"])
+
+
+def joined(parts: Iterable[Mapping[str, Tally]], names: Iterable[str]) -> dict[str, Tally]:
+    """The sums of some statistics over several tables."""
+    found = {name: [Tally(each.quantities)] for name, each in made(names).items()}
+    for part in parts:
+        for name in found.keys() & part.keys():
+            found[name].append(part[name])
+    return {name: summed(some) for name, some in found.items()}

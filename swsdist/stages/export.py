@@ -1,0 +1,124 @@
+"""export writes the detections in others' forms, below `exports/` in the run folder."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from swsdist.core.errors import UserError
+from swsdist.exports.interface import BestHit, Material
+from swsdist.io.filesystem import Folder
+from swsdist.io.remote.scratch import scratch
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage
+from swsdist.pipeline.task import Done, Part, Task, Values
+from swsdist.registry.registries import EXPORTS
+from swsdist.stages import best
+from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.told import Exported, Extracted
+from swsdist.store import parquet
+from swsdist.store.reading import Store
+
+
+class Export(Stage):
+    """One task writes all exports that the config names; see `swsdist.registry.registries.EXPORTS`.
+
+    An export that cannot say what the detections are (a file name that a NIST program takes for a pattern, say) is left out
+    with a warning; the others are made.
+    """
+
+    name = "export"
+    version = 1
+    unit = "detections"
+    phase = "score"
+    takes = {"queries": "groups", "scored": "scored"}
+    may_take = {"trials": "trials"}
+    with_hours = "kept"
+    in_driver = True
+    replaces = True
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """One task."""
+        report, kinds, own = inputs.config.report, inputs.config.exports, inputs.own(CorpusInputs)
+        scored, trials = (best.files(inputs.parts(word)) for word in ("scored", "trials"))
+        if not kinds or not scored:
+            return
+        query_ids = sorted({query_id for _, group in inputs.told("queries", Extracted) for query_id in group.query_ids})
+        store = [own.store.folder.root, own.store.open().manifest.fingerprint]
+        yield inputs.task(
+            [EXPORTS.identity(kind) for kind in kinds],
+            scored,
+            report.clips,
+            report.labels,
+            query_ids,
+            inputs.config.system,
+            label=", ".join(kinds),
+            work=sum(part.rows for part in inputs.parts("scored")),
+            payload={
+                "scored": scored,
+                "trials": trials,
+                "store": store,
+                "kinds": list(kinds),
+                "query_ids": query_ids,
+                "clips": report.clips,
+                "labels": report.labels,
+                "system": inputs.config.system,
+            },
+        )
+
+    def finish(self, inputs: Inputs) -> None:
+        """What another config exported goes, where this one exports nothing."""
+        if not inputs.mine.tasks:
+            inputs.ledger.drop(self.name)
+            _remove_old(inputs.ledger.run)
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Write each kind to a temporary folder, then publish its files."""
+        payload = task.payload
+        material = Material(
+            lambda: (batch for name, _ in payload["scored"] for batch in parquet.rows(*context.place(name))),
+            payload["query_ids"],
+            payload["system"],
+            self._best(payload, context),
+            payload["labels"],
+            context.storage,
+        )
+        _remove_old(context.run)
+        outputs: list[Part] = []
+        warnings: list[str] = []
+        for kind in payload["kinds"]:
+            with tempfile.TemporaryDirectory(dir=scratch()) as place:
+                try:
+                    EXPORTS[kind].load()(material, Path(place))
+                except UserError as error:
+                    warnings.append(f"{kind} was not exported: {error}")
+                    continue
+                outputs += _publish(Path(place), context.run)
+        return Done(tuple(outputs), Exported(warnings, len(outputs)))
+
+    def _best(self, payload: Values, context: Context) -> list[BestHit]:
+        """The best hits, for exports that read them."""
+        if not any(EXPORTS[kind].best_hits for kind in payload["kinds"]):
+            return []
+        store = Store.at(*payload["store"], storage=context.storage)
+        hits = best.rows(context.run, payload["scored"], payload["trials"], store, payload["clips"])
+        return [BestHit(**{name: hit[name] for name in BestHit.__annotations__}) for hit in hits]  # type: ignore[typeddict-item]
+
+
+def _remove_old(run: Folder) -> None:
+    """Take away what another config exported: the names are the same whatever the config."""
+    for name in run.listing("exports"):
+        run.remove(name)
+
+
+def _publish(place: Path, run: Folder) -> list[Part]:
+    outputs = []
+    for file in sorted(path for path in place.rglob("*") if path.is_file()):
+        name = f"exports/{file.relative_to(place).as_posix()}"
+        outputs.append(Part("exports", *parquet.describe(file, name)))
+        with run.temporary() as beside:
+            shutil.copyfile(file, beside)
+            run.publish(beside, name)
+    return outputs

@@ -1,0 +1,305 @@
+"""fit-transforms: documents -> models of extractors and transforms that are fitted (PCA, GMM), pinned in the store.
+
+It stands in front of index where a config has such a one. Documents are chosen by a hash of their names, up to so many
+hours. In each round tasks add up totals over some minutes of documents each, and one more goes on with their sum, until
+the model is there (`features.fitting`). Totals are of integers, so any cut into tasks gives the same model. The tasks of the
+first round keep the frames for those that follow. A model that the store has is used, for documents that come later too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.audio.commands import are_permitted, permitted
+from swsdist.config import Config
+from swsdist.core.errors import AudioError, DataError
+from swsdist.core.needs import Needs
+from swsdist.corpora.documents import part_of
+from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
+from swsdist.features.fitting.interface import Document, Rounds, Totals
+from swsdist.features.fitting.labels import Labels, read_labels
+from swsdist.features.interface import Extractor, Given, use
+from swsdist.features.model import Model, load_model
+from swsdist.features.sources import needs_of_all, planned
+from swsdist.features.threads import one_thread
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Part, Receipt, Task
+from swsdist.registry.registries import FEATURES, TRANSFORMS
+from swsdist.stages.inputs.given import row_for
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.pending import Pending
+from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
+from swsdist.store import parquet
+from swsdist.store.writing import heard_recording, raise_what_may_pass, whole_recording
+
+#: Seconds of documents a task.
+_TASK_SECONDS = 300.0
+
+
+class Added(NamedTuple):
+    """Documents of a model were added up in a round, so many frames."""
+
+    model: str
+    round: int
+    frames: int
+    documents: list[str] = []
+
+
+class Stepped(NamedTuple):
+    """What a model came to after a round; done: it is the model."""
+
+    model: str
+    step: int
+    done: bool
+
+
+class FitTransforms(Stage):
+    """Rounds for the models that the store does not have; those of an extractor in the order of the config."""
+
+    name = "fit-transforms"
+    version = 2
+    unit = "s"
+    phase = "index"
+    with_hours = "more"
+    with_queries = "same"
+    rounds = True
+    whole = True
+    # The model's content is in the fingerprint of all frames that are made with it.
+    tables = {
+        "frames": Table(None, None, digested=False),
+        "totals": Table(None, None, digested=False),
+        "known": Table(None, None, digested=False),
+        "model": Table(None, None, digested=False),
+    }
+
+    def needs(self, config: Config) -> tuple[Needs, ...]:
+        """What suffices for each of the extractors."""
+        return needs_of_all(config.features)
+
+    def place(self, inputs: Inputs) -> str:
+        """The store."""
+        return inputs.own(SearchInputs).store.folder.root
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """The next tasks of each model: those that add up, or the one that goes on; of an extractor only its first model."""
+        own = inputs.own(SearchInputs)
+        of_this_round: dict[str, Pending] = {}
+        busy: set[int] = set()
+        for one in own.features.fitted:
+            ended = any(each.parts("model") for each in _of(inputs, one))
+            if not ended and (inputs.redo or not own.features.has_model(one)):
+                if one.place[0] not in busy:
+                    of_this_round[one.file] = one
+                busy.add(one.place[0])
+        for one in of_this_round.values():
+            yield from self._next(inputs, one)
+
+    def _next(self, inputs: Inputs, one: Pending) -> Iterator[Task]:
+        done = _of(inputs, one)
+        steps = [each for each in done if "step" in each.told]
+        number = len(steps)
+        now = [each for each in done if each.told.get("round") == number]
+        known = steps[-1].parts("known")[0].name if steps else None
+        shared = {"model": one.file, "round": number, "known": known, "labels": one.labels}
+        shared["fitted"] = [one.of_extractor, one.fitted.name, one.options]
+        if now:
+            if not sum(each.tells(Added).frames for each in now):
+                raise DataError(
+                    f"there are no frames that {one.fitted.name} could be fitted on",
+                    where=f"features.transforms of {one.track}",
+                    remedy="look at the documents: swsdist check",
+                )
+            parts = [part.name for each in now for part in each.parts("totals")]
+            label = f"{one.fitted.name} of {one.track}, round {number + 1}: step"
+            of = sorted(key for each in done if "documents" in each.told for key in each.tells(Added).documents)
+            payload = {**shared, "parts": parts, "documents": of}
+            yield inputs.task(one.file, known, parts, label=label, work=1, payload=payload)
+            return
+        if known is not None:
+            first = [each for each in done if each.told.get("round") == 0]
+            for each in first:
+                (frames,) = each.parts("frames")
+                label = f"{one.fitted.name} of {one.track}, round {number + 1}"
+                payload = {**shared, "frames": frames.name}
+                yield inputs.task(one.file, known, frames.name, label=label, work=each.work, payload=payload)
+            return
+        for rows, seconds in _chosen(inputs.own(SearchInputs), one):
+            payload = {**shared, "features": one.payload, "documents": rows, "commands": are_permitted()}
+            label = f"{one.fitted.name} of {one.track}, round 1: {len(rows)} documents"
+            # By its name a document is found among the labels, and by nothing else: a new name alone gives the same frames.
+            named = ("path", "identity", "channel", "speaker", *(() if one.labels is None else ("doc_id",)))
+            matters = [[row[name] for name in named] for row in rows]
+            yield inputs.task(one.file, matters, label=label, work=seconds, payload=payload)
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Add up, or go on."""
+        payload, folder = task.payload, context.folder(task)
+        of_extractor, name, options = payload["fitted"]
+        fitted: Any = (FEATURES if of_extractor else TRANSFORMS)[name].load()(**options)
+        known = None if payload["known"] is None else load_model(folder, payload["known"])
+        labels = None if payload["labels"] is None else read_labels(*payload["labels"])
+        rounds = fitted.rounds() if labels is None else fitted.rounds(labels.names)
+        if "parts" in payload:
+            return self._go_on(task, folder, rounds, known)
+        if "frames" in payload:
+            with folder.open(payload["frames"]) as file:
+                return self._add_up(task, folder, rounds, known, read_documents(file))
+        with permitted(payload["commands"]), folder.temporary(".frames") as path:
+            with path.open("wb") as file:
+                documents = _heard(task, context, rounds, labels, file)
+                done = self._add_up(task, folder, rounds, known, documents)
+            name = f"models/rounds/{task.fingerprint}.frames"
+            output = parquet.describe(path, name)
+            folder.publish(path, name)
+        return Done((*done.outputs, Part("frames", *output)), done.told)
+
+    def _add_up(
+        self, task: Task, folder: Folder, rounds: Rounds, known: Model | None, documents: Iterator[Document]
+    ) -> Done:
+        frames, told = 0, (task.payload["model"], task.payload["round"])
+        # By which documents something was taught is written in the model: results on these are no test of it.
+        taught = (
+            [] if task.payload["labels"] is None else [document_hash(row) for row in task.payload.get("documents", ())]
+        )
+
+        def totals() -> Iterator[Totals]:
+            nonlocal frames
+            for document in documents:
+                frames += sum(map(len, document.blocks))
+                yield rounds.totals(known, document)
+
+        with one_thread():
+            total = summed(totals())
+        if not frames:
+            return Done((), Added(*told, 0))
+        out = io.BytesIO()
+        write_totals(out, total)
+        part = _published(folder, "totals", f"models/rounds/{task.fingerprint}.totals", out.getvalue())
+        return Done((part,), Added(*told, frames, taught))
+
+    def _go_on(self, task: Task, folder: Folder, rounds: Rounds, known: Model | None) -> Done:
+        from threadpoolctl import threadpool_limits
+
+        payload = task.payload
+        total = summed(read_totals(io.BytesIO(folder.read_bytes(part))) for part in payload["parts"])
+        with threadpool_limits(limits=1):  # in several threads LAPACK rounds differently
+            model, done = rounds.go_on(known, total)
+        if done and payload["labels"] is not None:
+            file, sha256 = payload["labels"]
+            taught = {"file": Path(file).name, "sha256": sha256, "documents": payload["documents"]}
+            taught["automatic"] = payload["fitted"][2].get("automatic", False)
+            model = Model(model.name, model.version, model.arrays, {**model.settings, "taught_by": taught})
+        table, name = ("model", payload["model"]) if done else ("known", f"models/rounds/{task.fingerprint}.npz")
+        part = _published(folder, table, name, model.to_bytes())
+        return Done((part,), Stepped(payload["model"], payload["round"], done))
+
+    def finish(self, inputs: Inputs) -> None:
+        """From here on transforms are those of their models; frames and totals that these were made of are of no more use."""
+        own, ended = inputs.own(SearchInputs), inputs.mine
+        own.models_were_fitted()
+        used = [part.name for each in ended.receipts for part in each.outputs if part.table != "model"]
+        if used and not ended.failures:
+            inputs.commits()
+            for name in used:
+                own.store.folder.remove(name)
+
+
+def _of(inputs: Inputs, one: Pending) -> list[Receipt]:
+    """Receipts of a model."""
+    return [each for each in inputs.mine.receipts if each.told.get("model") == one.file]
+
+
+def _published(folder: Folder, table: str, name: str, data: bytes) -> Part:
+    with folder.temporary() as path:
+        path.write_bytes(data)
+        output = parquet.describe(path, name)
+        folder.publish(path, name)
+    return Part(table, *output)
+
+
+def _heard(task: Task, context: Context, rounds: Rounds, labels: Labels | None, file: BinaryIO) -> Iterator[Document]:
+    """Each document that can be read, which is kept in a file too; index tells of the others."""
+    extractor = planned(**task.payload["features"])
+    use(extractor, context.granted)
+    folder = Folder(".", context.storage)
+    for row in task.payload["documents"]:
+        try:
+            blocks, speech = _read(row, extractor, folder, rounds.speech)
+        except AudioError as error:
+            raise_what_may_pass(row, error)
+            continue
+        count, said = sum(map(len, blocks)), None
+        if labels is not None:
+            said = labels.of_frames(row["doc_id"], row["channel"], count, extractor)
+        if speech is not None:
+            places = np.cumsum([0, *map(len, blocks)]).tolist()
+            blocks = [block[speech[first:last]] for block, (first, last) in zip(blocks, pairwise(places), strict=True)]
+            said = None if said is None else said[speech]
+        document = Document([block for block in blocks if len(block)], row["speaker"], said)
+        if document.blocks:
+            write_document(file, document)
+            yield document
+
+
+def _read(
+    row: dict[str, Any], extractor: Extractor | Given, folder: Folder, listen: bool
+) -> tuple[list[NDArray[np.float32]], NDArray[np.bool_] | None]:
+    """Frames of a document, and, if somebody is to listen, in which of them there is speech."""
+    reading = (heard_recording if listen else whole_recording)(row, extractor, folder)
+    blocks = []
+    while True:
+        try:
+            blocks.append(next(reading))
+        except StopIteration as ended:
+            return blocks, ended.value.speech
+
+
+def _chosen(own: SearchInputs, one: Pending) -> Iterator[tuple[list[Row], float]]:
+    """Documents that are fitted on, in parts of some minutes, each with its seconds: of the corpus's part `train` where it has
+    one, and of those that have labels where these are wanted.
+    """
+    rows, corpus = list(own.wanted.values()), own.config.corpus
+    if corpus.parts.train is not None:
+        part = part_of(own.corpus.documents, corpus.parts.train, own.config.storage)
+        of_part = set(zip(part["doc_id"].to_pylist(), part["channel"].to_pylist(), strict=True))
+        rows = [row for row in rows if (row["doc_id"], row["channel"]) in of_part]
+    if one.labels is not None:
+        labels = read_labels(*one.labels)
+        rows = [row for row in rows if labels.has(row["doc_id"], row["channel"])]
+        if not rows:
+            raise DataError(
+                f"no document that {one.fitted.name} could be fitted on has a label",
+                where=one.labels[0],
+                remedy="its names of documents must be those of the corpus",
+            )
+    rows = in_random_order(rows)
+    lengths = document_seconds(rows, own.config.storage)
+    source = next(source for source in own.features.sources if isinstance(source.extractor, Extractor))
+    before = accumulate(lengths, initial=0.0)
+    enough = [length for length, total in zip(lengths, before, strict=False) if total < one.fitted.hours * 3600]
+    for part in parts_of(enough, _TASK_SECONDS):
+        yield [row_for(source, rows[k]) for k in part], sum(lengths[k] for k in part)
+
+
+def document_hash(row: Mapping[str, Any]) -> str:
+    """What stands for a document in the settings of a model that was taught by labels of it."""
+    return _order(row["doc_id"], row["channel"])[:8].hex()
+
+
+def in_random_order(rows: Iterable[Row]) -> list[Row]:
+    """Documents in an order that is told by a hash of their names."""
+    return sorted(rows, key=lambda row: _order(row["doc_id"], row["channel"]))
+
+
+def _order(doc_id: str, channel: int) -> bytes:
+    return hashlib.blake2b(f"{doc_id}\0{channel}".encode(), digest_size=16).digest()

@@ -1,0 +1,427 @@
+"""index turns audio into shards of the feature store, a task a shard and extractor."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.audio import marks
+from swsdist.audio.clips import write_silence
+from swsdist.audio.commands import are_permitted, permitted
+from swsdist.audio.formats import ffmpeg
+from swsdist.config import Config
+from swsdist.core.errors import StoreError
+from swsdist.core.needs import Needs
+from swsdist.core.types import DOCUMENTS, FRAMES
+from swsdist.corpora.kaldi import demand_permission
+from swsdist.features.interface import Extractor, Given, frame_shift, kind_of, libraries_of, tracks_of, use
+from swsdist.features.registry import recipe
+from swsdist.features.sources import Source, needs_of_all, planned
+from swsdist.io.filesystem import Folder
+from swsdist.io.remote.scratch import scratch
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Part, Task
+from swsdist.stages.inputs.given import row_for
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.pending import named
+from swsdist.stages.inputs.recordings import Row
+from swsdist.stages.inputs.wanted import State, held, keys_of, places_in, refused
+from swsdist.stages.told import Indexed
+from swsdist.store import digest, parquet
+from swsdist.store.held import or_held
+from swsdist.store.libraries import made_with, with_these
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics
+from swsdist.store.reading import Store
+from swsdist.store.sharding import cut
+from swsdist.store.unfinished import Unfinished
+from swsdist.store.writing import (
+    documents_name,
+    heard_recording,
+    rejected_name,
+    shard_name,
+    telling,
+    track_file,
+    whole_recording,
+    write_tracks,
+)
+
+#: What a document's features and its row in the store depend on.
+_MATTERS = ("doc_id", "channel", "path", "identity", "speaker")
+#: By which a document of the store is known.
+_KNOWN = [*_MATTERS, "shard"]
+#: Paths that are looked at together.
+_PIECE = 1 << 16
+
+
+class Index(Stage):
+    """Documents that the store does not hold yet, as they are now, are cut into new shards; others stay where they are.
+
+    Each extractor has its own tasks, on the shards of the first; a track that is new is computed for all that is there.
+    """
+
+    name = "index"
+    version = 3
+    unit = "s"
+    phase = "index"
+    with_hours = "more"
+    with_queries = "same"
+    # Queries are normalised by statistics of all documents, so what a part of them gives would be of no use later.
+    whole = True
+    # The live documents of all shards are digested, not the files.
+    tables = {
+        "features": Table(FRAMES, None, digested=False),
+        "documents": Table(DOCUMENTS, None, digested=False),
+        "rejected": Table(REJECTED_DOCUMENTS, None, digested=False),
+    }
+
+    def needs(self, config: Config) -> tuple[Needs, ...]:
+        """What suffices for each of the extractors."""
+        return needs_of_all(config.features)
+
+    def place(self, inputs: Inputs) -> str:
+        """The store."""
+        return inputs.own(SearchInputs).store.folder.root
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """A task a new shard, and one a shard whose frames of an extractor are missing; of each extractor."""
+        own, config = inputs.own(SearchInputs), inputs.config
+        state = own.store.load(anew=inputs.redo)
+        wanted = own.wanted
+        _, same, _, carry = own.store.compare(wanted)
+        new = np.flatnonzero(~same)
+        self._demand_permission(own, new, own.features.sources)
+        lengths = wanted.seconds(new, config.storage)
+        ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
+        own.store.planned.clear()
+        listening = next((one for one in own.features.sources if isinstance(one.extractor, Extractor)), None)
+
+        def task(source: Source, wanted: list[Row], partition: str | None, label: str, work: float) -> Task:
+            rows = [row_for(source, row) for row in wanted]
+            for row in rows if carry else ():
+                held = carry.get((row["doc_id"], row["channel"]), {}).get(source.fingerprint)
+                row |= {} if held is None else {"held": held}
+            # Marks of speech are a part of one track's documents: of the first that is made of audio.
+            heard = source is listening
+            made = inputs.task(
+                source.fingerprint,
+                [[row[name] for name in _MATTERS] for row in rows],
+                *([] if partition is None else [partition]),
+                *([marks.VERSION] if heard else []),
+                label=label if len(own.features.sources) == 1 else f"{source.tracks[0].name}, {label}",
+                work=work,
+                payload={
+                    "documents": rows,
+                    "features": source.payload,
+                    "partition": partition,
+                    "listen": heard,
+                    "commands": are_permitted(),
+                },
+            )
+            own.store.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint), work
+            return made
+
+        for k, chosen in enumerate(ranges):
+            rows = wanted.rows(new[chosen.start : chosen.stop])
+            seconds = sum(lengths[chosen.start : chosen.stop])
+            label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
+            first, *more = own.features.sources
+            leading = task(first, rows, None, label, seconds)
+            yield leading
+            for source in more:
+                yield task(source, rows, shard_name(leading.fingerprint), label, seconds)
+        for shard, keys in state.documents_of(state.lacking).items():
+            places = wanted.places(keys)
+            places = places[(places >= 0) & same[places]]
+            self._demand_permission(own, places, state.lacking[shard])
+            for source in state.lacking[shard] if len(places) else ():
+                seconds = sum(wanted.seconds(places, config.storage))
+                label = f"{len(places)} documents of a shard that is there"
+                yield task(source, wanted.rows(places), shard, label, seconds)
+        state.tables = {}  # they are large, and read anew by who plans again
+
+    @staticmethod
+    def _demand_permission(own: SearchInputs, places: NDArray[np.int64], sources: Iterable[Source]) -> None:
+        """Refuse to read what commands give, unless that is allowed: here, where the user is told at once."""
+        if any(isinstance(source.extractor, Extractor) for source in sources):
+            paths = own.wanted.table["path"].take(pa.array(places))
+            for chunk in paths.chunks:
+                for first in range(0, len(chunk), _PIECE):
+                    some = chunk.slice(first, _PIECE).to_pylist()
+                    demand_permission(some, own.config.corpus.documents, own.config.storage)
+
+    def warm(self, task: Task, context: Context) -> None:
+        """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""
+        extractor = _granted(task, context)
+        if not isinstance(extractor, Extractor):
+            return  # frames that are there need no decoder
+        with tempfile.TemporaryDirectory(dir=scratch()) as place:
+            path = f"{place}/silence.wav"
+            write_silence(path, extractor.sample_rate)
+            row = {"doc_id": "silence", "channel": 1, "path": path, "speaker": None, "identity": "0:0"}
+            write_tracks(Folder(place), "warm", [row], extractor)
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Decode, compute, write."""
+        extractor = _granted(task, context)
+        payload = task.payload
+        reading = heard_recording if payload["listen"] else whole_recording
+        with permitted(payload["commands"]), ffmpeg.watched() as used:
+            made = write_tracks(
+                context.folder(task),
+                task.fingerprint,
+                payload["documents"],
+                extractor,
+                payload["partition"],
+                telling(or_held(reading), lambda seconds: context.report(seconds / max(task.work, 1e-3))),
+            )
+        frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
+        parts: list[Part] = []
+        for indexed, count in zip(made, frames, strict=True):
+            rows = (count, indexed.documents.num_rows, indexed.rejected.num_rows)
+            named = zip(self.tables, indexed.outputs, rows, strict=True)
+            # All tracks of a pass share the list of what was rejected.
+            parts += [Part(table, *out, n) for table, out, n in named if not parts or table != "rejected"]
+        first, held = made[0], sum("held" in row for row in payload["documents"])
+        return Done(
+            tuple(parts),
+            Indexed(
+                first.documents.num_rows,
+                frames[0],
+                first.seconds,
+                sorted(used),
+                made_with(libraries_of(extractor)),
+                held,
+            ),
+            rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
+        )
+
+    def finish(self, inputs: Inputs) -> None:
+        """Commit the store's new state, if it is new."""
+        self._commit(inputs, None)
+
+    def leave(self, inputs: Inputs) -> None:
+        """Commit a state for searches, of what is done; the index itself goes on from the one before, so ends as ever."""
+        own = inputs.own(SearchInputs)
+        done = {receipt.fingerprint for receipt in inputs.mine.receipts}
+        planned, first = own.store.planned, own.features.sources[0]
+        left = sum(work for name, (source, _, work) in planned.items() if name not in done and source is first)
+        before = own.store.manifest.fingerprint if own.store.manifest is not None else None
+        self._commit(inputs, Unfinished(len(done), len(planned), left, before))
+
+    def _commit(self, inputs: Inputs, unfinished: Unfinished | None) -> None:
+        own, ended = inputs.own(SearchInputs), inputs.mine
+        old, wanted, state = own.store.manifest, own.wanted, own.store.held
+        store = Store(own.store.folder, old) if old is not None else None
+        rejected = store.rejected() if store is not None and not state.left else REJECTED_DOCUMENTS.empty_table()
+        still = rejected.filter(pa.array(refused(wanted, rejected)))
+        same = still.num_rows == rejected.num_rows
+        # What a document's frames come from is little to read; means and variances are much, and read if there is a new state.
+        kept = [name for name in own.features.tracks if store is not None and name in state.kept]
+        found = (
+            {name: store.documents(columns=_KNOWN, track=name, codes=["shard"]) for name in kept}
+            if store is not None
+            else {}
+        )
+        _, current = held(wanted, found, dict(own.features.recipes))
+        moved = own.store.moved
+        current[moved] = True
+        same = same and not len(moved)
+        masks: dict[str, NDArray[np.bool_]] = {}
+        for name, documents in found.items():
+            there = [shard for shard, files in state.files.items() if name in files]
+            at = wanted.places(keys_of(documents["doc_id"], documents["channel"]))
+            shards = pc.is_in(documents["shard"], pa.array(there, pa.string())).to_numpy()
+            masks[name] = (at >= 0) & current[at] & shards if len(current) else np.zeros(len(at), bool)
+            same = same and bool(masks[name].all())
+        # Paths of files are a part of a recipe, and not of its fingerprint: a model that was moved is found again.
+        recipes = [[track.name, recipe(source.extractor)] for source in own.features.sources for track in source.tracks]
+        unchanged = old is not None and json.loads(json.dumps(recipes)) == [
+            [one.name, one.recipe] for one in old.tracks
+        ]
+        # Of plans that share a store, the first commits what the others find there.
+        new = [
+            receipt for receipt in ended.receipts if not _is_held(state, *own.store.planned[receipt.fingerprint][:2])
+        ]
+        pending = own.store.interrupted or (old is not None and old.provisional)
+        if not new if unfinished else old is not None and same and unchanged and not new and not pending:
+            return
+        tables = {
+            name: [_where_now(store.documents(track=name).filter(pa.array(masks[name])), own, source)]
+            if store is not None and name in masks
+            else [DOCUMENTS.empty_table()]
+            for source in own.features.sources
+            for name in (track.name for track in source.tracks)
+        }
+        files = {shard: dict(known) for shard, known in state.files.items()}
+        refusals = [still]
+        for receipt in new:
+            source, shard, _ = own.store.planned[receipt.fingerprint]
+            refusals.append(parquet.read(own.store.folder, rejected_name(receipt.fingerprint)))
+            outputs = {output.name: output for output in receipt.outputs}
+            for track, yielded in zip(source.tracks, tracks_of(source.extractor), strict=True):
+                leads = yielded.first == 0
+                end = receipt.fingerprint if leads else f"{receipt.fingerprint}-{yielded.name}"
+                tables[track.name].append(parquet.read(own.store.folder, documents_name(end)))
+                file = shard_name(end) if leads else track_file(receipt.fingerprint, yielded.name)
+                output = outputs[file]
+                files.setdefault(shard, {})[track.name] = File(output.name, output.size, output.sha256)
+        bad = _once(pa.concat_tables(refusals).combine_chunks())
+        # Of a million documents two copies would be a gigabyte.
+        live = {name: _without(pa.concat_tables(tables.pop(name)), bad) for name in [*tables]}
+        for name, documents in live.items():
+            if documents.num_rows == 0:
+                if unfinished:
+                    return  # there is nothing to be searched yet
+                first = bad.to_pylist()[0] if bad.num_rows else None
+                told = "".join(
+                    f"look at {inputs.ledger.run.path(failure.file)}: {failure.message}"
+                    for failure in ended.failures[:1]
+                )
+                raise StoreError(
+                    f"none of the {len(wanted)} documents could be used{f' for {name}' if len(live) > 1 else ''}",
+                    where=inputs.config.corpus.documents,
+                    remedy=f"the first: {first['path']}: {first['message']}" if first else told,
+                )
+        _tell_of_copies(own, next(iter(live.values())))
+        used = [Shard(name, files[name], *held) for name, held in _by_shard(live.values()).items()]
+        made = [
+            Made(
+                track.name,
+                recipe(source.extractor),
+                track.stop - track.first,
+                live[track.name],
+                # What was frozen is, whatever else of the store was lost, unless all is to be made anew.
+                None if inputs.redo else frozen_statistics(own.store.folder, track.name, source.fingerprint),
+                source.columns(track),
+                kind_of(source.extractor),
+            )
+            for source in own.features.sources
+            for track in source.tracks
+        ]
+        shift = frame_shift(own.features.sources[0].extractor)
+        models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
+        models |= named(own.features.fitted)
+        provisional = bool(ended.failures) or unfinished is not None
+        libraries = {} if old is None else old.libraries
+        said = [one.tells(Indexed) for one in new]
+        parts, decoders = (
+            [one.libraries for one in said if one.libraries],
+            [name for one in said for name in one.ffmpeg],
+        )
+        used_by = [name for source in own.features.sources for name in libraries_of(source.extractor)]
+        computed = any(one.held < one.documents for one in said)  # and not only copied
+        libraries = with_these(libraries, parts, decoders, used_by) if computed or not libraries else libraries
+        inputs.commits()
+        state_now = commit(
+            own.store.folder,
+            made,
+            shift,
+            used,
+            bad,
+            provisional=provisional,
+            models=models,
+            libraries=libraries,
+            unfinished=unfinished,
+        )
+        if unfinished:
+            own.store.interrupted = True
+            return
+        own.store.manifest, own.store.interrupted = state_now, False
+        own.store.held = State(
+            kept=[track.name for track in own.store.manifest.tracks], files={shard.name: shard.files for shard in used}
+        )
+
+    def digests(self, inputs: Inputs) -> dict[str, str]:
+        """Of the live documents and their frames, whatever the shards."""
+        own = inputs.own(SearchInputs)
+        return {} if own.store.manifest is None else digest.of_store(own.store.open())
+
+
+def _granted(task: Task, context: Context) -> Extractor | Given:
+    """The extractor of a task, told what this worker was given."""
+    extractor = planned(**task.payload["features"])
+    use(extractor, context.granted)
+    return extractor
+
+
+def _tell_of_copies(own: SearchInputs, documents: pa.Table) -> None:
+    """Recordings whose bytes are those of another one. Each is indexed: corpora of benchmarks have some on purpose."""
+    names = documents.select(["sha256", "doc_id"]).group_by("sha256").aggregate([("doc_id", "count_distinct")])
+    if names.num_rows == 0 or pc.max(names["doc_id_count_distinct"]).as_py() == 1:
+        return
+    several = names.filter(pc.greater(names["doc_id_count_distinct"], 1))
+    equal = documents.filter(pc.is_in(documents["sha256"], several["sha256"].combine_chunks()))
+    first, *copies = sorted(set(equal.filter(pc.equal(equal["sha256"], equal["sha256"][0]))["doc_id"].to_pylist()))
+    own.noted.inform(
+        "recordings with the bytes of another one",
+        where=f"{copies[0]!r} of {first!r}",
+        remedy="each is indexed; drop them if that is not meant",
+        count=pc.sum(several["doc_id_count_distinct"]).as_py() - several.num_rows,
+    )
+
+
+def _where_now(documents: pa.Table, own: SearchInputs, source: Source) -> pa.Table:
+    """Documents with the paths and identities that their recordings have now, if some were moved."""
+    if not len(own.store.moved):
+        return documents
+    at = pa.array(own.wanted.places(keys_of(documents["doc_id"], documents["channel"])))
+    now = {"path": own.wanted.table["path"].take(at), "identity": own.wanted.identities[source.fingerprint].take(at)}
+    for name, column in now.items():
+        k = documents.schema.get_field_index(name)
+        documents = documents.set_column(k, DOCUMENTS.field(name), column.cast(pa.string()))
+    return documents
+
+
+def _is_held(state: State, source: Source, shard: str) -> bool:
+    """Whether a store has all frames of an extractor for a shard."""
+    return all(track.name in state.files.get(shard, {}) for track in source.tracks)
+
+
+def _once(rejected: pa.Table) -> pa.Table:
+    """Of a document that several extractors reject, the first's row."""
+    seen: set[tuple[str, int]] = set()
+    mask = []
+    for key in zip(rejected["id"].to_pylist(), rejected["part"].to_pylist(), strict=True):
+        mask.append(key not in seen)
+        seen.add(key)
+    return rejected.filter(pa.array(mask, pa.bool_()))
+
+
+def _without(documents: pa.Table, rejected: pa.Table) -> pa.Table:
+    """Documents that no extractor rejects."""
+    if rejected.num_rows == 0:
+        return documents
+    keys = keys_of(documents["doc_id"], documents["channel"])
+    return documents.filter(pa.array(places_in(keys, keys_of(rejected["id"], rejected["part"])) < 0))
+
+
+def _by_shard(tracks: Iterable[pa.Table]) -> dict[str, tuple[int, int]]:
+    """Documents and frames of each shard, each document once: of the first track that has it."""
+    found: dict[str, tuple[int, int]] = {}
+    several = [*tracks]
+    seen = pa.array([], pa.large_string())
+    for documents in several:
+        fresh = np.ones(documents.num_rows, bool)
+        if len(several) > 1:
+            keys = keys_of(documents["doc_id"], documents["channel"])
+            fresh = places_in(keys, seen) < 0
+            seen = pa.concat_arrays([seen, keys])
+        shards = documents["shard"].filter(pa.array(fresh)).combine_chunks().dictionary_encode()
+        if isinstance(shards, pa.ChunkedArray):
+            shards = shards.unify_dictionaries().combine_chunks()
+        codes, frames = shards.indices.to_numpy(), documents["frames"].to_numpy()[fresh]
+        names = shards.dictionary.to_pylist()
+        counts = np.bincount(codes, minlength=len(names))
+        sums = np.zeros(len(names), np.int64)
+        np.add.at(sums, codes, frames)
+        for name, count, total in zip(names, counts.tolist(), sums.tolist(), strict=True):
+            before = found.get(name, (0, 0))
+            found[name] = before[0] + count, before[1] + total
+    return found

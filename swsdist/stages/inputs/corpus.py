@@ -1,0 +1,107 @@
+"""The corpus of a plan: immutable tables, each read once, when it is first asked for. Any chain takes what it needs of them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import pyarrow as pa
+
+from swsdist.config import Config
+from swsdist.core.errors import UserError
+from swsdist.corpora.documents import read_documents
+from swsdist.corpora.places import is_placed
+from swsdist.corpora.queries import read_queries
+from swsdist.io.notices import Notices
+from swsdist.reduce.own_places import OwnPlaces, elsewhere, own_places
+from swsdist.score.measures.protocol import protocol_of
+from swsdist.stages.inputs.across import apart, corpus_of_queries
+from swsdist.stages.inputs.truth import truth_of
+
+
+class Corpus:
+    """The tables that a config's section `corpus` names.
+
+    Args:
+        config: whose section; its protocol says how terms are looked up, and what trials are.
+        notices: told of what is odd in the tables.
+        audio: whether recordings are wanted, and not only frames that are given.
+    """
+
+    def __init__(self, config: Config, notices: Notices, audio: bool) -> None:
+        self.config, self._notices, self._audio = config, notices, audio
+
+    @cached_property
+    def documents(self) -> pa.Table:
+        """CORPUS, or PLACED where documents are places in recordings."""
+        given, storage = self.config.corpus, self.config.storage
+        return read_documents(
+            given.documents, storage, given.talkers, self._notices, given.prefer, given.audio, audio=self._audio
+        )
+
+    @cached_property
+    def placed(self) -> bool:
+        """Whether documents are places in recordings."""
+        return is_placed(self.documents)
+
+    @cached_property
+    def theirs(self) -> Corpus | None:
+        """The corpus that the queries are from, where it is another one."""
+        corpus = corpus_of_queries(self.config)
+        if corpus is None:
+            return None
+        return Corpus(self.config.model_copy(update={"corpus": corpus}), self._notices, self._audio)
+
+    @cached_property
+    def queries(self) -> pa.Table:
+        """The query examples that are used: QUERIES.
+
+        Raises:
+            UserError: the config names none.
+        """
+        given, theirs = self.config.corpus, self.theirs
+        if given.queries is None:
+            raise UserError(
+                "there are no queries to search", where="corpus.queries", remedy="name a table or a folder of queries"
+            )
+        if theirs is None:
+            return self._queries(given.queries, given.spoken, self.documents)
+        return apart(self._queries(given.queries, given.spoken, theirs.documents), self.config)
+
+    @cached_property
+    def cohort(self) -> pa.Table:
+        """The examples of queries that only serve to judge others: QUERIES."""
+        return self._queries(str(self.config.corpus.cohort), None, self.documents)
+
+    def _queries(self, source: str, spoken: str | None, documents: pa.Table) -> pa.Table:
+        examples, storage = self.config.corpus.examples, self.config.storage
+        return read_queries(source, documents, examples, storage, self._notices, spoken, audio=self._audio)
+
+    @cached_property
+    def references(self) -> pa.Table | None:
+        """True occurrences: REFERENCES; None where none are given."""
+        return self._truth[0]
+
+    @property
+    def tabled(self) -> bool:
+        """Whether references were read, and are rows of a table."""
+        return self.has_read("references") and self._truth[1]
+
+    @cached_property
+    def _truth(self) -> tuple[pa.Table | None, bool]:
+        if not self.config.corpus.tells_truth:
+            return None, False
+        if (truth := truth_of(self.config, self.documents, self.queries, self._notices)) is None:
+            return None, False
+        return elsewhere(truth.references, self.own_places), truth.tabled
+
+    @cached_property
+    def own_places(self) -> OwnPlaces:
+        """Where queries were cut from, if nothing is to be found there: of trials that are seconds."""
+        given, trials = self.config.corpus, protocol_of(self.config.score).trials
+        if given.own_places == "keep" or self.theirs is not None or given.queries is None or trials != "time":
+            return {}
+        return own_places(self.queries.to_pylist(), self.documents, by_path=given.own_places == "leave-out")
+
+    def has_read(self, name: str) -> bool:
+        """Whether a table was asked for."""
+        return name in vars(self)

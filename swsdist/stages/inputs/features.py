@@ -1,0 +1,59 @@
+"""The features that a config names, made with the models that a store has of what is fitted."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from swsdist.config import Config
+from swsdist.core.errors import UserError
+from swsdist.features.interface import Extractor
+from swsdist.features.sources import Source, sources_of
+from swsdist.io.filesystem import Folder
+from swsdist.stages.inputs.pending import Pending, with_models
+
+
+class RunFeatures:
+    """Extractors and their tracks; of a config, and of the folder of its store."""
+
+    def __init__(self, config: Config, store: Folder) -> None:
+        self._config, self._store = config, store
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The extractors that the config names, and the tracks that each yields; with the models that the store has."""
+        return sources_of(with_models(self._config.features, self._config.corpus, self._store)[0])
+
+    @cached_property
+    def from_audio(self) -> bool:
+        """Whether an extractor needs recordings."""
+        try:
+            return any(isinstance(source.extractor, Extractor) for source in self.sources)
+        except UserError:
+            return True  # what is wrong with it is told where it is needed
+
+    @property
+    def fitted(self) -> list[Pending]:
+        """Extractors and transforms that the chain fits, as far as it is known what to."""
+        return with_models(self._config.features, self._config.corpus, self._store)[1]
+
+    def has_model(self, one: Pending) -> bool:
+        """Whether the store does."""
+        return self._store.exists(one.file)
+
+    @property
+    def recipes(self) -> list[list[str]]:
+        """Name, and fingerprint of the recipe, of each track."""
+        return [[track.name, source.fingerprint] for source in self.sources for track in source.tracks]
+
+    @property
+    def tracks(self) -> dict[str, tuple[int, int]]:
+        """First column, and the one after the last, of each track, all side by side."""
+        found, first = {}, 0
+        for track in (track for source in self.sources for track in source.tracks):
+            found[track.name] = first, (first := first + track.stop - track.first)
+        return found
+
+    @property
+    def extractor_fingerprint(self) -> str:
+        """Of the first extractor's name, version and options, and of the content of its files."""
+        return self.sources[0].fingerprint

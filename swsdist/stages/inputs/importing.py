@@ -1,0 +1,91 @@
+"""A feature store of frames that somebody else made, without a config: what `index` makes of `features: external`."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from swsdist.config import config_from_dict
+from swsdist.core.errors import IncompleteError, StoreError
+from swsdist.features.interface import Given
+from swsdist.features.registry import create
+from swsdist.io.remote.scratch import scratch
+from swsdist.pipeline.course import Choice, Outcome
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.progress import Progress
+
+#: Keys of a config, and what stands for them on the command line of `store import`.
+_OPTIONS = {"features.options.path": "SOURCE", "index.store": "STORE", "corpus.documents": "--documents"}
+_OPTION = re.compile(r"features\.options\.(\w+)|index\.store|corpus\.documents")
+
+
+def as_options(text: str) -> str:
+    """A message about a config as one about the arguments of `store import`: who gave these has no config."""
+    return _OPTION.sub(lambda found: _OPTIONS.get(found[0], f"--{found[1]}"), text)
+
+
+def import_store(
+    store: str,
+    options: Mapping[str, object],
+    *,
+    track: str | None = None,
+    documents: str | None = None,
+    shard_hours: float = 1.0,
+    storage: Mapping[str, object] | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Make a store, or bring one up to date, serially. What has not changed since stays; what is gone goes.
+
+    Args:
+        store: its folder, local or `s3://`.
+        options: of the extractor `external`.
+        track: name of the track; by default `external`.
+        documents: table of the documents (doc_id, maybe channel, path, duration, speaker); by default each key is one.
+        shard_hours: hours of audio a shard.
+        storage: options for s3fs.
+        progress: is told what happens.
+
+    Returns:
+        What became of it; documents that cannot be used are in its course's `rejected`.
+
+    Raises:
+        UserError, DataError: an option is wrong, or the frames cannot be read at all.
+        IncompleteError: some shards could not be made; the same call goes on.
+    """
+    given = create("external", dict(options))
+    assert isinstance(given, Given)
+    with tempfile.TemporaryDirectory(dir=scratch()) as place:
+        if documents is None:
+            documents = str(Path(place) / "keys.parquet")
+            pq.write_table(
+                pa.table({"doc_id": pa.array(list(given.items(False, storage or {})), pa.string())}), documents
+            )
+        features: dict[str, Any] = {"name": "external", "options": dict(options)}
+        values = {
+            "run": str(Path(place) / "run"),
+            "corpus": {"documents": documents},
+            "features": features if track is None else {**features, "track": track},
+            "index": {"store": store, "shard_hours": shard_hours},
+            "executor": {"kind": "serial"},
+            "storage": dict(storage or {}),
+        }
+        try:
+            outcome = run_stages(config_from_dict(values), Choice(until="index"), progress or Progress())
+        except StoreError as error:
+            if error.where is None or not error.where.startswith(place):
+                raise
+            # The table of the keys is ours, and gone by now.
+            raise StoreError(error.message, where=str(options["path"]), remedy=error.remedy) from None
+    if outcome.failures:
+        raise IncompleteError(
+            f"{len(outcome.failures)} shards are not done; the first: {outcome.failures[0].message.splitlines()[0]}",
+            where=store,
+            remedy="mend the cause and import again: what was done is kept",
+        )
+    return outcome

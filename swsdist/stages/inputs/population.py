@@ -1,0 +1,87 @@
+"""The population that is scored: all documents of a corpus, whether they could be read or not.
+
+Trials (seconds, segments, documents), true occurrences, pairs, and queries that no document lacks are all counted in it. So
+measures are the same whether a document cannot be read, or is searched and yields nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.core.types import DOCUMENTS
+from swsdist.corpora.places import is_placed, stretches
+from swsdist.stages.inputs.wanted import keys_of, places_in
+from swsdist.store.reading import Store
+
+#: Columns of a store's documents that are looked at.
+COLUMNS = ["doc_id", "channel", "recording", "start", "duration"]
+
+#: `recording` and `start` (s) are null where a document is a recording of its own; `duration` (s) is as measured, or, of what
+#: could not be read, as the corpus tells, or null; `read`: whether it is in the store. A table that the audio does not
+#: contradict is believed: an ECF of the same corpus has the same numbers.
+POPULATION = pa.schema(
+    [
+        *(DOCUMENTS.field(name).with_nullable(name not in COLUMNS[:2]) for name in COLUMNS),
+        pa.field("read", pa.bool_(), False),
+    ]
+)
+
+
+#: A duration may differ so much (s), and by this part of it: tables are rounded, and decoders pad.
+_ROUNDED, _PART = 0.1, 0.01
+
+
+def agree(said: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether durations (s) that are told are those that were measured; NaN, where nothing is told, is not."""
+    return np.less_equal(np.abs(said - found), np.maximum(_ROUNDED, _PART * found))
+
+
+def population_of(documents: pa.Table, store: Store | None) -> pa.Table:
+    """The population of a corpus: POPULATION, in its order.
+
+    Args:
+        documents: CORPUS or PLACED.
+        store: what was read of it; None: nothing yet.
+    """
+    placed, nulls = is_placed(documents), pa.nulls(documents.num_rows, pa.string())
+    said = pc.subtract(documents["end"], documents["start"]) if placed else documents["duration"]
+    lengths, read = said.to_numpy().copy(), np.zeros(documents.num_rows, bool)  # NaN where the table does not say
+    if store is not None:
+        table = store.documents(columns=["doc_id", "channel", "duration"])
+        keys = keys_of(documents["doc_id"], documents["channel"])
+        at = places_in(keys, keys_of(table["doc_id"], table["channel"]))
+        read = at >= 0
+        found = np.append(table["duration"].to_numpy(), np.nan)[at]
+        wrong = read & ~agree(lengths, found)
+        lengths[wrong] = found[wrong]
+    columns = {
+        "doc_id": documents["doc_id"],
+        "channel": documents["channel"],
+        "recording": documents["recording"] if placed else nulls,
+        "start": documents["start"] if placed else nulls.cast(pa.float64()),
+        "duration": pa.array(lengths, pa.float64(), mask=np.isnan(lengths)),
+        "read": pa.array(read),
+    }
+    return pa.table(columns, schema=POPULATION)
+
+
+def seconds_of_channel_1(population: pa.Table) -> float:
+    """Seconds of audio, of channel 1 only, as STDEval counts; what several places in a recording hold counts once.
+
+    What could not be read and is told by nothing counts as nothing.
+    """
+    lengths = spans_of(population.filter(pc.equal(population["channel"], 1)))["duration"]
+    return round(math.fsum(lengths.to_pylist()), 6)
+
+
+def spans_of(population: pa.Table) -> pa.Table:
+    """What there is to be searched: doc_id, channel, start, duration (s); of places in recordings, by recording."""
+    known = population.filter(pc.is_valid(population["duration"]))
+    if known["recording"].null_count == known.num_rows:
+        return known.select(["doc_id", "channel", "duration"])
+    return stretches(known)

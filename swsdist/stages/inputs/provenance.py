@@ -1,0 +1,129 @@
+"""What a calibration was fitted on, and whether that is what it is applied to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from swsdist.calibrate.seen import ENTRY, fitted_bytes, occurrences, shares
+from swsdist.config import Config
+from swsdist.core.errors import ConfigError
+from swsdist.core.fingerprint import fingerprint
+from swsdist.io.filesystem import Folder
+from swsdist.io.notices import Notices
+from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.task import Values
+from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.inputs.labelled import taught
+from swsdist.stages.inputs.settings import other_scores
+
+
+def provenance(config: Config, own: CorpusInputs) -> Values:
+    """The entries of a calibration's `trained_on` that name the system and the corpus.
+
+    Returns:
+        `system`: its name; `scores`: what of the config scores depend on; `documents`: a fingerprint of the documents' ids;
+        `labels`, where features were fitted by labels: which, and of how many documents; `references`: see
+        `swsdist.calibrate.seen`.
+    """
+    keys = zip(own.corpus.documents["doc_id"].to_pylist(), own.corpus.documents["channel"].to_pylist(), strict=True)
+    found: Values = {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}
+    if own.corpus.references is not None:
+        found[ENTRY] = occurrences(own.corpus.references)
+    by_labels = {f"{one.track}: {one.name}": one.said for one in taught(own)}
+    return {**found, "labels": by_labels} if by_labels else found
+
+
+def calibration_place(path: str, storage: Mapping[str, object], where: str) -> str:
+    """The file that a name stands for: itself, or in a finished run's folder what that run has fitted.
+
+    Args:
+        path: of a file or a run, local or `s3://`.
+        storage: options for s3fs.
+        where: the name, as messages show it.
+
+    Raises:
+        ConfigError: the run has fitted nothing.
+        StoreError: the run is not finished.
+    """
+    run = Folder(path.rstrip("/"), storage)
+    if not run.exists("plan.json"):
+        return path
+    parts = recorded(run).parts("fit", "calibration")
+    if not parts:
+        raise ConfigError("this run has fitted nothing", where=where, remedy="name one with references, or a file")
+    return run.path(parts[0].name)
+
+
+def calibration_file(path: str, storage: Mapping[str, object], where: str = "") -> bytes:
+    """What an earlier run has fitted: the content of a file, or of that of a finished run's folder.
+
+    Args:
+        path: of a file or a run, local or `s3://`.
+        storage: options for s3fs.
+        where: the name, as messages show it; by default as `calibrate.fit`.
+
+    Raises:
+        ConfigError: there is none.
+        StoreError: the run is not finished.
+    """
+    where = where or f"calibrate.fit: {path}"
+    return fitted_bytes(calibration_place(path, storage, where), storage, where)
+
+
+def files_of(config: Config) -> dict[str, Callable[[], bytes]]:
+    """What reads the calibration that a config names, by its name; empty where it names none."""
+    fit = config.calibrate.fit
+    return {} if fit in ("none", "crossfit", "oracle") else {fit: partial(calibration_file, fit, config.storage)}
+
+
+def named_calibration(config: Config, own: CorpusInputs) -> tuple[bytes, bool]:
+    """The content of the file that a config names, once it was told whether it fits; whether it was fitted on what is scored.
+
+    Raises:
+        ConfigError: there is none.
+        StoreError: it is a run that is not finished.
+    """
+    path = config.calibrate.fit
+    data = calibration_file(path, config.storage)
+    if own.first_look(f"{config.system}, {path}"):
+        tell_of_provenance(data, path, config, own, own.noted)
+    scored = own.corpus.references is not None and own.corpus.references.num_rows > 0
+    return data, scored and is_of_scored(data, config, own)
+
+
+def tell_of_provenance(data: bytes, path: str, config: Config, own: CorpusInputs, notices: Notices) -> None:
+    """Tell of a calibration that another system's scores were fitted to, or that is of the very documents it decides on.
+
+    One of other documents, or of other queries in them, is what a file is for. Files of lists do not say what their scores
+    depend on.
+    """
+    try:
+        theirs = json.loads(data)["trained_on"]
+    except (ValueError, KeyError, TypeError):
+        return  # who reads the file says what is wrong with it
+    if "scores" in theirs and (others := other_scores(own.scores(), theirs["scores"])):
+        notices.add(
+            "calibration that was fitted on other scores",
+            where=f"{path}, of system {theirs.get('system')}: {'; '.join(others)}",
+            remedy="what it decides here means little; name a calibration of the same system",
+        )
+    if is_of_scored(data, config, own):
+        notices.add(
+            "calibration that was fitted on the documents that it decides on",
+            where=path,
+            remedy="the decisions are optimistic: fit it on other documents, or by crossfit (calibrate.fit)",
+        )
+
+
+def is_of_scored(data: bytes, config: Config, own: CorpusInputs) -> bool:
+    """Whether a calibration was fitted on what is scored: by its occurrences; where the file tells none, by its documents."""
+    try:
+        theirs = json.loads(data)["trained_on"]
+    except (ValueError, KeyError, TypeError):
+        return False
+    known = shares(theirs, own.corpus.references)
+    if known is not None:
+        return known
+    return isinstance(theirs, dict) and theirs.get("documents") == provenance(config, own)["documents"]

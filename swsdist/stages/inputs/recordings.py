@@ -1,0 +1,133 @@
+"""What the files of a corpus, and documents of a store, are known by; and how long they last, before anything is decoded."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from swsdist.audio import commands
+from swsdist.audio.formats import archives, ffmpeg
+from swsdist.audio.probing import probe_all
+from swsdist.audio.reader import AudioInfo
+from swsdist.core.errors import StorageError
+from swsdist.io.failures import own_fault
+from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
+from swsdist.io.local import may_be_read
+from swsdist.store.writing import NO_FILE
+
+#: A row of a table.
+Row = dict[str, Any]
+
+
+def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]] | None = None) -> list[str]:
+    """Size and modification of each file, `missing` where there is none; on S3 from one listing a folder.
+
+    Args:
+        paths: local or `s3://`, or commands.
+        storage: options for s3fs.
+        listed: folders that were listed already; others are added.
+    """
+    several, paths = paths, list(dict.fromkeys(paths))  # of one recording there may be many places
+    listed = {} if listed is None else listed
+
+    def one(path: str) -> str:
+        if commands.is_command(path):
+            return commands.identity(path)
+        path, byte = archives.split(path)
+        known = of_file(path)
+        return known if byte is None or known.startswith(NO_FILE) else f"{known}:{byte}"
+
+    def of_file(path: str) -> str:
+        if "://" not in path and (known := _readable(path)) is not None:
+            return known
+        if is_remote(path):
+            folder, name = locate(path, storage)
+            if folder.root in listed:
+                info = listed[folder.root].get(name)
+                return info.identity if info is not None else "missing"
+        try:
+            known = identify(path, storage)
+        except FileNotFoundError:
+            return _no_file(path) if not is_remote(path) and Path(path).exists() else "missing"
+        except (StorageError, OSError) as error:  # of one file, that is; what is wrong with all ends the run
+            return f"unreadable: {own_fault(error, path).message}"
+        if is_remote(path):
+            return known
+        if not Path(path).is_file():
+            return _no_file(path)
+        # A file's permissions are in no identity: when they are mended, this is another one, and the file is tried again.
+        return known if may_be_read(path) else "unreadable: permission denied"
+
+    far = [path for path in paths if not commands.is_command(path) and is_remote(path)]
+    remote = sorted({locate(path, storage)[0].root for path in far})
+    if len(remote) * 8 < len(paths):
+        for root in (root for root in remote if root not in listed):
+            listed[root] = Folder(root, storage).listing()
+    if far:
+        with ThreadPoolExecutor(16) as pool:
+            found = dict(zip(paths, pool.map(one, paths), strict=True))
+    else:
+        found = {path: one(path) for path in paths}
+    if ffmpeg.program() is None:
+        for path, known in found.items():
+            if ffmpeg.is_for(path) and known[0].isdigit():
+                found[path] = known + ffmpeg.ABSENT
+    return [found[path] for path in several]
+
+
+def _readable(path: str) -> str | None:
+    """The identity of a local file, as `identify` gives it; None if anything is odd about it."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a corpus has a million of them)
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(status.st_mode) or not may_be_read(path):
+        return None
+    return f"{status.st_size}:{status.st_mtime_ns}"
+
+
+def _no_file(path: str) -> str:
+    return f"unreadable: {'a folder' if Path(path).is_dir() else 'a pipe or a device'}, not a file"
+
+
+def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
+    """Seconds of each document: the table's, else its header's, else about those of its given frames; 0 where nothing tells
+    (indexing will say why).
+
+    A command is not run for that: it counts as a minute.
+    """
+
+    def is_probed(row: dict[str, Any]) -> bool:
+        return row["duration"] is None and bool(row["path"]) and not commands.is_command(row["path"])
+
+    headers = probe_all((row["path"] for row in rows if is_probed(row)), storage)
+
+    def one(row: dict[str, Any]) -> float:
+        if row["duration"] is not None:
+            return float(row["duration"])
+        if not row["path"]:
+            return float(row.get("expected", 0.0))
+        if not is_probed(row):
+            return 60.0
+        info = headers[row["path"]]
+        return info.duration if isinstance(info, AudioInfo) else 0.0
+
+    return list(map(one, rows))
+
+
+def parts_of(seconds: Iterable[float], least: float) -> Iterator[list[int]]:
+    """Places of consecutive documents that are so many seconds together; the last ones may be fewer."""
+    part: list[int] = []
+    total = 0.0
+    for k, length in enumerate(seconds):
+        part.append(k)
+        total += length
+        if total >= least:
+            yield part
+            part, total = [], 0.0
+    if part:
+        yield part

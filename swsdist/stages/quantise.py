@@ -1,0 +1,123 @@
+"""quantise: shards of the store -> a codebook, pinned in the store, and posting lists of each shard; for a first pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from swsdist.config.search import Search
+from swsdist.methods.first_pass.landmarks import (
+    codebook_file,
+    codebook_name,
+    contents,
+    landmark_documents,
+    postings_name,
+)
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Part, Task
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.recordings import Row
+from swsdist.store import parquet
+from swsdist.store.manifest import pin
+from swsdist.store.reading import Store
+
+
+class Quantise(Stage):
+    """The codewords are frames of some documents, chosen once; documents that come later are indexed by the same.
+
+    Round 0 makes the codebook, if none is pinned, and the next the posting lists of each shard.
+    """
+
+    name = "quantise"
+    version = 1
+    unit = "frames"
+    phase = "index"
+    takes = {"shards": "features"}
+    with_hours = "more"
+    with_queries = "same"
+    rounds = True
+    # What is found by them is digested, and of the codebook the pinned file is named by what it holds.
+    tables = {"codebook": Table(None, None, digested=False), "postings": Table(None, None, digested=False)}
+
+    def place(self, inputs: Inputs) -> str:
+        """The store."""
+        return inputs.own(SearchInputs).store.folder.root
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """A task for the codebook, or one a shard."""
+        own, settings = inputs.own(SearchInputs), inputs.config.search
+        store = own.store.open()
+        codebook = codebook_file(store, settings)
+        payload: Row = {
+            "store": own.store.folder.root,
+            "state": store.manifest.fingerprint,
+            "search": settings.model_dump(mode="json"),
+        }
+        if codebook is None and inputs.round == 0:
+            yield self._codebook(inputs, store, payload)
+            return
+        if inputs.round > (1 if codebook is None else 0):
+            return
+        codebook = codebook or _made(inputs)
+        if codebook is None:
+            return  # its task has failed: the search takes landmarks, and makes its index, by itself
+        shards = store.manifest.shards
+        known = contents(store, settings, [shard.name for shard in shards])
+        for shard in shards:
+            yield inputs.task(
+                codebook,
+                known[shard.name],
+                label=f"{shard.documents} documents",
+                work=shard.frames,
+                payload={**payload, "codebook": codebook, "shard": shard.name, "content": known[shard.name]},
+            )
+
+    def _codebook(self, inputs: Inputs, store: Store, payload: Row) -> Task:
+        settings = inputs.config.search
+        rows = store.documents(columns=["doc_id", "channel", "shard", "frames"]).to_pylist()
+        chosen = landmark_documents([(row["doc_id"], row["channel"]) for row in rows])
+        used = [row for row in rows if (row["doc_id"], row["channel"]) in chosen]
+        known = contents(store, settings, sorted({row["shard"] for row in used}))
+        return inputs.task(
+            codebook_name(store, settings),
+            [list(key) for key in chosen],
+            sorted(known.values()),
+            label=f"codebook, from {len(used)} documents",
+            work=sum(row["frames"] for row in used),
+            payload=payload,
+        )
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Choose codewords, or look up the nearest to each frame."""
+        from swsdist.methods.first_pass.search import fit_codebook, index_shard  # loads numba: planning does without
+
+        payload = task.payload
+        store = Store.at(payload["store"], payload["state"], storage=context.storage)
+        settings = Search.model_validate(payload["search"])
+        if "shard" not in payload:
+            model = fit_codebook(store, settings)
+            name = f"models/codebook-{model.fingerprint}.npz"
+            with store.folder.temporary(".npz") as path:
+                path.write_bytes(model.to_bytes())
+                output = parquet.describe(path, name)
+                store.folder.publish(path, name)
+            return Done((Part("codebook", *output, len(model.arrays["query"])),))
+        table = index_shard(store, payload["shard"], settings, payload["codebook"])
+        name = postings_name(payload["codebook"], payload["content"])
+        output = parquet.publish(store.folder, name, [table], table.schema)
+        return Done((Part("postings", *output, table.num_rows),))
+
+    def finish(self, inputs: Inputs) -> None:
+        """Pin the codebook, unless documents are still to come of which it might be made."""
+        own = inputs.own(SearchInputs)
+        assert own.store.manifest is not None  # index has come to its end
+        name, made = codebook_name(own.store.open(), inputs.config.search), _made(inputs)
+        if made and name not in own.store.manifest.models and not own.store.manifest.provisional:
+            inputs.commits()
+            own.store.manifest = pin(own.store.folder, own.store.manifest, {name: made})
+
+
+def _made(inputs: Inputs) -> str | None:
+    """The codebook that round 0 has made."""
+    parts = [part for receipt in inputs.mine.receipts for part in receipt.parts("codebook")]
+    return parts[0].name if parts else None

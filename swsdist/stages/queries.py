@@ -1,0 +1,314 @@
+"""queries turns spoken examples into shards of a store of queries, a task a group."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from swsdist.audio import speech
+from swsdist.audio.clips import write_silence
+from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
+from swsdist.audio.formats import ffmpeg
+from swsdist.config import Config
+from swsdist.config.search import Search
+from swsdist.core.errors import StoreError, UserError
+from swsdist.core.fingerprint import fingerprint
+from swsdist.core.needs import Needs
+from swsdist.core.types import DOCUMENTS, EXAMPLES, FRAMES, QUERIES
+from swsdist.features.interface import Columns, Extractor, Given, kind_of, libraries_of, use
+from swsdist.features.registry import recipe
+from swsdist.features.sources import Source, needs_of_all, planned
+from swsdist.io.filesystem import Folder
+from swsdist.io.remote.scratch import scratch
+from swsdist.kernels.scales import LONGEST_QUERY
+from swsdist.methods.query import own_recording
+from swsdist.methods.query.extraction import examples_of, groups, write_group
+from swsdist.pipeline.course import Course
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.inspection.digest import by_key
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Part, Task
+from swsdist.registry.registries import METHODS, RECURRENCES
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.oddities import seconds_of
+from swsdist.stages.told import Extracted
+from swsdist.store.libraries import made_with, with_these
+from swsdist.store.manifest import (
+    GROUPS,
+    REJECTED_DOCUMENTS,
+    Made,
+    Shard,
+    commit,
+    load,
+    require,
+    write_state,
+)
+from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
+from swsdist.store.writing import shard_name
+
+
+def _example(row: dict[str, Any]) -> int:
+    return int(row["example"])
+
+
+#: What of an example its frames do not depend on.
+_WITHOUT = ("term", "doc_id", "items", "expected")
+
+#: Of examples, what their frames do not tell: it is in the digest of what is found.
+_OF_RECORDING = ["mean", "variance", "bandwidth"]
+
+#: Where the store of queries lies in a run folder.
+STORE = "queries"
+
+
+def _granted(task: Task, context: Context) -> list[Source]:
+    """The extractors of a task, told what this worker was given, and their tracks."""
+    found = []
+    for given in task.payload["sources"]:
+        extractor = planned(**given["extractor"])
+        use(extractor, context.granted)
+        tracks = tuple(Columns(*track) for track in given["tracks"])
+        found.append(Source(extractor.name, {}, extractor, given["extractor"]["recipe"], tracks))
+    return found
+
+
+class Queries(Stage):
+    """Queries are searched in groups; the ids alone determine the borders between groups.
+
+    A group is a shard of the store of queries, and a state of it by itself: the search of a group reads that, whatever other
+    groups there are. The store's manifest names all groups of the plan that ended last.
+    """
+
+    name = "queries"
+    version = 6
+    unit = "examples"
+    phase = "search"
+    with_hours = "same"
+    with_queries = "more"
+    # The examples are digested as methods take them, not the files.
+    tables = {
+        "groups": Table(None, None, digested=False),
+        "query_features": Table(FRAMES, None, digested=False),
+        "query_documents": Table(DOCUMENTS, None, digested=False),
+        "query_rejected": Table(REJECTED_DOCUMENTS, None, digested=False),
+    }
+
+    def needs(self, config: Config) -> tuple[Needs, ...]:
+        """What suffices for each of the extractors."""
+        return needs_of_all(config.features)
+
+    def place(self, inputs: Inputs) -> str:
+        """The store of queries."""
+        return f"{inputs.ledger.run.root}/{STORE}"
+
+    def examples(self, own: SearchInputs) -> list[dict[str, Any]]:
+        """The examples that it is about, with what their frames come from."""
+        return own.examples
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """A task a group."""
+        own, search = inputs.own(SearchInputs), inputs.config.search
+        takes = METHODS[search.method].queries
+        if takes != "spoken":
+            raise UserError(
+                f"the method {search.method} takes {takes} queries, this stage spoken ones",
+                where="search.method",
+                remedy="name the chain that belongs to the method (key chain)",
+            )
+        longest = RECURRENCES[search.recurrence].longest(search.of_recurrence())
+        # Long examples are refused by templates and by some recurrences; only these enter the fingerprint of a group.
+        refusing: list[Any] = ["template"] if search.examples == "template" else []
+        refusing += [longest] if longest != LONGEST_QUERY else []
+        given = any(isinstance(source.extractor, Given) for source in own.features.sources)
+        trim = inputs.config.queries.trim == "auto" and not given
+        refusing += [["trim", speech.VERSION]] if trim else []
+        by_query: dict[str, list[dict[str, Any]]] = {}
+        rows = self.examples(own)
+        if own.theirs is None and own_recording.are_wanted(search):
+            rows = own_recording.with_statistics(rows, own.store.open(), list(own.features.tracks))
+        for row in rows:
+            by_query.setdefault(row["query_id"], []).append(row)
+        cut = groups(list(by_query))
+        # Of one extractor, columns are its own, whatever it calls its tracks.
+        made_by: Any = own.features.extractor_fingerprint if len(own.features.sources) == 1 else own.features.recipes
+        settings = {
+            "sources": [
+                {"extractor": source.payload, "tracks": [list(track) for track in source.tracks]}
+                for source in own.features.sources
+            ],
+            "search": search.model_dump(mode="json"),
+            "trim": trim,
+            "commands": are_permitted(),
+        }
+        for k, query_ids in enumerate(cut):
+            members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
+            matters = [{key: value for key, value in row.items() if key not in _WITHOUT} for row in members]
+            yield inputs.task(
+                made_by,
+                matters,
+                *refusing,
+                label=f"group {k + 1} of {len(cut)}: {len(query_ids)} queries",
+                work=len(members),
+                payload={"examples": members, **settings},
+            )
+
+    def warm(self, task: Task, context: Context) -> None:
+        """Extract a second of silence: decoder, extractor and writer are then loaded."""
+        sources = [source for source in _granted(task, context) if isinstance(source.extractor, Extractor)]
+        if not sources:
+            return  # frames that are there need no decoder
+        with tempfile.TemporaryDirectory(dir=scratch()) as place:
+            path = f"{place}/silence.wav"
+            write_silence(path, sources[0].extractor.sample_rate)
+            row = dict.fromkeys(QUERIES.names)
+            row |= {"query_id": "silence", "example": 1, "channel": 1, "path": path}
+            write_group(Folder(place), "warm", [row], sources, trim=False)
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Features of the group's examples, and the state that holds them."""
+        settings = Search.model_validate(task.payload["search"])
+        folder, name, rows = context.folder(task), task.fingerprint, task.payload["examples"]
+        sources = _granted(task, context)
+        reads = any(isinstance(source.extractor, Extractor) for source in sources)
+        given = [row["path"] for row in rows if row["path"] is not None and is_command(row["path"])]
+        if reads and given and not task.payload["commands"]:
+            raise refusal(given[0])  # not rejected: what is allowed is no property of the queries
+        with permitted(task.payload["commands"]), ffmpeg.watched() as used:
+            group = write_group(folder, name, rows, sources, settings, task.payload["trim"])
+        examples = group.examples
+        told = Extracted(
+            examples.num_rows,
+            sorted(set(examples["query_id"].to_pylist())),
+            sum(examples["frames"].to_pylist()),
+            sum(examples["duration"].to_pylist()),
+            [list(cut) for cut in group.cuts],
+            sorted(used),
+            made_with(name for source in sources for name in libraries_of(source.extractor)),
+        )
+        state = write_state(folder, group.manifest)
+        parts = [Part("groups", state.name, state.size, state.sha256)]
+        for output in group.outputs:
+            table = next((word for word in ("documents", "rejected") if word in output.name), "features")
+            parts.append(Part(f"query_{table}", *output))
+        return Done(tuple(parts), told, rejected=group.rejected.drop_columns(["identity"]).to_pylist())
+
+    def finish(self, inputs: Inputs) -> None:
+        """Make the groups of this plan the store's state, if they are not."""
+        own, folder = inputs.own(SearchInputs), Folder(inputs.place, inputs.config.storage)
+        states = _states(inputs)
+        source, listing = GROUPS + fingerprint(states, own.features.recipes), inputs.ledger.listing(inputs.place)
+        try:
+            old = load(folder)
+        except StoreError:  # damaged; it is made of the groups again
+            old = None
+        names = {
+            shard_name(receipt.fingerprint) for receipt in inputs.mine.receipts if receipt.tells(Extracted).examples
+        }
+        kept = old is not None and old.source == source and all(name in listing for name in old.tables)
+        if kept or not names:
+            return
+        inputs.commits()
+        groups = [Store(folder, require(folder, name)) for name in states]
+        # A group that was made under another name of its track is told by its place.
+        made = [
+            Made(
+                track.name,
+                recipe(source.extractor),
+                track.stop - track.first,
+                pa.concat_tables(_joined(group, place) for group in groups).combine_chunks(),
+                columns=source.columns(track),
+                kind=kind_of(source.extractor),
+            )
+            for place, (source, track) in enumerate(
+                (one, track) for one in own.features.sources for track in one.tracks
+            )
+        ]
+        shards = [
+            Shard(
+                shard.name,
+                {
+                    name: shard.files[track.name]
+                    for (name, _), track in zip(own.features.recipes, group.manifest.tracks, strict=True)
+                },
+                shard.documents,
+                shard.frames,
+            )
+            for group in groups
+            for shard in group.manifest.shards
+            if shard.name in names
+        ]
+        rejected = pa.concat_tables(group.rejected() for group in groups)
+        told = [receipt.tells(Extracted) for receipt in inputs.mine.receipts]
+        parts, decoders = (
+            [one.libraries for one in told if one.libraries],
+            {name for one in told for name in one.ffmpeg},
+        )
+        used_by = [name for source in own.features.sources for name in libraries_of(source.extractor)]
+        libraries = with_these({}, parts, decoders, used_by)
+        commit(folder, made, groups[0].manifest.tick, shards, rejected, source=source, libraries=libraries)
+        inputs.ledger.forget(inputs.place)
+
+    def digests(self, inputs: Inputs) -> dict[str, str]:
+        """Of the examples, whatever the groups."""
+        folder = Folder(inputs.place, inputs.config.storage)
+        states = _states(inputs)
+        tables = (examples_of(Store(folder, require(folder, name))).drop_columns(_OF_RECORDING) for name in states)
+        return {"queries": by_key(tables, "query_id")} if states else {}
+
+
+def _states(inputs: Inputs) -> list[str]:
+    """Names of the groups' states in the store of queries."""
+    return [part.name for receipt in inputs.mine.receipts for part in receipt.parts("groups")]
+
+
+def _joined(group: Store, place: int) -> pa.Table:
+    """The live documents of a group's track that are in all of its tracks."""
+    keys = Tracks(group).documents(columns=["doc_id", "channel"])
+    wanted = set(zip(keys["doc_id"].to_pylist(), keys["channel"].to_pylist(), strict=True))
+    table = group.documents(track=group.manifest.tracks[place].name)
+    there = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
+    return table.filter(pa.array([key in wanted for key in there], pa.bool_()))
+
+
+def read_group(context: Context, name: str) -> pa.Table:
+    """A group's queries as its method takes them, by the name of a file: a state of the store of queries (EXAMPLES), or a table
+    that a stage of another chain makes.
+    """
+    if not name.endswith(".json"):
+        return context.read(name)
+    folder, state = context.place(name)
+    return examples_of(Store(folder, require(folder, state)))
+
+
+def examples_in(course: Course) -> pa.Table:
+    """All examples of a plan that searches spoken queries: EXAMPLES."""
+    return pa.concat_tables([EXAMPLES.empty_table(), *map(examples_of, _groups_in(course))])
+
+
+def seconds_in(course: Course) -> dict[tuple[str, int], float]:
+    """Seconds of each query example that was searched; of text there are none."""
+    found: dict[tuple[str, int], float] = {}
+    own: SearchInputs = course.chain.own
+    for search in own.searches(course)[::-1]:  # of several that searched an example, the first tells
+        for group in _groups_in(search):
+            found |= seconds_of(Tracks(group).documents(columns=["doc_id", "channel", "duration"]))
+    return found
+
+
+def bandwidths_in(course: Course) -> pa.Table:
+    """How high the sound of each query example reaches: `query_id`, `bandwidth` (Hz; null where nobody knows)."""
+    names = ["doc_id", "bandwidth"]
+    found = [group.documents(columns=names).rename_columns(["query_id", "bandwidth"]) for group in _groups_in(course)]
+    schema = pa.schema([EXAMPLES.field("query_id"), EXAMPLES.field("bandwidth")])
+    return pa.concat_tables([schema.empty_table(), *found])
+
+
+def _groups_in(course: Course) -> Iterator[Store]:
+    folder = course.ledger.folder(course.place(course.chain.step("queries")))
+    for part in course.parts("queries", "groups"):
+        if part.name.endswith(".json"):
+            yield Store(folder, require(folder, part.name))

@@ -1,0 +1,196 @@
+"""query-statistics: documents of the corpus that the queries are of -> their means and variances, of all and of each speaker.
+
+It stands in front of search where a config has such a corpus (`corpus.queries_from`). Documents are chosen by a hash of their
+names: up to so many hours of all, and of each speaker of a query. Nothing of them but sums is kept. Sums are of integers
+(`features.fitting.moments.Sums`), so any cut into tasks gives the same statistics.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.audio.commands import are_permitted, permitted
+from swsdist.config import Config
+from swsdist.core.errors import AudioError, DataError, UserError
+from swsdist.core.needs import Needs
+from swsdist.core.types import STATISTICS
+from swsdist.corpora.kaldi import demand_permission
+from swsdist.features.fitting.moments import Sums
+from swsdist.features.interface import Extractor, use
+from swsdist.features.sources import needs_of_all, planned
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task
+from swsdist.stages.fit_transforms import in_random_order
+from swsdist.stages.inputs.across import speaker_of
+from swsdist.stages.inputs.given import row_for
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
+from swsdist.store.writing import raise_what_may_pass, whole_recording
+
+#: Seconds of documents a task.
+_TASK_SECONDS = 300.0
+
+#: `("collection", "")` or `("speaker", name)`.
+Scope = tuple[str, str]
+
+
+class Summed(NamedTuple):
+    """Sums of some documents are in a file; of which extractor."""
+
+    extractor: int
+    documents: int
+
+
+class QueryStatistics(Stage):
+    """Two rounds: sums of some minutes of documents, of each extractor; then all of them as STATISTICS, side by side."""
+
+    name = "query-statistics"
+    version = 1
+    unit = "s"
+    phase = "search"
+    with_hours = "same"
+    with_queries = "same"
+    rounds = True
+    # What they do to queries is in the candidates.
+    tables = {
+        "query_sums": Table(None, None, digested=False),
+        "query_statistics": Table(STATISTICS, None, digested=False),
+    }
+    # Without them queries would be normalised by others.
+    whole = True
+
+    def needs(self, config: Config) -> tuple[Needs, ...]:
+        """What suffices for each of the extractors."""
+        return needs_of_all(config.features)
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """A task for some minutes of documents and an extractor; then one that adds up."""
+        own = inputs.own(SearchInputs)
+        if inputs.round == 0:
+            yield from self._summing(inputs, own)
+        elif inputs.round == 1:
+            sums = [
+                [one.tells(Summed).extractor, part.name]
+                for one in inputs.mine.receipts
+                for part in one.parts("query_sums")
+            ]
+            label = "means and variances of the queries' corpus"
+            where = inputs.config.corpus.queries_from.documents
+            yield inputs.task(sums, label=label, work=1, payload={"sums": sums, "where": where})
+
+    @staticmethod
+    def _summing(inputs: Inputs, own: SearchInputs) -> Iterator[Task]:
+        theirs = own.theirs
+        assert theirs is not None  # or the chain is without this stage
+        rows = _chosen(own, theirs)
+        demand_permission([row["path"] for row, _ in rows], theirs.config.corpus.documents, own.config.storage)
+        seconds = document_seconds([row for row, _ in rows], own.config.storage)
+        for k, source in enumerate(theirs.features.sources):
+            if not isinstance(source.extractor, Extractor):
+                raise UserError(
+                    f"frames of {source.name} are given, and so there are none of the documents that the queries are from",
+                    where="corpus.queries_from",
+                    remedy="set corpus.queries_from.statistics: ours, or normalise them where they are made",
+                )
+            for part in parts_of(seconds, _TASK_SECONDS):
+                documents = [{**row_for(source, rows[j][0]), "scopes": rows[j][1]} for j in part]
+                matters = [[row["path"], row["identity"], row["channel"], row["scopes"]] for row in documents]
+                payload = {
+                    "extractor": k,
+                    "features": source.payload,
+                    "documents": documents,
+                    "commands": are_permitted(),
+                }
+                label = f"{source.tracks[0].name}: {len(part)} documents that queries are from"
+                work = sum(seconds[j] for j in part)
+                yield inputs.task(k, source.fingerprint, matters, label=label, work=work, payload=payload)
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Add up frames, or sums."""
+        payload = task.payload
+        if "sums" in payload:
+            rows = _merged(payload["sums"], payload["where"], context)
+            return Done((context.publish(task, "query_statistics", [rows], STATISTICS),), Summed(-1, 0))
+        extractor = planned(**payload["features"])
+        assert isinstance(extractor, Extractor)
+        use(extractor, context.granted)
+        total: dict[Scope, Sums] = {}
+        folder, count = Folder(".", context.storage), 0
+        with permitted(payload["commands"]):
+            for row in payload["documents"]:
+                try:
+                    found = Sums.of(whole_recording(row, extractor, folder), extractor.dimension)
+                except AudioError as error:
+                    raise_what_may_pass(row, error)
+                    continue  # there are others
+                count += 1
+                for kind, name in row["scopes"]:
+                    total[kind, name] = total[kind, name] + found if (kind, name) in total else found
+        data = json.dumps([[*scope, *sums] for scope, sums in sorted(total.items())])
+        return Done((context.write(task, "query_sums", data.encode()),), Summed(payload["extractor"], count))
+
+
+def _chosen(own: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Scope]]]:
+    """Documents, each with what it counts for: in a random order that is always the same, as long as there are too few."""
+    config = own.config
+    most = config.corpus.queries_from.hours * 3600
+    wanted: dict[Scope, float] = {("collection", ""): 0.0}
+    if config.search.queries_by == "speaker":
+        names = {name for name in own.corpus.queries["speaker"].to_pylist() if name}
+        wanted |= {("speaker", name): 0.0 for name in names}
+    rows = in_random_order(theirs.wanted.values())
+    chosen = []
+    for row, seconds in zip(rows, document_seconds(rows, config.storage), strict=True):
+        speaker = speaker_of(row["speaker"], config)
+        scopes: list[Scope] = [("collection", ""), *([("speaker", speaker)] if speaker else [])]
+        scopes = [scope for scope in scopes if wanted.get(scope, most) < most]
+        for scope in scopes:
+            wanted[scope] += seconds
+        if scopes:
+            chosen.append((row, scopes))
+    return chosen
+
+
+def _merged(files: list[Any], where: str, context: Context) -> pa.Table:
+    """STATISTICS of the columns of all extractors, side by side.
+
+    Raises:
+        DataError: there are no frames.
+    """
+    by_extractor: dict[int, dict[Scope, Sums]] = {}
+    for extractor, name in files:
+        known = by_extractor.setdefault(extractor, {})
+        for kind, of, *sums in json.loads(context.read_bytes(name)):
+            found = Sums(*sums)
+            known[kind, of] = known[kind, of] + found if (kind, of) in known else found
+    parts = [by_extractor[k] for k in sorted(by_extractor)]
+    scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])] if parts else []
+    if ("collection", "") not in scopes:
+        raise DataError(
+            "none of the documents that the queries are from can be read, so nothing is known to normalise them by",
+            where=f"corpus.queries_from.documents: {where}",
+            remedy="look at them (swsdist check), or set corpus.queries_from.statistics: ours",
+        )
+    rows = []
+    for kind, name in sorted(scopes):
+        several = [part[kind, name] for part in parts]
+        means, deviations = zip(*(one.mean_and_deviation() for one in several), strict=True)
+        rows.append(
+            {
+                "scope": kind,
+                "name": name,
+                "frames": min(one.frames for one in several),
+                "mean": np.concatenate(means).tolist(),
+                "variance": (np.concatenate(deviations) ** 2).tolist(),
+                "frozen": True,
+                "taken_from": [],
+            }
+        )
+    return pa.Table.from_pylist(rows, STATISTICS)

@@ -1,0 +1,171 @@
+"""reduce turns candidates of all shards into detections and score statistics, one bucket of queries at a time."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.calibrate.procedure import candidate_statistics
+from swsdist.calibrate.statistics import made
+from swsdist.core.fingerprint import Naming
+from swsdist.core.partition import bucket_of, slots_of
+from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.records.chosen import Parts
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task, Values
+from swsdist.reduce.detections import Reduced
+from swsdist.reduce.examples import reduce_examples, rules_of
+from swsdist.reduce.own_places import OwnPlaces, elsewhere
+from swsdist.reduce.places import WHERE, in_recordings
+from swsdist.reduce.spans import Kept
+from swsdist.reduce.talkers import WHO
+from swsdist.registry.registries import STATISTICS
+from swsdist.stages.documents import places_of, talkers_of
+from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.told import Bucket, Extracted
+from swsdist.store import parquet
+from swsdist.store.digest import of_rows
+
+#: Files of candidates that a task names by itself; of more, a table of the run folder tells.
+MOST_NAMED = 4096
+_LISTED = pa.schema([OUTPUT.field(name) for name in ("name", "first_slot", "last_slot")])
+
+#: Of documents, whatever the shards.
+_ORDER = [("doc_id", "ascending"), ("channel", "ascending")]
+
+
+def _list_name(files: Parts) -> str:
+    """Where the list of some files is written, in the run folder."""
+    slots = [[str(slot) for slot in files.column(name).tolist()] for name in ("first_slot", "last_slot")]
+    return f"tables/lists/{Naming('files').listing(files.pieces()).listing(slots[:1]).listing(slots[1:])()}.parquet"
+
+
+def _files(payload: Values, context: Context) -> list[str]:
+    """Names of the files of candidates that a bucket reads."""
+    if not isinstance(payload["files"], str):
+        return list(payload["files"])
+    table, (first, last) = context.read(payload["files"]), payload["slots"]
+    meets = pc.and_(pc.less_equal(table["first_slot"], last), pc.greater_equal(table["last_slot"], first))
+    found: list[str] = table.filter(meets)["name"].to_pylist()
+    return found
+
+
+def apart_of(task: Task) -> OwnPlaces:
+    """Places that the queries of a bucket were cut from, and which are left out."""
+    return {(query_id, recording): spans for query_id, recording, spans in task.payload["apart"]}
+
+
+class Reduce(Stage):
+    """Each bucket reads its own rows of every file of candidates."""
+
+    name = "reduce"
+    version = 2
+    unit = "candidates"
+    phase = "search"
+    takes = {"queries": "groups", "candidates": "candidates"}
+    tables = {"detections": Table(DETECTIONS), "statistics": Table(QUERY_STATISTICS)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """A task a bucket that holds a query."""
+        config = inputs.config
+        seconds = inputs.own(CorpusInputs).store.open().manifest.counts["seconds"]
+        yield from self.tasks(inputs, candidate_statistics(config.calibrate), config.reduce.nbest.count(seconds))
+
+    def tasks(self, inputs: Inputs, wanted: list[str], nbest: int, *matters: object) -> Iterator[Task]:
+        """The tasks.
+
+        Args:
+            inputs: reads `queries` and `candidates`.
+            wanted: names of statistics.
+            nbest: detections kept per query.
+            matters: what else the outputs depend on.
+        """
+        own, config = inputs.own(CorpusInputs), inputs.config
+        settings = config.reduce
+        manifest = own.store.open().manifest
+        files = inputs.parts("candidates").by_name()
+        filled, work = files.where(files.column("rows") > 0), round(int(files.column("rows").sum()) / settings.buckets)
+        listed = _list_name(filled) if len(filled) > MOST_NAMED else None
+        query_ids = {q for _, group in inputs.told("queries", Extracted) for q in group.query_ids}
+        rules = rules_of(
+            *(config.search, settings), tick=manifest.shift, nbest=nbest, system=config.system, statistics=wanted
+        )
+        versions = [STATISTICS.identity(name) for name in wanted]
+        by_talker = any(getattr(one, "by_talker", False) for one in made(wanted).values())
+        store = [own.store.folder.root, manifest.fingerprint] if own.corpus.placed or by_talker else None
+        who = [of_rows(own.store.open().documents(columns=list(WHO)).sort_by(_ORDER))] if by_talker else []
+        # Names and times of recordings come from the documents.
+        placed = [of_rows(own.store.open().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.corpus.placed else []
+        apart: dict[int, list[list[Any]]] = {}
+        for (query_id, recording), spans in own.corpus.own_places.items():
+            apart.setdefault(bucket_of(query_id, settings.buckets), []).append([query_id, recording, spans])
+        for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
+            slots = slots_of(bucket, settings.buckets)
+            mine, span = filled.meeting(slots), [slots[0], slots[-1]]
+            yield inputs.named(
+                inputs.naming(rules, versions, span).listing(mine.pieces())(
+                    *placed, *who, *matters, *apart.get(bucket, ())
+                ),
+                label=f"bucket {bucket}",
+                work=work,
+                payload={
+                    "rules": rules,
+                    # Of very many files each bucket reads the list itself.
+                    "files": mine.names.to_pylist() if listed is None else listed,
+                    "bucket": bucket,
+                    "slots": span,
+                    "store": store,
+                    "placed": own.corpus.placed,
+                    "by_talker": by_talker,
+                    "apart": apart.get(bucket, []),
+                },
+            )
+
+    def begin(self, inputs: Inputs) -> None:
+        """Write the list of files, where it is too long for a task."""
+        files = inputs.parts("candidates").by_name()
+        filled = files.where(files.column("rows") > 0)
+        if len(filled) > MOST_NAMED:
+            table = pa.table({name: filled.columns.field(name) for name in _LISTED.names}, schema=_LISTED)
+            parquet.publish(inputs.ledger.run, _list_name(filled), [table], _LISTED)
+
+    def warm(self, task: Task, context: Context) -> None:
+        """Load the compiled kernel."""
+        importlib.import_module("swsdist.kernels.suppression")
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Overlaps out, the best N kept."""
+        reduced, (first, last) = self.reduced(task, context), task.payload["slots"]
+        slots = (first, last)
+        found = elsewhere(reduced.detections, apart_of(task))
+        outputs = (
+            context.publish(task, "detections", [found], DETECTIONS, slots),
+            context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS, slots),
+        )
+        return Done(outputs, Bucket(task.payload["bucket"], found.num_rows))
+
+    def reduced(self, task: Task, context: Context, kept: Kept | None = None) -> Reduced:
+        """The detections of a bucket, or of each document those that are kept, with names and times of recordings, and its
+        statistics."""
+        payload = task.payload
+        first, last = payload["slots"]
+
+        def candidates() -> Iterator[pa.Table]:
+            for name in _files(payload, context):
+                yield parquet.in_slots(*context.place(name), range(first, last + 1), codes=("query_id", "doc_id"))
+
+        reduced = reduce_examples(
+            candidates=candidates,
+            **payload["rules"],
+            talkers=talkers_of(payload["store"], context) if payload["by_talker"] else None,
+            kept=kept,
+        )
+        if not payload["placed"]:
+            return reduced
+        where = places_of(payload["store"], context)
+        return reduced._replace(detections=in_recordings(reduced.detections, where, payload["rules"]["overlap"]))

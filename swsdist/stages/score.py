@@ -1,0 +1,90 @@
+"""score computes the measures of the whole list from the counts of its parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task
+from swsdist.score.measures.det import DET, det_of
+from swsdist.score.measures.protocol import OperatingPoint
+from swsdist.score.parts.evaluating import identities, merge, values
+from swsdist.score.parts.events import curve_of
+from swsdist.score.parts.merging import ROWS
+from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.point import left_out_of, point_of
+from swsdist.stages.told import Counted, Fitted, Measured
+from swsdist.store import parquet
+
+
+class Score(Stage):
+    """Scoring never changes a score."""
+
+    name = "score"
+    version = 2
+    unit = "parts"
+    phase = "score"
+    takes = {"parts": "parts"}
+    may_take = {"calibration": "calibration"}
+    with_hours = "same"
+    with_queries = "same"
+    tables = {"measures": Table(None, None), "det": Table(DET, None, digested=False)}
+    in_driver = True
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """One task; none without references."""
+        references = inputs.own(CorpusInputs).corpus.references
+        counted = inputs.told("parts", Counted)
+        if references is None or references.num_rows == 0 or not counted:
+            return
+        files: dict[str, list[str]] = {}
+        for receipt, told in counted:
+            for name, part in zip(told.names, receipt.parts("parts"), strict=True):
+                files.setdefault(name, []).append(part.name)
+        point = point_of(inputs).as_json()
+        fitted = [told for _, told in inputs.told("calibration", Fitted)]
+        calibration = fitted[0] if fitted else Fitted("none", [])
+        yield inputs.task(
+            files,
+            identities(),
+            point,
+            calibration._asdict(),
+            label=str(point["protocol"]),
+            work=len(counted),
+            payload={
+                "files": files,
+                "point": point,
+                "fit": calibration._asdict(),
+                "left_out": sorted(left_out_of(inputs)),
+            },
+        )
+
+    def run(self, task: Task, context: Context) -> Done:
+        """Merge the counts, and evaluate every measure once."""
+        payload = task.payload
+        point, fit = OperatingPoint(**payload["point"]), payload["fit"]
+        parts = merge(
+            {name: [partial(_rows, context, file) for file in files] for name, files in payload["files"].items()}
+        )
+        found: dict[str, Any] = {**values(parts, point)}
+        found |= {"calibration": fit["fit"], "atwv_thresholds": fit["thresholds"]}
+        points = det_of(curve_of(parts, point))
+        drawn = pa.table([np.asarray(points.threshold), points.pmiss, points.pfa], schema=DET)
+        outputs = (
+            context.write(task, "measures", json.dumps(found, indent=1).encode()),
+            context.publish(task, "det", [drawn], DET),
+        )
+        return Done(outputs, Measured(found, payload["point"], payload["left_out"]))
+
+
+def _rows(context: Context, name: str) -> Iterator[pa.Table]:
+    """A table of counts, a bounded piece at a time."""
+    for batch in parquet.rows(*context.place(name), batch=ROWS):
+        yield pa.Table.from_batches([batch])

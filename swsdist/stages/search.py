@@ -1,0 +1,191 @@
+"""search finds candidates of a group of queries in a part of the store; they are sorted by slot, a row group a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import pyarrow as pa
+
+from swsdist.config import Config
+from swsdist.config.search import Search as Settings
+from swsdist.core.errors import DataError
+from swsdist.core.needs import Needs
+from swsdist.core.types import CANDIDATES
+from swsdist.io.filesystem import Folder
+from swsdist.methods.method import Method
+from swsdist.methods.registry import create, demand_readable, identity
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Done, Task, Values
+from swsdist.stages.inputs.across import moved
+from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.queries import read_group
+from swsdist.stages.told import Extracted, Searched
+from swsdist.store.manifest import Manifest, require, state_name
+from swsdist.store.reading import Store
+from swsdist.store.statistics import statistics_in
+from swsdist.store.tracks import Tracks
+
+#: Shards that a task may have the manifest's lines of.
+_FEW_SHARDS = 4
+
+
+class Search(Stage):
+    """Every group of queries meets every part of the store once; the method says how."""
+
+    name = "search"
+    version = 2
+    unit = "cells"
+    phase = "search"
+    takes = {"queries": "groups", "shards": "features"}
+    may_take = {"theirs": "query_statistics"}
+    with_hours = "more"
+    with_queries = "more"
+    mixed = True
+    tables = {"candidates": Table(CANDIDATES, order=("example", "doc_id", "channel", "last"))}
+
+    def needs(self, config: Config) -> tuple[Needs, ...]:
+        """A GPU, where the config searches on one; or else none, where it searches on either."""
+        on_gpu, on_cpu = (Needs(gpus=1.0),), (Needs(),)
+        return {"cuda": on_gpu, "cpu": on_cpu, "auto": on_gpu + on_cpu}[config.search.device]
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """A task a group and unit."""
+        own, settings = inputs.own(SearchInputs), inputs.config.search
+        store, method = own.store.open(), create(settings)
+        demand_readable(settings, store)
+        groups = inputs.told("queries", Extracted)
+        if groups and not any(group.examples for _, group in groups):
+            first = groups[0][0].rejected[0]
+            raise DataError(
+                f"none of the {sum(len(receipt.rejected) for receipt, _ in groups)} query examples could be used",
+                where=inputs.config.corpus.queries,
+                remedy=f"the first: {first['path'] or first['id']}: {first['message']}",
+            )
+        matters = identity(settings)
+        units = list(method.plan(store)) if groups else []
+        # A task knows its shards, so no worker reads of all others.
+        few = all(len(unit.shards) <= _FEW_SHARDS for unit in units)
+        shards = [
+            {"held": [asdict(store.manifest.shard(name)) for name in unit.shards]} if few else {} for unit in units
+        ]
+        payload = {
+            "store": own.store.folder.root,
+            "state": store.manifest.fingerprint,
+            "manifest": asdict(replace(store.manifest, shards=())) if few else None,
+            "search": settings.model_dump(mode="json"),
+            "buckets": inputs.config.reduce.buckets,
+        }
+        theirs = inputs.parts("theirs")  # of another corpus, and then one file
+        if inputs.has("theirs") and not theirs:
+            raise DataError(
+                "there are no means and variances of the corpus that the queries are of",
+                where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}",
+                remedy="look at what failed in query-statistics, or set corpus.queries_from.statistics: ours",
+            )
+        of_theirs = [theirs[0].sha256] if theirs else []
+        payload |= {"theirs": theirs[0].name} if theirs else {}
+        for (receipt, group), part in zip(groups, inputs.parts("queries"), strict=True):
+            if group.examples == 0:
+                continue
+            weight = method.weight(len(group.query_ids), group.examples, group.frames)
+            # A million tasks differ in their units only: what they share is named, and held, once.
+            naming = inputs.naming(matters, inputs.config.reduce.buckets, receipt.fingerprint)
+            common = {**payload, "queries": part.name}
+            for unit, held in zip(units, shards, strict=True):
+                yield inputs.named(
+                    naming(unit.matters, *of_theirs),
+                    label=f"{group.examples} examples in {unit.documents} documents",
+                    work=weight * unit.frames,
+                    payload={"shards": unit.shards, **held},
+                    common=common,
+                )
+
+    def expected(self, inputs: Inputs) -> float:
+        """Query frames times document frames, from durations."""
+        return inputs.own(SearchInputs).expected_cells()
+
+    def reads(self, task: Task) -> Iterator[tuple[str, int]]:
+        """The files of its shards, if these are few."""
+        for shard in task.payload.get("held", ()):
+            for file in shard["files"].values():
+                yield file["sha256"], file["size"]
+
+    def warm(self, task: Task, context: Context) -> None:
+        """Load what the method loads."""
+        create(_settings(task, context)).warm()
+
+    def run(self, task: Task, context: Context) -> Done:
+        """What the method finds."""
+        payload = task.payload
+        method = create(_settings(task, context))
+        state = _opened(payload, context)
+        frames = sum(state.manifest.shard(name).frames for name in payload["shards"])
+        store = Store(state.folder, state.manifest, _watch(context, frames))
+        result = method.search(
+            _prepared(task, context, method, store), store, tuple(payload["shards"]), payload["buckets"]
+        )
+        slots: list[int] = []
+
+        def tables() -> Iterator[pa.Table]:
+            for part in result.tables:
+                slots.extend((part["slot"][0].as_py(), part["slot"][-1].as_py()))
+                yield part
+
+        output = context.publish(task, "candidates", tables(), CANDIDATES)
+        return Done(
+            (output._replace(slots=(min(slots), max(slots))) if slots else output,),
+            Searched(result.candidates, result.fill, result.saturated),
+            cells=result.cells,
+        )
+
+
+def _opened(payload: Values, context: Context) -> Store:
+    """The store, of which only the shards of a task are looked at.
+
+    Raises:
+        StoreError: it is not in this state any more.
+    """
+    if "held" not in payload:
+        return Store.at(payload["store"], payload["state"], storage=context.storage)
+    folder = Folder(payload["store"], context.storage)
+    if not folder.exists(state_name(payload["state"])):
+        require(folder, state_name(payload["state"]))
+    return Store(folder, Manifest.from_json({**payload["manifest"], "shards": payload["held"]}))
+
+
+def _settings(task: Task, context: Context) -> Settings:
+    """How the task searches, on the device that this worker has."""
+    settings = Settings.model_validate(task.payload["search"])
+    if settings.device != "auto":
+        return settings
+    return settings.model_copy(update={"device": "cuda" if context.granted.gpus else "cpu"})
+
+
+def _watch(context: Context, whole: int) -> Callable[[int], None]:
+    """What is told of the frames that are read of a store is reported as a part of the task."""
+    read = 0
+
+    def watch(frames: int) -> None:
+        nonlocal read
+        read += frames
+        context.report(read / max(whole, 1))
+
+    return watch
+
+
+def _prepared(task: Task, context: Context, method: Method, store: Store) -> Any:
+    """A group's queries, ready for the method; they are kept for its next units."""
+    payload = task.payload
+    key = payload["queries"], payload["state"], payload.get("theirs"), repr(sorted(payload["search"].items()))
+    if context.memory.get("group") != key:
+        examples = read_group(context, payload["queries"])
+        if "theirs" in payload:
+            tracks = Tracks(store)
+            settings = Settings.model_validate(payload["search"]).placed(tracks.places)
+            theirs = statistics_in(context.read(payload["theirs"]))
+            examples = moved(examples, theirs, tracks.statistics()["collection", ""], settings)
+        context.memory |= {"group": key, "prepared": method.prepare(examples, store)}
+    return context.memory["prepared"]
