@@ -154,6 +154,10 @@ class StoreError(DataError):
     """A feature store is missing, incomplete or damaged."""
 
 
+class TransitError(StoreError):
+    """A file that came over a network is damaged: perhaps on its way, so a task that meets it is tried again."""
+
+
 class IncompleteError(SwsdistError):
     """The run came to its end, but some tasks failed, or inputs were rejected under `--strict`; or queries were skipped."""
 

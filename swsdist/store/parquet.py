@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdist.core.errors import StoreError
+from swsdist.core.errors import StoreError, TransitError
 from swsdist.core.inside import demand_no_detour
 from swsdist.io.filesystem import Folder
 
@@ -140,7 +140,7 @@ def reader(folder: Folder, name: str, codes: Sequence[str] = (), keep: bool = Fa
             # Arrow's own complaints, of a damaged page say, bear no errno; those of a file system or network do.
             if isinstance(error, OSError) and (error.errno is not None or type(error) is not OSError):
                 raise
-            raise StoreError(
+            raise (StoreError if root is not None else TransitError)(
                 f"the file is damaged ({error})", where=folder.path(name), remedy="remove it and run again"
             ) from None
 

@@ -18,6 +18,7 @@ KINDS = {
     errors.FramesError: 3,
     errors.TableError: 3,
     errors.StoreError: 3,
+    errors.TransitError: 3,
     errors.IncompleteError: 4,
     errors.ImplausibleError: 5,
     errors.CancelledError: 143,

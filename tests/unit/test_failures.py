@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.core.errors import StorageError
+from swsdist.core.errors import StorageError, StoreError, TransitError
 from swsdist.io.failures import explain, explained
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.executor import failure, verdict
@@ -109,6 +109,8 @@ def test_what_a_program_does_wrong_stays_a_bug() -> None:
     ):
         assert explain(error) is None
     assert verdict(OSError("no number")) == "retry"
+    assert verdict(StoreError("the file is damaged")) == "fail"
+    assert verdict(TransitError("the file is damaged")) == "retry"  # perhaps on its way
 
 
 def test_temporary_names_are_not_told(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from typing import Protocol
 from swsdist.accounts.hardware import gpus_here
 from swsdist.accounts.journal import Journal
 from swsdist.config.model import Executor as Settings
-from swsdist.core.errors import DataError, StorageError, UserError
+from swsdist.core.errors import DataError, StorageError, TransitError, UserError
 from swsdist.core.needs import Needs
 from swsdist.core.redaction import redacted
 from swsdist.io.failures import explain
@@ -70,6 +70,8 @@ def verdict(error: BaseException) -> str:
         return "stop"
     if told is None and isinstance(error, OSError):
         return "retry"  # it has no number that tells
+    if isinstance(error, TransitError):
+        return "retry"
     return "fail"
 
 
