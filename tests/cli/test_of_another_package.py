@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from commands import Command
-from swsdist.chains.search.report.judging import of_run
 
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.registry.registries import CALIBRATION, MEASURES
+from swsdist.searcher.judging import of_run
 
 CODE = '''
 import numpy as np

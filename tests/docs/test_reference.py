@@ -45,7 +45,7 @@ def _tables() -> dict[str, str]:
     """Sections of tables.md by the schema that they begin with."""
     found = {}
     for title, text in sections(DOCS / "reference/tables.md").items():
-        match = re.match(r"\s*`swsdist\.types\.(\w+)`: ", text)
+        match = re.match(r"\s*`swsdist\.core\.types\.(\w+)`: ", text)
         assert match, f"{title} does not say which schema it is"
         found[match[1]] = text
     return found

@@ -104,7 +104,8 @@ def test_six_different_errors_are_told_together_with_their_lines(load: Load) -> 
         "set it, or write ${SWSDIST_NO_SUCH:-default}",
         "  my.yaml:2: corpus.documents: missing; it must be given: path "
         "(table (CSV or Parquet: doc_id, path; optionally channel, duration, speaker), "
-        "folder of audio, single recording, Kaldi data folder or wav.scp, or NIST ECF)",
+        "folder of audio, single recording, Kaldi data folder or wav.scp, manifest of lhotse, "
+        "data set of Hugging Face (a folder of save_to_disk), or NIST ECF)",
         "  my.yaml:6: search.distnace: no such key; did you mean search.distance? Allowed here: "
         + ", ".join(Search.model_fields),
         "  my.yaml:7: search.recurrence: bounded-slop is not allowed; did you mean bounded-slope? "
