@@ -82,6 +82,7 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
         ]
 
 
+@pytest.mark.slow
 def test_a_run_lists_its_queries_too(swsdist, archive: Path, corpus: Path) -> None:
     (archive / "queries").mkdir()
     shutil.copy(corpus / "corpus/queries/q001_1.wav", archive / "queries")

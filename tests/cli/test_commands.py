@@ -117,6 +117,7 @@ def test_commands_of_stages(swsdist, place: Path, command: str) -> None:
     assert "nothing left to do" in swsdist(command, "config.yaml", cwd=place).out
 
 
+@pytest.mark.slow
 def test_stage_by_stage_is_the_same_as_at_once(swsdist, place: Path, tmp_path: Path) -> None:
     """And `--from` and a changed setting redo no more than they must."""
     folder = tmp_path / "steps"
@@ -153,6 +154,7 @@ def test_report_is_written_anew(swsdist, place: Path, tmp_path: Path) -> None:
 # -- looking ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_is_decided_by_what_another_fitted(swsdist, place: Path, tmp_path: Path) -> None:
     """`calibrate.fit` takes the folder of a run as well as the file in it."""
     (file,) = (place / "run/calibration").iterdir()
@@ -257,6 +259,7 @@ def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     swsdist("search", "run", "--query", word, "--csv", "--json", cwd=place, code=2)
 
 
+@pytest.mark.slow
 def test_queries_from_the_standard_input(process, place: Path) -> None:
     words = "corpus/queries/q001_1.wav\n\ncorpus/queries/q002_1.wav\n"
     out = subprocess.run(

@@ -54,6 +54,7 @@ def test_exit_codes(process: Command, swsdist: Command, place: Path, arguments: 
     assert alone.err.splitlines()[-1:] == here.err.splitlines()[-1:]
 
 
+@pytest.mark.slow
 def test_strict_is_exit_code_4(process: Command, place: Path, tmp_path: Path) -> None:
     docs = (place / "corpus" / "docs.csv").read_text().replace("audio/", f"{place}/corpus/audio/")
     (tmp_path / "docs.csv").write_text(f"{docs}gone,gone.wav,1.0,voice1\n")

@@ -149,6 +149,7 @@ def test_all_commands_are_held_to_it() -> None:
     assert {one[0] for one in (*QUICK, *SLOW)} | ELSEWHERE == set(main.COMMANDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "| head -1"])
 def test_in_a_shell(work: Path, closed: str) -> None:
     """Also where a stream is closed from the start."""

@@ -52,6 +52,7 @@ def test_nothing_is_written_between_other_files(here: Path, swsdist: Command, ar
     assert [path.name for path in (here / "mine").rglob("*")] == ["thesis.tex"]
 
 
+@pytest.mark.slow
 def test_an_empty_folder_and_that_of_a_run_are_taken(here: Path, swsdist: Command) -> None:
     (here / "mine").mkdir()
     (here / "mine/.gitkeep").touch()

@@ -178,6 +178,7 @@ def test_a_calibration_says_what_is_likely(swsdist, place: Path, tmp_path: Path)
     assert f"strong: a probability of {limit:.3f} decided in that run" in mine
 
 
+@pytest.mark.slow
 def test_ratios_say_what_is_likely(swsdist, place: Path, tmp_path: Path) -> None:
     """By the Bayes threshold of their run; with side information they need more than hits."""
     steps = ("--set", "calibrate.steps=[q-norm, llr]", "--set", "report.exports=[csv]")
@@ -242,6 +243,7 @@ def test_queries_that_are_none(
     assert remedy in told.partition("remedy: ")[2]
 
 
+@pytest.mark.slow
 def test_a_query_that_is_longer_than_all_documents(swsdist, place: Path, tmp_path: Path) -> None:
     files = sorted((place / "corpus" / "audio").glob("*.flac"))[:4]
     parts = [soundfile.read(path) for path in files]

@@ -29,6 +29,7 @@ def umlauts(corpus: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_terminal_of_ascii(process, umlauts: Path) -> None:
     """Characters that it lacks are written plainly or by number; tables for programs are UTF-8 all the same."""
     ascii_ = {"PYTHONIOENCODING": "ascii"}

@@ -54,6 +54,7 @@ def copy(place: Path, tmp_path: Path, swsdist: Command) -> Path:
     return copy
 
 
+@pytest.mark.slow
 def test_a_finished_run_on_a_read_only_mount(copy: Path) -> None:
     """There is nothing to do, so nothing is written. What has something to do says why it cannot."""
     done = in_a_namespace(
@@ -69,6 +70,7 @@ def test_a_finished_run_on_a_read_only_mount(copy: Path) -> None:
     assert "--run" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_folder_that_is_not_ours(copy: Path) -> None:
     (copy / "run").chmod(0o555)
     try:
@@ -155,6 +157,7 @@ def test_a_damaged_plan(copy: Path, swsdist: Command) -> None:
     assert swsdist("status", "run", cwd=copy).out.startswith("done")
 
 
+@pytest.mark.slow
 def test_a_config_that_is_nested_too_deeply(tmp_path: Path, swsdist: Command) -> None:
     (tmp_path / "deep.yaml").write_text("run: " + "[" * 20_000)
     err = swsdist("run", "deep.yaml", cwd=tmp_path, code=2).err

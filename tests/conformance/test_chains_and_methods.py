@@ -59,6 +59,7 @@ def searched(folder: Path) -> tuple[pa.Table, Store]:
     return examples_in(course), course.chain.own.store.open()
 
 
+@pytest.mark.slow
 def test_the_search_chain(folder: Path) -> None:
     tables = check_chain(lambda word: config(folder, word))
     assert {"documents", "queries", "candidates", "detections", "normalised", "scored", "measures"} <= set(tables)

@@ -132,6 +132,7 @@ def test_no_ray_is_started_in_a_folder_that_is_there(tmp_path: Path, script: str
     assert not (tmp_path / "started").exists()
 
 
+@pytest.mark.slow
 def test_slurm_waits_for_its_nodes_no_longer_than_it_says(tmp_path: Path) -> None:
     """Here it says 8 s, and no node ever comes: Ray itself would try for minutes."""
     text = (DEPLOY / "slurm/swsdist.sbatch").read_text()

@@ -100,6 +100,7 @@ def _isfs(scene: Any, run: str) -> dict[str, float | None]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", CONFIGS)
 def test_one_isf_in_all_places_whoever_indexed(scene: Any, made: str) -> None:
     sets = ["index.shards=3", f"index.store={scene.folder / 'store'}", *CONFIGS[made]]
@@ -263,6 +264,7 @@ print(json.dumps(kernel))
 """
 
 
+@pytest.mark.slow
 def test_bytes_are_what_the_kernel_counts(scene: Any) -> None:
     """In a process of its own: the tests before have left others in this one, which read, too."""
     done = subprocess.run(

@@ -118,6 +118,7 @@ def test_queries_of_another_rate_and_channel(across: Any, field: Path) -> None:
     assert not theirs.outcome.failures
 
 
+@pytest.mark.slow
 def test_speakers_of_one_name_are_two_people(across: Any, small_corpus: Path) -> None:
     """Who is called what in the archive is of no account; unless they are said to be the same."""
     renamed = [

@@ -194,6 +194,7 @@ def test_permission_travels_with_the_tasks(piped: Any, cluster: Any) -> None:
     assert swsdist.digest(result.folder)["all"] == swsdist.digest(serial.folder)["all"]
 
 
+@pytest.mark.slow
 def test_recordings_on_s3(scene: Any, s3) -> None:
     local = others.data_folder(scene.corpus, scene.folder / "data")
     remote = Folder(f"s3://{s3.bucket}/kaldi", s3.storage)
@@ -210,6 +211,7 @@ def test_recordings_on_s3(scene: Any, s3) -> None:
     assert swsdist.digest(there.folder)["all"] == swsdist.digest(here.folder)["all"]
 
 
+@pytest.mark.slow
 def test_text_scores_documents(scene: Any) -> None:
     found = others.data_folder(scene.corpus, scene.folder / "data")
     terms = {row["query_id"]: row["term"] for row in others.rows(scene.corpus / "queries.csv")}

@@ -76,6 +76,7 @@ def model(scene: Any, run: str = "run") -> list[list[int]]:
     return found
 
 
+@pytest.mark.slow
 def test_any_cut_into_shards_gives_the_same_model(kmeans: Any) -> None:
     kmeans.run("index.shards=1", run="one")
     kmeans.run("index.shards=7", run="seven")
@@ -181,6 +182,7 @@ def shortened(words: Path, phones: Path, made: Path) -> str:
     return str(made)
 
 
+@pytest.mark.slow
 def test_overlapping_pronunciations_are_summed(text: Any, tiny: Path) -> None:
     """What one place is worth by each of a word's pronunciations adds up; the best alone is worth less."""
     words = shortened(tiny / "align.ctm", tiny / "phones.ctm", text.folder / "words.ctm")
@@ -211,6 +213,7 @@ def test_overlapping_pronunciations_are_summed(text: Any, tiny: Path) -> None:
         assert sorted(-cost for cost in costs) == sorted(expected), run
 
 
+@pytest.mark.slow
 def test_text_whatever_the_shards_and_buckets(text: Any) -> None:
     text.run("index.shards=1", "reduce.buckets=16", run="one")
     text.run("index.shards=7", "reduce.buckets=3", run="seven")
@@ -263,6 +266,7 @@ def test_two_runs_with_other_buckets_are_one(joined: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_places_of_different_queries_do_not_overlap(joined: Any) -> None:
     joined.run("reduce.buckets=4")
     joined.run("reduce.buckets=1", run="single")
@@ -290,6 +294,7 @@ def test_joined_on_ray_after_a_kill(joined: Any) -> None:
 # -- many plans -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_hundred_plans_do_each_shared_task_once(scene: Any) -> None:
     sets = [f"run={scene.folder / 'sweep'}", "index.shards=2", "reduce.buckets=2", "calibrate.fit=oracle"]
     sets.append("calibrate.steps=[q-norm, logistic, kst]")

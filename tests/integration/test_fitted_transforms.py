@@ -37,6 +37,7 @@ def frames_of(store: Store, track: str) -> np.ndarray:
     return np.concatenate([store.features(name, track=track) for name in names]).astype(np.float64)
 
 
+@pytest.mark.slow
 def test_it_is_the_pca_of_the_corpus(scene: Any) -> None:
     scene.run(features(), STREAMS)
     store = store_of(scene)
@@ -73,6 +74,7 @@ def test_workers_give_the_same(scene: Any, cluster: Any) -> None:
     assert scene.digest() == scene.digest("ray")
 
 
+@pytest.mark.slow
 def test_documents_that_come_later_go_through_it(own_corpus: Any) -> None:
     scene = own_corpus
     scene.select(1, 2, 3)
@@ -89,6 +91,7 @@ def test_documents_that_come_later_go_through_it(own_corpus: Any) -> None:
     assert scene.run(features(), STREAMS).outcome.failures == []
 
 
+@pytest.mark.slow
 def test_of_a_few_documents(scene: Any) -> None:
     """As many as fill so many hours, chosen by their names, whatever their order in the table."""
     scene.run(features(hours=0.002), STREAMS, "index.shards=1")

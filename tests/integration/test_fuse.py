@@ -129,6 +129,7 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     assert not any("in common" in one for one in report["warnings"])
 
 
+@pytest.mark.slow
 def test_it_resumes_and_is_the_same_from_runs_that_it_takes(fusing: Fusing) -> None:
     again = fusing.fuse("fused")
     assert again.outcome.did == 0
@@ -165,6 +166,7 @@ def test_a_system_alone_keeps_its_list(fusing: Fusing) -> None:
     assert any("the same weight" in one for one in found.report.warnings)
 
 
+@pytest.mark.slow
 def test_missing_scores(fusing: Fusing) -> None:
     lists = {}
     for missing in ("average", "least", "rescore"):
@@ -198,6 +200,7 @@ def test_a_run_of_another_config_is_not_taken(fusing: Fusing) -> None:
     assert "options.systems: one" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_places_are_searched_again_by_speaker_too(fusing: Fusing) -> None:
     (store,) = (fusing.folder / "fused/systems/stores").iterdir()
     for name, steps in (("speaker", ["speaker-norm"]), ("cohort", ["zt-norm"])):
@@ -211,6 +214,7 @@ def test_places_are_searched_again_by_speaker_too(fusing: Fusing) -> None:
         fusing.fuse("refused", systems=[TAKEN[1], {"name": "cohort", "run": "cohort"}], missing="rescore")
 
 
+@pytest.mark.slow
 def test_fitted_elsewhere_and_applied_here(fusing: Fusing) -> None:
     config = {"calibrate": {"fit": str(fusing.folder / "fused")}}
     found = fusing.fuse("applied", systems=TAKEN, config=config)
@@ -299,6 +303,7 @@ def test_systems_that_never_found_the_same_are_told(tmp_path: Path, small_corpus
     assert "(first: left and right)" in told
 
 
+@pytest.mark.slow
 def test_the_chain_is_right(fusing: Fusing) -> None:
     """The suite that every chain passes; its stages are done again, and step by step."""
 

@@ -78,6 +78,7 @@ def without(rows: list[dict[str, str]], *names: str) -> list[dict[str, str]]:
     return [{name: value for name, value in row.items() if name not in names} for row in rows]
 
 
+@pytest.mark.slow
 def test_the_same_results_as_with_what_made_them(scene: Any, npy: Path, by_mfcc: Path, frames: dict[str, Any]) -> None:
     wanted = swsdist.digest(str(by_mfcc))
     scene.run(features(npy))  # nothing is trimmed, whatever queries.trim says
@@ -101,6 +102,7 @@ def test_ray(scene: Any, npy: Path, cluster: Any) -> None:
     assert scene.digest("ray") == scene.digest()
 
 
+@pytest.mark.slow
 def test_s3(scene: Any, npy: Path, s3: Any) -> None:
     place = Folder(f"s3://{s3.bucket}/external", s3.storage)
     for path in npy.iterdir():
@@ -141,6 +143,7 @@ def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
         scene.run(f"corpus.documents={bare}", run="no")
 
 
+@pytest.mark.slow
 def test_one_item_that_changes_is_all_that_is_indexed_again(scene: Any, npy: Path) -> None:
     never = "search.normalise=none"
     scene.run(features(npy), never, "index.shards=4")
@@ -163,6 +166,7 @@ def test_one_item_that_changes_is_all_that_is_indexed_again(scene: Any, npy: Pat
     assert scene.run(features(scene.folder / "moved"), never).outcome.course.ended["index"].tasks == 0
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: Path) -> None:
     whole = {key: np.load(npy / f"{key}.npy") for key in ("d001", "d002", "d003", "d004", "q002-1")}
     np.save(npy / "d001.npy", whole["d001"][:, :13])
@@ -204,6 +208,7 @@ def test_an_archive_that_is_not_there_ends_the_run(scene: Any, npy: Path) -> Non
         scene.run(features(npy))
 
 
+@pytest.mark.slow
 def test_one_of_several_tracks(scene: Any, npy: Path, by_mfcc: Path) -> None:
     """Beside an extractor, with a transform; one that is added is all that is computed."""
     external = {"name": "external", "track": "given", "options": {"path": str(npy), **OPTIONS}}

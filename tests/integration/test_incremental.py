@@ -37,6 +37,7 @@ def whole(scene: Any) -> bool:
     return not list(check(Store(Folder(str(scene.folder / "run" / "store")))))
 
 
+@pytest.mark.slow
 def test_add_change_remove_compact(own_corpus: Any) -> None:
     scene = own_corpus
     run = scene.folder / "run"
@@ -96,6 +97,7 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     assert whole(scene)
 
 
+@pytest.mark.slow
 def test_indexed_in_two_parts_is_searched_like_one(own_corpus: Any) -> None:
     scene = own_corpus
     by_document = ("search.normalise=none",)  # statistics of the collection are frozen with its first part

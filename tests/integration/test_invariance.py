@@ -84,6 +84,7 @@ def test_one_example_is_as_the_primary_one(own_corpus: Any, how: str, undisturbe
     assert own_corpus.digest() == undisturbed
 
 
+@pytest.mark.slow
 def test_what_changes_with_how_examples_are_used(scene: Any) -> None:
     """The mean takes the candidates that the best took; the template is searched, in the cells of one example a query."""
     sets = ("corpus.examples=all", "index.shards=2")

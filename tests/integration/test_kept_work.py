@@ -71,6 +71,7 @@ class Once(Progress):
         raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("work", ["index", *(pytest.param(one, marks=pytest.mark.slow) for one in ("fit", "quantise"))])

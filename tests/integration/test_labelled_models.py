@@ -51,6 +51,7 @@ def warnings(scene: Any, run: str = "run") -> list[str]:
     return [one for one in scene.report(run)["warnings"] if "ORACLE" in one]
 
 
+@pytest.mark.slow
 def test_labels_of_what_is_searched_are_oracle(scene: Any, labels: str) -> None:
     named = f"corpus.alignments.phones={labels}"
     scene.run(LDA, STREAMS, named)

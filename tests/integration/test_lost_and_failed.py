@@ -20,6 +20,7 @@ from swsdist.stages.reduce import Reduce
 from swsdist.store.maintaining import check
 
 
+@pytest.mark.slow
 def test_a_failed_shard_leaves_no_trace(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = swsdist.digest(scene.run("index.shards=4", run="whole").folder)
     honest = Index.run
@@ -59,6 +60,7 @@ def test_what_could_be_indexed_is_searched_if_that_is_wanted(scene: Any, monkeyp
     assert "d004" not in set(first.detections()["doc_id"])
 
 
+@pytest.mark.slow
 def test_a_lost_shard_is_made_again(scene: Any) -> None:
     result = scene.run("index.shards=3")
     before = swsdist.digest(result.folder)
@@ -178,6 +180,7 @@ def test_a_run_folder_that_is_a_file(scene: Any) -> None:
         scene.run()
 
 
+@pytest.mark.slow
 def test_a_report_is_of_the_tables_that_are_there(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was interrupted is made the next time, though nothing else is left to do."""
 

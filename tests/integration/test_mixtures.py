@@ -27,6 +27,7 @@ def store_of(scene: Any, run: str = "run") -> Store:
     return Store(Folder(str(scene.folder / run / "store")))
 
 
+@pytest.mark.slow
 def test_posteriors_of_a_run(scene: Any) -> None:
     scene.run(FEATURES, STREAMS)
     store = store_of(scene)
@@ -87,6 +88,7 @@ def test_documents_that_come_later_go_through_it(own_corpus: Any) -> None:
     assert after.documents(track="gmm").num_rows == 5
 
 
+@pytest.mark.slow
 def test_from_elsewhere(scene: Any, tmp_path: Path) -> None:
     """The models of one run, named in another: nothing is fitted, and the frames are the same."""
     scene.run(FEATURES, STREAMS)
@@ -99,6 +101,7 @@ def test_from_elsewhere(scene: Any, tmp_path: Path) -> None:
     assert scene.digest("named") == scene.digest()
 
 
+@pytest.mark.slow
 def test_a_warp_for_each_speaker(scene: Any) -> None:
     """Speakers of the documents have factors, which hold for queries of theirs; any shards give the same."""
     vtln = {"name": "vtln", "options": {"step": 0.12, "components": 3, "iterations": 1, "hours": 1}}

@@ -51,11 +51,13 @@ def warnings(scene: Any, *sets: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_is_told_of_a_corpus_that_fits(scene: Any) -> None:
     assert warnings(scene) == []
     assert scene.go("strict=true", run="strict").returncode == 0
 
 
+@pytest.mark.slow
 def test_durations_that_the_audio_contradicts(scene: Any) -> None:
     def change_two(rows: Rows) -> None:
         rows[2]["duration"], rows[5]["duration"] = "7200", "60"
@@ -96,6 +98,7 @@ def test_references_in_milliseconds(scene: Any) -> None:
     assert warning.startswith("6 of 6 references that end after their recording")
 
 
+@pytest.mark.slow
 def test_speakers_that_do_not_match(scene: Any) -> None:
     change(scene, "docs", every(speaker="Anna"))
     change(scene, "queries", every(speaker="anna"))
@@ -174,6 +177,7 @@ def test_a_store_names_what_its_workers_had(scene: Any, monkeypatch: pytest.Monk
         assert load(Folder(str(store.parent))).libraries["soxr"] == ("9.9",)
 
 
+@pytest.mark.slow
 def test_a_calibration_of_another_system_or_of_these_documents(scene: Any, tmp_path: Path) -> None:
     """Fitted on other documents and this system's scores, nothing is told; else what does not fit is."""
     rows = [f"d{k:03d}" for k in range(1, 100)]

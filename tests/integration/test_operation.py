@@ -44,6 +44,7 @@ def events_of(run: Path) -> list[dict[str, Any]]:
     return list(Follower(Folder(str(run))).new())
 
 
+@pytest.mark.slow
 def test_events_tell_a_run_from_its_first_to_its_last(scene: Any, tmp_path: Path) -> None:
     """In the run folder and in the file that was asked for, with the fields that the schema has."""
     done = scene.go(*SHARDS, flags=("--events", str(tmp_path / "events.jsonl")))
@@ -77,6 +78,7 @@ def test_retries_and_failures_are_told(scene: Any) -> None:
     assert (found.state, found.ended) == ("incomplete", f"incomplete: {told[-1]['message']}")
 
 
+@pytest.mark.slow
 def test_status_of_a_run_that_works_reads_no_receipts(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are: the driver's word and the ends of journals."""
     scene.sabotage(seconds=0.5)
@@ -142,6 +144,7 @@ def test_a_journal_that_is_put_anew_while_it_is_read_is_read_again(
         inspected._end(run, journal.name, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["serial", pytest.param("ray", marks=pytest.mark.ray)])
 def test_cancel(scene: Any, undisturbed: dict[str, str], ray_left: Any, kind: str) -> None:
     """The driver ends within seconds, keeps what it has, says so, and the next one goes on to the same bytes."""
@@ -266,6 +269,7 @@ def test_sigterm_ends_within_ten_seconds_though_a_task_is_long(scene: Any, ray_l
     assert {lines[-1]["event"] for lines in scene.journals() if lines[0]["role"] == "driver"} == {"close"}
 
 
+@pytest.mark.slow
 def test_follow_tells_a_run_to_its_end(scene: Any) -> None:
     scene.sabotage(seconds=0.3)
     process = scene.start(*SLOW, *SHARDS)
@@ -283,6 +287,7 @@ def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_clean_removes_what_no_plan_names(scene: Any) -> None:
     scene.run(*SHARDS)
     before, digest = files(scene.folder / "run"), scene.digest()
@@ -350,6 +355,7 @@ def test_who_searches_a_store_marks_it(finished: Any, monkeypatch: pytest.Monkey
     assert not (store / "readers").exists()
 
 
+@pytest.mark.slow
 def test_clean_and_compact_leave_what_a_reader_holds(own_corpus: Any) -> None:
     """A run that searches a store marks it; until it has ended, or died, earlier states of the store stay."""
     own_corpus.select(*range(1, 7))
@@ -427,6 +433,7 @@ def test_a_worker_that_died_is_told_by_its_journal(tmp_path: Path) -> None:
     assert watch._standing.journals == names[1:]
 
 
+@pytest.mark.slow
 def test_a_run_marks_the_store_that_it_searches(scene: Any) -> None:
     scene.run(*SHARDS)
     scene.sabotage(seconds=0.5)

@@ -85,6 +85,7 @@ def test_a_place_is_left_out_on_all_channels() -> None:
     assert elsewhere(found, places)["start"].to_pylist() == [3.6, 3.0]
 
 
+@pytest.mark.slow
 def test_what_is_left_out_changes_with_the_option(scene: Any) -> None:
     """One run folder: only what depends on it is done again."""
     sets = [f"corpus.queries={scene.corpus}/named.csv", "calibrate.fit=none", "report.exports=[]"]

@@ -201,6 +201,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, stages: set[str], names: tuple[str,
     return opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["fit-transforms", "query-statistics"])
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOENT])
 def test_nothing_is_fitted_without_what_cannot_be_read_now(
@@ -221,6 +222,7 @@ def test_nothing_is_fitted_without_what_cannot_be_read_now(
     assert scene.digest() == scene.digest("undisturbed")
 
 
+@pytest.mark.slow
 def test_a_model_is_fitted_without_what_may_not_be_read(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rights do not pass: the document is rejected, and the model is that of the corpus without it; until they are mended."""
     sets = ('features={"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 6}}]}', SHARDS)

@@ -59,6 +59,7 @@ def sets(talk: Path) -> tuple[str, ...]:
     )
 
 
+@pytest.mark.slow
 def test_a_long_recording_moves_the_bar(scene, talk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one process, as often as one likes; the same tables come out."""
     scene.run(*sets(talk), run="quiet")

@@ -23,6 +23,7 @@ def steps(result: Any) -> dict[str, tuple[int, int]]:
     return {name: (ended[name].done, ended[name].skipped) for name in ("index", "quantise", "search")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proposer", [QUANTISED, BY_DOCUMENT])
 def test_it_finds_what_is_found_without(scene: Any, proposer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
@@ -43,6 +44,7 @@ def test_without_it_there_is_no_such_step(scene: Any) -> None:
     assert not (scene.folder / "run" / "store" / "postings").exists()
 
 
+@pytest.mark.slow
 def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -> None:
     scene = own_corpus
     scene.select(1, 2, 3, 4, 5)
@@ -75,6 +77,7 @@ def test_a_lost_list_is_made_again(scene: Any) -> None:
     assert scene.digest() == digest
 
 
+@pytest.mark.slow
 def test_of_several_tracks(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, QUANTISED, "index.shards=1", run="one")
     scene.run(TWO, WITH_STREAMS, QUANTISED, "index.shards=5", run="five")
@@ -88,6 +91,7 @@ def test_on_ray(scene: Any, cluster: Any) -> None:
     assert scene.digest("ray") == scene.digest("serial")
 
 
+@pytest.mark.slow
 def test_a_failed_codebook_is_made_the_next_time(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.run(QUANTISED, run="once")
     with monkeypatch.context() as patch:

@@ -14,6 +14,7 @@ def searched(scene: Any, *sets: str, run: str = "run") -> tuple[dict[str, Any], 
     return search.told, queries.told["frames"], sum(shard.frames for shard in state.chain.own.store.manifest.shards)
 
 
+@pytest.mark.slow
 def test_frames_beyond_the_cap_are_counted(own_corpus: Any) -> None:
     tiny = "search.cap=0.001"  # no frame of speech is within it
     summary, examples, documents = searched(own_corpus, tiny)

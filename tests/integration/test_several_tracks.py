@@ -47,6 +47,7 @@ def store_of(scene: Any, run: str = "run") -> Store:
     return Store(Folder(str(scene.folder / run / "store")))
 
 
+@pytest.mark.slow
 def test_shards_do_not_matter_and_frames_are_those_of_each_extractor(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=1", run="one")
     scene.run(TWO, WITH_STREAMS, "index.shards=7", "search.lanes=3", run="seven")
@@ -67,6 +68,7 @@ def test_shards_do_not_matter_and_frames_are_those_of_each_extractor(scene: Any)
     assert scene.digest("alone")["features"] == digest["features.long"]
 
 
+@pytest.mark.slow
 def test_a_search_of_one_track_is_that_of_a_store_of_it_alone(scene: Any) -> None:
     """The extractors have frames of one length, so that none is cut by the other."""
     other = {"name": "mfcc", "track": "more", "options": {"n_mfcc": 5}}
@@ -82,6 +84,7 @@ def test_a_search_of_one_track_is_that_of_a_store_of_it_alone(scene: Any) -> Non
     assert scene.digest("whole")["candidates"] == scene.digest("all")["candidates"]
 
 
+@pytest.mark.slow
 def test_a_track_that_is_added_is_all_that_is_computed(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
     scene.run("index.shards=3")
@@ -100,6 +103,7 @@ def test_a_track_that_is_added_is_all_that_is_computed(scene: Any) -> None:
     assert scene.digest() == scene.digest("once")
 
 
+@pytest.mark.slow
 def test_documents_come_go_and_change(own_corpus: Any) -> None:
     scene = own_corpus
     scene.select(1, 2, 3, 4, 5)
@@ -125,6 +129,7 @@ def test_documents_come_go_and_change(own_corpus: Any) -> None:
     assert scene.digest() == scene.digest("once")
 
 
+@pytest.mark.slow
 def test_a_lost_file_of_one_track_is_computed_again(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=3")
     digest, manifest = scene.digest(), store_of(scene).manifest
@@ -136,6 +141,7 @@ def test_a_lost_file_of_one_track_is_computed_again(scene: Any) -> None:
         assert list(check(store_of(scene))) == []
 
 
+@pytest.mark.slow
 def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
     whole, seen = writing._write_document, []
@@ -161,6 +167,7 @@ def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeyp
     assert scene.digest() == scene.digest("once")
 
 
+@pytest.mark.slow
 def test_killed_while_the_second_is_indexed(scene: Any) -> None:
     long = {**LONG, "name": "saboteur"}
     both = setting("features", [PLAIN, long])
@@ -180,6 +187,7 @@ def test_killed_while_the_second_is_indexed(scene: Any) -> None:
     assert {**scene.digest(), "measures": ""} == {**scene.digest("once"), "measures": ""}
 
 
+@pytest.mark.slow
 def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
     scene = own_corpus
     sound, rate = soundfile.read(scene.corpus / "audio" / "d003.flac", dtype="int16")
@@ -261,6 +269,7 @@ def layers() -> Iterator[None]:
     FEATURES.remove("layers")
 
 
+@pytest.mark.slow
 def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = own_corpus
     monkeypatch.setattr("swsdist.pipeline.execution.executor.gpus_here", lambda: 0)
@@ -295,6 +304,7 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
     assert list(check(store_of(scene))) == []
 
 
+@pytest.mark.slow
 def test_a_track_whose_options_change_is_computed_again_beside_the_others(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=2")
     other = setting("features", [PLAIN, {**LONG, "options": {**LONG["options"], "n_mfcc": 9}}])

@@ -32,6 +32,7 @@ def fitted(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_side_information_in_a_run(scene: Any) -> None:
     done = scene.run("calibrate.steps=[q-norm, llr, at-prior]", LLR, "report.exports=[]")
     values = fitted(scene.folder / "run")
@@ -55,6 +56,7 @@ def test_side_information_in_a_run(scene: Any) -> None:
     assert again.detections()["score"].between(0, 1).all()
 
 
+@pytest.mark.slow
 def test_how_work_is_cut_changes_nothing(scene: Any) -> None:
     steps = ("calibrate.steps=[m-norm, llr]", LLR, "report.exports=[]")
     scene.run(*steps, run="a")
@@ -82,6 +84,7 @@ def test_the_list_of_document_trials(own_corpus: Any) -> None:
         own_corpus.run(*steps, "score.protocol=kwseval", "score.trials=segment", run="segments")
 
 
+@pytest.mark.slow
 def test_all_queries_that_were_asked_have_trials(own_corpus: Any) -> None:
     """Also those that cannot be searched and occur nowhere: of the ratio of all trials they are non-targets."""
     steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {weights: trials}}", "calibrate.fit=oracle")
@@ -112,6 +115,7 @@ def cohort(scene: Any, tmp_path: Path) -> str:
     return f"corpus.cohort={tmp_path}/others/queries.csv"
 
 
+@pytest.mark.slow
 def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> None:
     sets = ("calibrate.steps=[zt-norm]", cohort(scene, tmp_path), "report.exports=[]", "calibrate.fit=none")
     done = scene.run(*sets, run="a")
@@ -167,6 +171,7 @@ def test_decisions_by_other_queries_are_told() -> None:
     assert looked_at(["zt-norm"], entries, fit="none", threshold="own") == ("own query", "other queries")
 
 
+@pytest.mark.slow
 def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:
     told = scene.go("calibrate.steps=[zt-norm]", cohort(scene, tmp_path), command="check").stdout
     assert "4 queries, 4 examples; they are searched, and never scored" in " ".join(told.split())
@@ -186,6 +191,7 @@ def test_a_cohort_that_no_step_asks_for(scene: Any, tmp_path: Path) -> None:
     assert not (scene.folder / "run" / "store").exists()
 
 
+@pytest.mark.slow
 def test_ranks_of_means(scene: Any, tmp_path: Path) -> None:
     """Statistics of a mean over examples are of the means."""
     make_corpus(tmp_path / "corpus", documents=4, queries=4)

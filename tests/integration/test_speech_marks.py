@@ -63,6 +63,7 @@ def hits(result: Any) -> dict[tuple[str, str], tuple[float, float, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_what_is_found_without_the_silence_is_found_at_the_same_place(scene: Any) -> None:
     everything = scene.run("index.shards=1")
     spoken = scene.run("index.shards=3", "search.skip_silence=true", run="spoken")

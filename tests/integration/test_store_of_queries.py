@@ -44,6 +44,7 @@ def stores(scene: Any) -> tuple[Store, Store]:
     return Store(Folder(str(run / "store"))), Store(Folder(str(run / "queries")))
 
 
+@pytest.mark.slow
 def test_a_document_and_a_query_of_it_have_the_same_frames(scene: Any) -> None:
     place = {"doc_id": "d002", "start": "1.0", "end": "2.5"}
     ask(
@@ -142,6 +143,7 @@ def test_its_manifest_is_made_again_from_the_groups(scene: Any) -> None:
         assert scene.digest() == digest
 
 
+@pytest.mark.slow
 def test_a_report_tells_of_the_queries_that_were_asked(scene: Any) -> None:
     """Queries of which none can be used lead to no search: only their own tasks tell two plans apart."""
     path = str(sorted((scene.corpus / "queries").iterdir())[0])

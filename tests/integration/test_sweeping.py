@@ -56,6 +56,7 @@ def keys_of(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if "." in key and value is not None}
 
 
+@pytest.mark.slow
 def test_random_points_are_the_runs_that_they_would_be(scene: Any) -> None:
     keys = {
         "calibrate.steps": {"choice": [KST, STO]},
@@ -78,6 +79,7 @@ def test_random_points_are_the_runs_that_they_would_be(scene: Any) -> None:
     assert sum(one.stage == "align" for one in scene.all_receipts("sweep")) == 3
 
 
+@pytest.mark.slow
 def test_fitted_thresholds_at_many_betas_are_those_of_runs(scene: Any) -> None:
     keys = {
         "score.beta": {"log-uniform": [0.5, 500]},
@@ -119,6 +121,7 @@ def test_the_objective_is_the_mean_of_what_is_tested(scene: Any, objective: str)
     assert min(row["otwv"] for row in found.values()) < 0
 
 
+@pytest.mark.slow
 def test_an_interval_of_mtwv_is_the_same_wherever_it_is_shown(scene: Any) -> None:
     """In a sweep, in a comparison, and in the table of all systems: the threshold that is best for all queries is kept."""
     from benchmarks.systems import over_queries
@@ -143,6 +146,7 @@ def test_an_interval_of_mtwv_is_the_same_wherever_it_is_shown(scene: Any) -> Non
     assert "the threshold that is best for all of them kept" in page
 
 
+@pytest.mark.slow
 def test_points_of_the_whole_chain_are_runs_too(scene: Any) -> None:
     features = [{"name": "mfcc"}, {"name": "mfcc", "options": {"deltas": 0}}]
     points = {"grid": {"features": features, "search.distance": ["cosine", "euclidean"]}}
@@ -201,6 +205,7 @@ def test_beside_a_run_its_search_is_not_done_again(finished: Any) -> None:
     assert finished.run().outcome.did == 0
 
 
+@pytest.mark.slow
 def test_a_file_of_what_was_fitted_here_is_told(finished: Any) -> None:
     """As a run tells it, of points that are scored together and of others; and its values are those of a run."""
     fitted = str(finished.folder / "fitted")
@@ -217,6 +222,7 @@ def test_a_file_of_what_was_fitted_here_is_told(finished: Any) -> None:
     assert (finished.folder / "together/sweeps/together/sweep.html").read_text().count("fitted on the documents") == 1
 
 
+@pytest.mark.slow
 def test_a_file_of_what_was_fitted_here_is_an_oracle(finished: Any) -> None:
     """It is no better than one that says so: neither is ranked beside a point that is fitted on others."""
     for name, steps in (("threshold", ["q-norm"]), ("llr", ["q-norm", "llr"])):
@@ -300,6 +306,7 @@ def test_what_a_sweep_leaves(scene: Any) -> None:
     assert not (scene.folder / "sweep/config.yaml").exists()
 
 
+@pytest.mark.slow
 def test_after_a_kill_it_goes_on(scene: Any) -> None:
     points = {"grid": {"search.distance": ["cosine", "cosine-squared", "euclidean"]}}
     path = write(scene, points=points)
@@ -400,6 +407,7 @@ def test_one_store_for_two_kinds_of_features(scene: Any) -> None:
         swsdist.sweep(path)
 
 
+@pytest.mark.slow
 def test_what_is_scored_by_something_else_is_ranked_apart(own_corpus: Any) -> None:
     """Other references, in a file, or another beta: a ranking each; a protocol and its rules by their keys are one."""
     lines = (own_corpus.corpus / "refs.csv").read_text().splitlines()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas
+import pytest
 
 import swsdist
 from swsdist.features.transforms.project import Project, projection
@@ -15,6 +16,7 @@ from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
 
 
+@pytest.mark.slow
 def test_a_run_with_a_projection(scene: Any) -> None:
     scene.run(run="plain")
     plain = Store(Folder(str(scene.folder / "plain" / "store")))

@@ -141,6 +141,7 @@ def test_tracks_of_several_extractors_are_cut_alike(scene: Any, recorded: list[d
         assert abs(len(one) - len(other)) <= 1
 
 
+@pytest.mark.slow
 def test_a_search_by_hand(scene: Any, recorded: list[dict[str, str]]) -> None:
     ask(scene, recorded)
     scene.run()

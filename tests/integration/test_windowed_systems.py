@@ -17,6 +17,7 @@ from swsdist.testing.synthesis.recogniser import make_recogniser
 SYSTEMS = Path(__file__).resolve().parents[2] / "configs" / "systems"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mfcc-fingerprint", "phoneme-posteriorgram"])
 def test_a_system_runs_and_no_cut_changes_a_byte(scene: Any, small_corpus: Path, tmp_path: Path, name: str) -> None:
     tables = {"documents": "docs", "queries": "queries", "references": "refs"}
@@ -44,6 +45,7 @@ def test_a_system_runs_and_no_cut_changes_a_byte(scene: Any, small_corpus: Path,
         assert all(after - before >= 50 for before, after in pairwise(several))
 
 
+@pytest.mark.slow
 def test_the_papers_fusion_runs_with_its_rules(small_corpus: Path, tmp_path: Path) -> None:
     make_recogniser(str(tmp_path / "weights"), wide=True)
     tables = {"documents": "docs", "queries": "queries", "references": "refs"}

@@ -86,6 +86,7 @@ def check(mfcc: Mfcc, samples: np.ndarray) -> None:
     assert np.abs(found - expected).max() <= TOLERANCE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("kind", ["noise", "silence", "sine", "full scale", "one click", "faint", "constant"])
 def test_equals_librosa(options: dict, kind: str) -> None:

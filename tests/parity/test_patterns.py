@@ -120,6 +120,7 @@ def by_oracle(name: str, table: np.ndarray, band: int) -> list:
     return list(known[name](table.tolist()))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     name=st.sampled_from(sorted(RUN)),

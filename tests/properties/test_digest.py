@@ -69,6 +69,7 @@ def test_every_table_is_in_it(known: dict[str, str]) -> None:
     assert len(set(known.values())) == len(known)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
@@ -103,6 +104,7 @@ def test_the_order_of_the_tables_does_not_matter(place, known, tmp_path_factory)
     assert run(other, other / "run") == known
 
 
+@pytest.mark.slow
 def test_only_what_depends_on_a_setting_changes(place, known, tmp_path_factory) -> None:
     folder = tmp_path_factory.mktemp("changed")
     fit = run(place, folder, calibrate={"fit": "none"})

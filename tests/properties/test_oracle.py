@@ -59,6 +59,7 @@ def test_atwv_is_mtwv(
         assert found["atwv"] <= found["mtwv"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "trials"), TRIALS)
 def test_atwv_of_a_fusion_is_mtwv(
     corpora: dict[str, tuple[Made, Path]], tmp_path: Path, protocol: str, trials: str

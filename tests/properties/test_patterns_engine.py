@@ -117,6 +117,7 @@ def test_engine_is_the_oracle(
     assert as_rows(found) == expected(name, band, examples, data, distance, window, most)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     name=PATTERN,

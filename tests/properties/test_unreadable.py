@@ -96,6 +96,7 @@ def first_query(made: Made) -> tuple[str, str]:
     return first["query_id"], first["term"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_cannot_be_read_counts_as_what_is_not_found(kind: str, tmp_path: Path) -> None:
     """Of all trials, the normalisation once pinned."""

@@ -346,6 +346,7 @@ def test_what_libsndfile_lacks(tmp_path, monkeypatch):
         assert hint in caught.value.remedy
 
 
+@pytest.mark.slow
 def test_two_hours_in_bounded_memory(tmp_path):
     """The peak of a process that reads 2 h of stereo is little more than for 2 min."""
     program = """

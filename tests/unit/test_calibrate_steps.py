@@ -156,6 +156,7 @@ def test_a_fitted_threshold_is_that_of_the_others(place: Path) -> None:
     assert oracle["atwv"] == pytest.approx(oracle["mtwv"], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_file_of_another_run_needs_no_references(place: Path, tmp_path: Path) -> None:
     oracle = run(place, steps=STEPS["kst"], fit="oracle")
     kept = tmp_path / "kept.json"
@@ -168,6 +169,7 @@ def test_a_file_of_another_run_needs_no_references(place: Path, tmp_path: Path) 
     assert run(place, steps=STEPS["sto"], fit=str(kept)).measures()["calibration"] == "oracle"
 
 
+@pytest.mark.slow
 def test_a_change_of_method_does_not_search_again(place: Path) -> None:
     run(place, steps=STEPS["q-norm"])
     result = run(place, steps=STEPS["kst"], alpha=2.75)
@@ -205,6 +207,7 @@ class Halves(Step[Options, Any]):
         return scores_of(table) / 2
 
 
+@pytest.mark.slow
 def test_a_threshold_that_a_step_knows_decides_without_references(place: Path) -> None:
     """As of KST on a search that gives posteriors: no step is fitted, so nothing is aligned first."""
     CALIBRATION.add("halves", StepEntry(f"{__name__}:Halves", 1, own_threshold=True))

@@ -65,6 +65,7 @@ plain = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @example(system="b\x85:", storage={"\u2028": "\U0001f600", "a: b": ["#", {"$": "$"}]})
 @given(system=st.text(min_size=1), storage=st.dictionaries(st.text(), plain, max_size=3))

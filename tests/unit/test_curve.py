@@ -60,6 +60,7 @@ def check_path(cells: np.ndarray, table: np.ndarray, name: str, end: int, cost: 
         assert candidate_cost(charge, len(cells), n) == cost
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     name=st.sampled_from(list(RECURRENCES)),

@@ -67,6 +67,7 @@ class Hashes(Sequence[str]):
         return f"run/tables/candidates/{place * 2**108 // 1_000_000:027x}.parquet"
 
 
+@pytest.mark.slow
 def test_a_million_names_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """And in little more than a request a thousand."""
     lister = Lister(Hashes())

@@ -122,6 +122,7 @@ def test_an_outage_does_not_multiply_requests(
     assert proxy.requests["GET"] == 2
 
 
+@pytest.mark.slow
 def test_an_outage_uses_up_botocore_s_budget(s3: Any, tmp_path: Path, proxy: FaultProxy) -> None:
     """Of 160 repetitions that 40 requests could have, it allows 100."""
     folder = Folder(f"s3://{s3.bucket}/{tmp_path.name}", {**s3.storage, "endpoint_url": proxy.endpoint})
