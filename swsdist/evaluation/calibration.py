@@ -7,7 +7,7 @@ A method is one or more registered steps (`swsdist.registry.registries.CALIBRATI
 none           nothing is done: the list is converted
 threshold      the threshold of best TWV decides; scores stay as the steps make them
 oracle-kst     normalised as by kst, and decided, Ntrue known; optimistic by definition
-kaldi          normalised as Kaldi's recipes do, and decided; duplicates go, times get two decimals (`io.kaldi.as_kwslist`)
+kaldi          normalised as Kaldi's recipes do, and decided; duplicates go, times get two decimals (`kaldi_results.as_kwslist`)
 =============  ==================================================================================================
 
 A last step with a threshold of its own decides; else decisions are as they were. Where probabilities are wanted and scores are
@@ -79,16 +79,21 @@ class Request:
         """The registered steps that a list of these scores goes through, a logistic first where probabilities are wanted.
 
         Raises:
-            ConfigError: there is no such step.
-            UserError: they do not fit together, or cannot be done on a list, or one is neither fitted nor read.
+            UserError: there is no such step; they do not fit together, or cannot be done on a list; or one is neither fitted nor
+                read.
         """
         every = self.method.split(",")
-        names = tuple(every[:-1] if self.last else every)
+        names, where = tuple(every[:-1] if self.last else every), f"--method {self.method}"
+        if strange := [name for name in names if name not in CALIBRATION]:
+            raise UserError(
+                f"there is no step of calibration {strange[0]!r}",
+                where=where,
+                remedy=f"there are: {', '.join(CALIBRATION)}; and, alone or last: {', '.join(LAST)}",
+            )
         entries = {name: CALIBRATION[name] for name in ("logistic", *names)}
         takes = entries[names[0]].takes if names else "posterior" if self.last in ("oracle-kst", "kaldi") else "any"
         if takes == "posterior" and self.fit != "none" and (self.fit is not None or not are_probabilities(scores)):
             names = ("logistic", *names)
-        where = f"--method {self.method}"
         for name in names:
             if entries[name].first:
                 raise UserError(

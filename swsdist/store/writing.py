@@ -60,7 +60,7 @@ class Read(NamedTuple):
 #: BLOCK_FRAMES; what it returns is known at the end.
 Reading = Callable[[dict[str, Any], Extractor | Given, Folder], Generator[NDArray[np.float32], None, Read]]
 
-#: How the identity of a file begins that was not there, or could not be read (`chains.search.inputs.recordings.identities`).
+#: How the identity of a file begins that was not there, or could not be read (`stages.inputs.recordings.identities`).
 NO_FILE = ("missing", "unreadable")
 
 #: Bytes of features in a row group: what a reader holds at least.

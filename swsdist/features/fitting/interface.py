@@ -2,7 +2,7 @@
 
 Totals are whole numbers, so they are the same in whatever order, shards or tasks documents are added, and so is the model to
 the last byte. Between two rounds a model says what is known: `Rounds.totals` of a document may depend on it and on nothing
-else. A chain runs the rounds (`chains.search.fit_transforms`); `fit` does so in this process.
+else. A chain runs the rounds (`stages.fit_transforms`); `fit` does so in this process.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def extract(
 
     Args:
         rows: of QUERIES; those without a path are rejected. Where an extractor's frames are given, also with what
-            `chains.search.inputs.given.add_items_of_examples` adds, under the recipe "".
+            `stages.inputs.given.add_items_of_examples` adds, under the recipe "".
         extractor: the store's, or all of them: their columns stand side by side, cut to the shortest.
         folder: gives the storage options.
         search: names the recurrence, which holds so many frames, and whether examples of a query are averaged, which,
