@@ -79,8 +79,8 @@ class Request:
         """The registered steps that a list of these scores goes through, a logistic first where probabilities are wanted.
 
         Raises:
-            UserError: there is no such step; they do not fit together, or cannot be done on a list; or one is neither fitted nor
-                read.
+            UserError: there is no such step; they do not fit together; or one cannot be done on a list, or is neither fitted
+                nor read.
         """
         every = self.method.split(",")
         names, where = tuple(every[:-1] if self.last else every), f"--method {self.method}"
