@@ -22,6 +22,7 @@ NAMES = (
     "fixed_point",
     "journals",
     "forecasts",
+    "libraries",
     "sweeps",
     "systems",
     "quality",
