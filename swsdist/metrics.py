@@ -13,7 +13,7 @@ All functions take the same:
   measure is of decisions.
 - **total_seconds**: T, seconds of audio that was searched.
 - **protocol**: name of an operating point with its rules of counting (`swsdist.registry.registries.PROTOCOLS`), or one that
-was adapted.
+  was adapted.
 - **queries**: ids of all queries that were asked, also those that occur nowhere; by default those of the references.
   Term-weighted values leave queries without references out, cross entropies count them.
 - **documents**: how many documents there are: for measures of pairs of query and document, and trials that are documents.

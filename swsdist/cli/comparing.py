@@ -89,6 +89,7 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     from dataclasses import replace
 
     from swsdist.chains.search.report.finished import from_run
+    from swsdist.core.errors import UserError
     from swsdist.evaluation.comparison import Request, compare_conditions, compare_systems, gather
     from swsdist.io.notices import Notices
     from swsdist.report.comparing.formats import to_json
@@ -120,6 +121,14 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     keys = measure_names([name.strip() for name in options["columns"].split(",")], "--columns")
     found = gather(systems, task, from_run, [str(file) for file in files.values() if isinstance(file, str)])
     if options["paper"] and len(found) == 1:
+        others = {"html": "--html", "csv": "--csv", "table": "--table", "det": "--det", "forest": "--forest"}
+        others |= {"as_json": "--json", "by": "--by", "conditions": "--conditions"}
+        if asked := [flag for key, flag in others.items() if options[key]]:  # type: ignore[literal-required]
+            raise UserError(
+                "one SYSTEM is compared with none: only its table of measures can be written",
+                where=", ".join(asked),
+                remedy="name another SYSTEM, or leave these out",
+            )
         (one,) = found
         table = paper_table({one.name: one.measures()}, keys, one.about.told if one.about is not None else "")
         write_tables([table], options["paper"])

@@ -4,8 +4,7 @@
 it, told by its ending; `doc_id` is the path in the folder without ending, with `/`; each channel that the header tells
 is a document. A recording whose header cannot be read still becomes a document, of channel 1, so that indexing rejects
 it and says why. Files whose names begin with a dot, and what swsdist wrote, are left out. Of a recording by itself: the
-same of this one. Of Kaldi's data folders, lhotse's manifests, data sets
-of Hugging Face and an ECF: see `swsdist.corpora`.
+same of this one. Of Kaldi's data folders, lhotse's manifests, data sets of Hugging Face and an ECF: see `swsdist.corpora`.
 
 **Talkers.** A table: `doc_id, speaker`, and maybe `channel`: who speaks in the documents whose own table does not tell.
 

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from swsdist.audio.commands import is_command
 from swsdist.core.errors import DataError, UserError
 from swsdist.core.types import CORPUS, LEXEMES, PLACED, QUERIES
 from swsdist.io.compressed import lines
@@ -214,13 +215,16 @@ def _recording(
     """Id, path, and number of channels of a recording."""
     name = _text(row, "id", where)
     sources = row.get("sources") or [{}]
-    first = sources[0]
+    first = sources[0] if isinstance(sources[0], dict) else {}
+    channels = first.get("channels") or []
     wrong = None
     if len(sources) > 1:
         wrong = f"is of {len(sources)} files"
     elif first.get("type") not in ("file", "url") or not isinstance(first.get("source"), str):
         wrong = f"is no file: its source is a {first.get('type')}"
-    elif list(first.get("channels", [])) != list(range(len(first.get("channels", [])))) or not first["channels"]:
+    elif is_command(first["source"]):
+        wrong = "is the output of a command, which stands in a Kaldi wav.scp alone"
+    elif not channels or list(channels) != list(range(len(channels))):
         wrong = f"has the channels {first.get('channels')}, and those of a file are 0, 1, ..."
     elif row.get("transforms"):
         wrong = "is to be transformed when it is read"
@@ -235,7 +239,7 @@ def _recording(
         base = (audio or locate(source, storage)[0].root).rstrip("/")
         scheme, slashes, root = base.rpartition("//") if is_remote(base) else ("", "", base)
         path = scheme + slashes + posixpath.normpath(f"{root}/{path}")
-    return name, path, len(first["channels"])
+    return name, path, len(channels)
 
 
 def _beside(source: str, storage: Mapping[str, object] | None) -> str:

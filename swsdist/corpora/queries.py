@@ -3,8 +3,8 @@
 Of a table: `query_id` and `path`, or `doc_id` of a document, and maybe `example, channel, start, end, speaker, term`. A query
 given by `doc_id` takes path and, where it gives none itself, channel, speaker and place from that document; of one that is a
 place in a recording, start and end are the recording's. Of a folder: every recording is a query of one example, named like a
-document, channel 1. Of a TLIST or KWLIST: its terms (`swsdist.corpora.nist`). Of a manifest of lhotse, or a data
-set of Hugging Face: its entries (`lhotse` and `huggingface` there).
+document, channel 1. Of a TLIST or KWLIST: its terms (`swsdist.corpora.nist`). Of a manifest of lhotse, or a data set of Hugging
+Face: its entries (`lhotse` and `huggingface` there).
 """
 
 from __future__ import annotations

@@ -209,6 +209,13 @@ def _procedure(
     names = request.method.split(",")
     if complaint := misfit(names, {name: CALIBRATION[name] for name in names}, "any", joined=True):
         raise UserError(complaint, where=f"--method {request.method}", remedy=f"steps are {', '.join(CALIBRATION)}")
+    threshold = request.threshold == "fitted"
+    if not threshold and not CALIBRATION[names[-1]].own_threshold:
+        raise UserError(
+            f"{names[-1]} has no threshold of its own, so nothing would decide",
+            where=f"--method {request.method}",
+            remedy="give --threshold fitted, or end with a step that has one (fusion, at-prior)",
+        )
     options: dict[str, object] = {"marks": request.marks}
     if request.prior is not None:
         options["prior"] = request.prior
@@ -227,7 +234,6 @@ def _procedure(
         return replace(found, aligned=with_parts_of(found.aligned, table))
 
     lists = {"lists": {name: one.path for name, one in systems.items()}}
-    threshold = request.threshold == "fitted"
     found = settled(
         Procedure(steps, point), fit, request.folds, task, f"a {names[0]}", scored, lists, threshold=threshold
     )

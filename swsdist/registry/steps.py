@@ -1,10 +1,9 @@
 """What a config must know of the steps of calibration, without the libraries that do them.
 
 A step turns the scores of detections into others: q-norm, a logistic, a threshold for each term. Its entry in
-`swsdist.registry.registries.CALIBRATION` says what kind of score it takes and gives, which statistics of candidates it wants,
-whether
-it is fitted on labelled detections, and what a decision about one query looks at when the step is in its way. The step itself
-is a class, see `swsdist.calibrate.steps.interface`.
+`swsdist.registry.registries.CALIBRATION` says what kind of score it takes and gives, which statistics of candidates it
+wants, whether it is fitted on labelled detections, and what a decision about one query looks at when the step is in its way.
+The step itself is a class, see `swsdist.calibrate.steps.interface`.
 
 Kinds of score: `cost` is minus a distance, on a scale that each query has for itself; `posterior` is the probability that the
 detection is right, 0 to 1; `llr` is a log-likelihood ratio; `any` says no more than that higher is more likely.
@@ -38,8 +37,7 @@ class StepEntry(Entry):
         takes: the kind of score it can do with; `any` takes all.
         gives: the kind of score it makes.
         statistics: names in `swsdist.registry.registries.STATISTICS`, of what it wants to know of all candidates of a query.
-        They
-            describe the scores that the search gave, so a step gets them only where no other step came before it.
+            They describe the scores that the search gave, so a step gets them only where no other step came before it.
         first: it cannot do without its statistics, and so must come first.
         fits: it is fitted on labelled detections.
         own_threshold: it knows the threshold for the scores it makes.

@@ -178,6 +178,8 @@ class Searcher:
         def say(text: str) -> None:
             warnings.warn(text, stacklevel=4)  # of whoever searches
 
+        for warning in self.way.warnings:
+            warnings.warn(warning, stacklevel=3)
         *_, hits = self.stream(queries, top, say=say, warn=say)
         frame: pd.DataFrame = hits.table().to_pandas()
         return frame
@@ -258,6 +260,8 @@ class Searcher:
         return frame
 
     def _pair(self, query: str, doc_id: str, channel: int) -> Pair:
+        for warning in self.way.warnings:
+            warnings.warn(warning, stacklevel=4)
         examples, _ = self._examples([typed_query(query, self._known)])
         return Pair.of(self.store, examples, doc_id, channel, self.settings)
 

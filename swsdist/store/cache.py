@@ -21,7 +21,7 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from swsdist.core.errors import StoreError, UserError
+from swsdist.core.errors import StoreError, TransitError, UserError
 from swsdist.io.filesystem import Folder
 
 _PIECE = 1 << 22
@@ -139,7 +139,7 @@ class Cache:
                     digest.update(piece)
                     target.write(piece)
             if digest.hexdigest() != sha256:
-                raise StoreError(
+                raise (StoreError if folder.local() is not None else TransitError)(
                     "the file is not what the store's manifest says",
                     where=folder.path(name),
                     remedy="run `swsdist store check`, then index again what it names",

@@ -140,6 +140,7 @@ def reader(folder: Folder, name: str, codes: Sequence[str] = (), keep: bool = Fa
             # Arrow's own complaints, of a damaged page say, bear no errno; those of a file system or network do.
             if isinstance(error, OSError) and (error.errno is not None or type(error) is not OSError):
                 raise
+            _footers.pop(folder.path(name), None)
             raise (StoreError if root is not None else TransitError)(
                 f"the file is damaged ({error})", where=folder.path(name), remedy="remove it and run again"
             ) from None

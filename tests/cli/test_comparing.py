@@ -144,6 +144,11 @@ def test_the_table_of_a_paper_of_one_system(folder: Path) -> None:
     assert float(of_table["atwv"]) == pytest.approx(float(row["atwv"]), abs=1e-15)
     with pytest.raises(UserError, match=r"--columns: there is no measure 'mtvw'; did you mean mtwv\?"):
         lists(folder, "--paper", f"{folder}/paper.csv", "--columns", "mtvw")
+    with pytest.raises(UserError, match="--html, --json: one SYSTEM is compared with none"):
+        said(
+            *(compare, f"{folder}/one.csv", *task(folder), "--paper", f"{folder}/p.csv"),
+            *("--html", f"{folder}/p.html", "--json"),
+        )
 
 
 def test_min_cnxe_has_a_test_of_its_own(folder: Path) -> None:

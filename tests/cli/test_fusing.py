@@ -246,3 +246,5 @@ def test_steps_may_come_after_the_fusion(swsdist: Command, lists: Path) -> None:
     assert (lists / "again.csv").read_text() == (lists / "p.csv").read_text()
     told = fuse(swsdist, lists, *task, "x.csv", "--method", "logistic,fusion", code=2)
     assert "it must come first, not after logistic" in told
+    told = fuse(swsdist, lists, *task, "x.csv", "--method", "fusion,logistic", code=2)
+    assert "logistic has no threshold of its own, so nothing would decide" in told

@@ -7,7 +7,7 @@ follows on a few correctly rounded operations, so the constants are the same eve
 Of `index` only the structure is held: features in general differ in their last bits between types of CPU.
 
 When this test fails
-- and you meant to change the numbers: raise `version` of the stage (swsdist/chains/search/), so that nobody's old results are
+- and you meant to change the numbers: raise `version` of the stage (swsdist/stages/), so that nobody's old results are
   taken for new ones, and put what the message prints into GOLDEN;
 - and you did not: you have found a bug before it was one.
 """
@@ -171,7 +171,7 @@ def test_bytes_change_with_versions_only(outcome: Outcome) -> None:
     if found[first][0] == GOLDEN.get(first, (0, ""))[0]:
         pytest.fail(
             f"the bytes of step {first} changed and its stage's version did not. If you meant it, raise `version` in "
-            f"swsdist/chains/search/ and put this here:\n{new}"
+            f"swsdist/stages/ and put this here:\n{new}"
         )
     pytest.fail(f"step {first} has a new version: put this here:\n{new}")
 

@@ -11,6 +11,7 @@ import pytest
 import soundfile
 from commands import in_this_process
 
+import swsdist
 from swsdist.config import config_from_dict
 from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
@@ -101,6 +102,8 @@ def test_after_each_task_what_is_done_is_searched_and_going_on_ends_alike(
         part = held.manifest.counts["seconds"] / once.manifest.counts["seconds"]
         assert f"{after} of 4 tasks, {100 * part:.0f} % of the audio, are indexed" in found.err
         assert "swsdist index CONFIG" in found.err
+        with pytest.warns(UserWarning, match=f"{after} of 4 tasks"):
+            swsdist.search(str(scene.root / run / "store"), f"{scene.root / 'a1.wav'}:0.2-0.9", trim=False)
         done = {path: path.stat().st_mtime_ns for path in (scene.root / run / "store" / "shards").iterdir()}
         whole = scene.index(*NAMES, run=run)
         assert whole.manifest == once.manifest  # shards, statistics and name: of the state itself, not of its rows only

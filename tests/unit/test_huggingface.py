@@ -148,3 +148,10 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "set/state.json").write_text("[]")
     with pytest.raises(DataError, match=r"state\.json: it is no object of JSON"):
         read_documents(source)
+
+
+def test_a_command_is_no_file(tmp_path: Path) -> None:
+    """It would be run where commands of a wav.scp may be."""
+    rows = [{"id": "u", "audio": {"bytes": None, "path": "touch x |"}}]
+    with pytest.raises(DataError, match="'touch x |' is a command".replace("|", r"\|")):
+        read_documents(saved(tmp_path / "set", rows))

@@ -141,6 +141,13 @@ def test_alignments_tell_where_words_are_said(tmp_path: Path) -> None:
         ({**MONO, "sources": [{**MONO["sources"][0], "type": "command"}]}, DataError, "its source is a command"),
         ({**MONO, "sources": [{**MONO["sources"][0], "channels": [1]}]}, DataError, r"has the channels \[1\]"),
         ({**MONO, "transforms": [{"name": "Speed"}]}, DataError, "is to be transformed"),
+        (
+            {**MONO, "sources": [{"type": "file", "channels": [0], "source": "touch x |"}]},
+            DataError,
+            "is the output of a command, which stands in a Kaldi wav.scp alone",
+        ),
+        ({**MONO, "sources": [{"type": "file", "source": "a.wav"}]}, DataError, "has the channels None"),
+        ({**MONO, "sources": ["a.wav"]}, DataError, "is no file"),
         ({**MONO, "duration": "4"}, DataError, "duration is '4'"),
         ({**CUT, "type": "MixedCut", "tracks": []}, DataError, "the cut is a MixedCut, and no place in a recording"),
         ({**CUT, "recording": None}, DataError, "the cut has no recording"),

@@ -1,11 +1,10 @@
 """What a step of calibration is: scores of detections in, other scores out.
 
 A step is a class with a name, a version and options, and an entry in `swsdist.registry.registries.CALIBRATION` that says what
-it takes
-and gives (`swsdist.registry.steps.StepEntry`). It changes scores and nothing else, and a query's scores depend on nothing but
-that query's rows, its statistics, and what was fitted. Folds, files and decisions are the procedure's
-(`swsdist.calibrate.procedure`): a step sees the rows that one fitted value is for. `swsdist.testing.conformance`
-tells whether a step is right.
+it takes and gives (`swsdist.registry.steps.StepEntry`). It changes scores and nothing else, and a query's scores depend on
+nothing but that query's rows, its statistics, and what was fitted. Folds, files and decisions are the procedure's
+(`swsdist.calibrate.procedure`): a step sees the rows that one fitted value is for. `swsdist.testing.conformance` tells whether
+a step is right.
 """
 
 from __future__ import annotations
