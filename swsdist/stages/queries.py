@@ -32,7 +32,7 @@ from swsdist.pipeline.inspection.digest import by_key
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.registry.registries import METHODS, RECURRENCES
-from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.known import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.oddities import seconds_of
 from swsdist.stages.told import Extracted
 from swsdist.store.libraries import made_with, with_these
@@ -292,7 +292,7 @@ def examples_in(course: Course) -> pa.Table:
 def seconds_in(course: Course) -> dict[tuple[str, int], float]:
     """Seconds of each query example that was searched; of text there are none."""
     found: dict[tuple[str, int], float] = {}
-    own: SearchInputs = course.chain.own
+    own: CorpusInputs = course.chain.own
     for search in own.searches(course)[::-1]:  # of several that searched an example, the first tells
         for group in _groups_in(search):
             found |= seconds_of(Tracks(group).documents(columns=["doc_id", "channel", "duration"]))
