@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from swsdist.core.errors import AudioError, StorageError
+from swsdist.core.errors import AudioError, DataError, StorageError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.failures import explain
 from swsdist.io.remote.scratch import scratch
@@ -124,6 +124,25 @@ _kept = _Kept()
 def is_command(path: str) -> bool:
     """Whether what stands for a recording is a command: it ends in `|`."""
     return path.endswith(ENDING)
+
+
+def demand_file(name: str, what: str, where: str) -> None:
+    """Refuse a command where files are named.
+
+    Args:
+        name: of a file, as it is given.
+        what: what names it.
+        where: its path.
+
+    Raises:
+        DataError: it is a command.
+    """
+    if is_command(name):
+        raise DataError(
+            f"{name!r} is a command, and {what} names files",
+            where=where,
+            remedy="commands stand in a Kaldi wav.scp, and are run with --allow-commands only",
+        )
 
 
 class Unrunnable(AudioError):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from swsdist.audio.commands import is_command
+from swsdist.audio.commands import demand_file
 from swsdist.core.errors import DataError, UserError
 from swsdist.core.types import QUERIES
 
@@ -116,12 +116,8 @@ def _of_batch(
     known = {key: _column(batch, names) for key, names in (("id", ("id",)), ("speaker", _SPEAKERS), ("text", _TEXTS))}
     places = _places(held, whole, file) if held.null_count < len(held) else [None] * len(paths)
     for k, (path, place) in enumerate(zip(paths, places, strict=True)):
-        if place is None and path is not None and is_command(path):
-            raise DataError(
-                f"{path!r} is a command, and a data set names files",
-                where=str(file),
-                remedy="commands stand in a Kaldi wav.scp, and are run with --allow-commands only",
-            )
+        if place is None and path is not None:
+            demand_file(path, "a data set", str(file))
         there = place if place is not None else None if path is None else str(folder / path)
         yield {"named": path, "path": there, **{key: values[k] for key, values in known.items()}}
 

@@ -54,12 +54,7 @@ def ecf_documents(
     named: dict[str, str] = {}
     for row in excerpts:
         recording = _without_ending(row["file"], endings)
-        if commands.is_command(row["file"]):
-            raise DataError(
-                f"{row['file']!r} is a command, and an ECF names files",
-                where=source,
-                remedy="commands stand in a Kaldi wav.scp, and are run with --allow-commands only",
-            )
+        commands.demand_file(row["file"], "an ECF", source)
         if named.setdefault(recording, row["file"]) != row["file"]:
             raise DataError(
                 f"{named[recording]!r} and {row['file']!r} would both be the recording {recording!r}",
