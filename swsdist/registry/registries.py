@@ -243,7 +243,6 @@ CALIBRATION: Registry[StepEntry] = Registry(
             fits=True,
             looks_at=_FITTED,
             says="probabilities",
-            alone=True,
         ),
         "fusion": StepEntry(
             f"{_S}.fusion:FusionStep",
@@ -256,9 +255,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             columns=("parts",),
             says="of several systems' scores, in the chain fuse: its default where there are references",
         ),
-        "power": StepEntry(
-            f"{_S}.power:Power", 1, takes="posterior", gives="posterior", says="of probabilities", alone=True
-        ),
+        "power": StepEntry(f"{_S}.power:Power", 1, takes="posterior", gives="posterior", says="of probabilities"),
         "llr": StepEntry(
             f"{_S}.llr:Llr",
             2,
@@ -268,7 +265,6 @@ CALIBRATION: Registry[StepEntry] = Registry(
             looks_at=_FITTED,
             columns=("start", "end"),
             says="log-likelihood ratios, with side information",
-            alone=True,
         ),
         "at-prior": StepEntry(
             f"{_S}.at_prior:AtPrior",
@@ -277,7 +273,6 @@ CALIBRATION: Registry[StepEntry] = Registry(
             gives="posterior",
             own_threshold=True,
             says="posteriors of these",
-            alone=True,
         ),
         "kst": _by_term(f"{_S}.kst:Kst", "keyword specific thresholds"),
         "sto": _by_term(f"{_S}.sto:Sto", "a sum of one"),

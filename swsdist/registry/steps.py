@@ -45,8 +45,6 @@ class StepEntry(Entry):
         looks_at: see `Looks`; of a fitted step, what its application looks at.
         columns: that it wants besides query and score; of `COLUMNS`.
         says: what it does to scores, in a few words.
-        alone: it makes a detection's score of its score alone, as far as it takes no side columns: so it can be done to hits of
-            which no list is known.
         cohort: it wants to know how queries that only serve to judge others match each place; where the corpus has none, the
             run's other queries do, and decisions look at these. An option `window` (s) says which stretches of documents are
             places; without it whole documents are.
@@ -63,7 +61,6 @@ class StepEntry(Entry):
     columns: tuple[str, ...] = ()
     cohort: bool = False
     says: str = ""
-    alone: bool = False
 
 
 def misfit(names: Sequence[str], entries: Mapping[str, StepEntry], score: Score, *, joined: bool = False) -> str | None:

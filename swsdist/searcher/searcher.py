@@ -179,7 +179,7 @@ class Searcher:
             warnings.warn(text, stacklevel=4)  # of whoever searches
 
         for warning in self.way.warnings:
-            warnings.warn(warning, stacklevel=3)
+            say(warning)
         *_, hits = self.stream(queries, top, say=say, warn=say)
         frame: pd.DataFrame = hits.table().to_pandas()
         return frame

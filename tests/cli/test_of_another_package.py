@@ -46,7 +46,7 @@ class Halved(Step):
 
 
 MEASURE = MeasureEntry("strange_measure:Silence", 1, (Quantity("silence", "Silence!", "lowest", decimals=2, unit="part"),))
-STEP = StepEntry("strange_measure:Halved", 1, says="half as much", alone=True)
+STEP = StepEntry("strange_measure:Halved", 1, says="half as much")
 '''
 
 SWEEP = """\
