@@ -7,12 +7,16 @@ place that it has come to, and leaves out the others; what has not passed when i
 from __future__ import annotations
 
 import hashlib
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
+import numpy as np
 import soundfile
+from numpy.typing import NDArray
 
 from swsdist.audio.formats.headers import CutOff
 
@@ -25,13 +29,53 @@ class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no
     """soundfile seeks after each read to where it is anyway, which makes an MP3 decoder start anew there."""
 
     def __init__(self, file: Watched) -> None:
-        super().__init__(file)
+        with _interruptible():
+            super().__init__(file)
         self.file = file
         self.cut: CutOff | None = None  # what its first or last bytes say
+
+    def read(self, frames: int, **options: Any) -> NDArray[np.float32]:
+        """As soundfile does."""
+        with _interruptible():
+            samples: NDArray[np.float32] = super().read(frames, **options)
+            return samples
+
+    def seek(self, frames: int, whence: int = 0) -> int:
+        """As soundfile does."""
+        with _interruptible():
+            return int(super().seek(frames, whence))
 
     def seekable(self) -> bool:
         """It says that it is not."""
         return False
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Raise a signal's exception that came while libsndfile called back.
+
+    There it is printed and lost, and the call that it broke off looks like a damaged file. Signals are handled in the main
+    thread alone.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    lost: list[BaseException] = []
+    before = sys.unraisablehook
+
+    def keep(unraisable: sys.UnraisableHookArgs) -> None:
+        if isinstance(unraisable.exc_value, (KeyboardInterrupt, SystemExit)):
+            lost.append(unraisable.exc_value)
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = keep
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        if lost:
+            raise lost[0]
 
 
 class Watched:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
+import signal
 import struct
 import subprocess
 import sys
@@ -220,6 +222,41 @@ def test_an_error_in_reading_is_no_cut(tmp_path, monkeypatch):
             patch.setattr(reader, "open_path", lambda *_, data=data: Failing(data))
             with pytest.raises(OSError, match="connection lost"):
                 read("s3://bucket/a.wav")
+
+
+@pytest.mark.parametrize("kind", ["flac", "mp3", "vorbis", "wav16"])
+def test_an_interrupt_is_neither_lost_nor_damage(tmp_path, monkeypatch, kind):
+    """At any call that libsndfile makes back into Python."""
+    data = Path(write(tmp_path, kind, sweep(5, 16000))).read_bytes()
+
+    class Interrupted(io.BytesIO):
+        calls = itertools.count()
+        at = -1
+
+        def meet(self) -> None:
+            if next(self.calls) == self.at:
+                signal.raise_signal(signal.SIGINT)
+
+        def read(self, size: int | None = -1) -> bytes:
+            self.meet()
+            return super().read(size)
+
+        def seek(self, offset: int, whence: int = 0) -> int:
+            self.meet()
+            return super().seek(offset, whence)
+
+        def tell(self) -> int:
+            self.meet()
+            return super().tell()
+
+    monkeypatch.setattr(reader, "open_path", lambda *_: Interrupted(data))
+    assert len(read("s3://bucket/a.wav")) > 70_000
+    count = next(Interrupted.calls)
+    for at in range(count):
+        Interrupted.calls, Interrupted.at = itertools.count(), at
+        with pytest.raises(KeyboardInterrupt):
+            read("s3://bucket/a.wav")
+    assert sys.unraisablehook.__module__ != "swsdist.audio.streams"
 
 
 def test_streams_that_do_not_tell_their_length(tmp_path):
