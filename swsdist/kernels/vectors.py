@@ -8,8 +8,11 @@ Python function (a *cell*, a map of distances) serves Python integers in the ora
 Integers wrap as int32 or int64 do: nothing is widened. No operation has a fast-math flag, and a product and a sum are never
 contracted, so a float32 lane is what numpy's float32 is.
 
-What is below is for compiled code only, except for `WIDTH`. Indices are in elements of flat C arrays and are
-not checked.
+A strided array, ``array[lane::WIDTH]``, is one lane of every vector. `load`, `store` and the like take that lane alone from it,
+as an int64: so a thread of a GPU that has one lane runs the code that a CPU runs on sixteen.
+
+What is below is for compiled code only, except for `WIDTH`. Indices are in elements of flat C arrays, are not checked, and are
+multiples of `WIDTH` where an array may be one lane.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import operator
 from collections.abc import Callable
 from typing import TypeAlias
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.base import BaseContext as Target
@@ -25,8 +29,9 @@ from numba.core.datamodel import DataModelManager
 from numba.core.typing import BaseContext as Typing
 from numba.core.typing import Signature
 from numba.extending import intrinsic, models, overload, register_model
+from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import choose, least, most
+from swsdist.kernels.arithmetic import Value, choose, least, most
 
 #: Lanes of a vector.
 WIDTH = 16
@@ -41,6 +46,31 @@ class Lanes(types.Type):  # type: ignore[misc] # numba has no types for its type
     def __init__(self, element: types.Number) -> None:
         self.element = element
         super().__init__(name=f"Lanes({element})")
+
+
+def load(array: NDArray[np.generic], index: int) -> Value:
+    """Sixteen consecutive elements."""
+    raise NotImplementedError
+
+
+def load_unsigned(array: NDArray[np.generic], index: int, like: Value) -> Value:
+    """Sixteen elements of a narrower integer array, none of them negative, as lanes like `like`."""
+    raise NotImplementedError
+
+
+def store(array: NDArray[np.generic], index: int, lanes: Value) -> None:
+    """Write sixteen consecutive elements; integers are cut to the array's width."""
+    raise NotImplementedError
+
+
+def spread(value: int, like: Value) -> Value:
+    """Sixteen times a number, as lanes like `like`."""
+    raise NotImplementedError
+
+
+def lanes_of(array: NDArray[np.generic]) -> Value:
+    """A vector of zeros of an array's element type; names the type to `load_unsigned` and `spread`."""
+    raise NotImplementedError
 
 
 def vector_of(element: types.Number) -> ir.VectorType:
@@ -76,8 +106,7 @@ def _aligned(instruction: ir.Instruction, array: types.Array) -> ir.Instruction:
 
 
 @intrinsic
-def load(typing: Typing, array: types.Array, index: types.Integer) -> Intrinsic:
-    """Sixteen consecutive elements."""
+def _load(typing: Typing, array: types.Array, index: types.Integer) -> Intrinsic:
     kind = Lanes(array.dtype)
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
@@ -88,8 +117,7 @@ def load(typing: Typing, array: types.Array, index: types.Integer) -> Intrinsic:
 
 
 @intrinsic
-def load_unsigned(typing: Typing, array: types.Array, index: types.Integer, like: Lanes) -> Intrinsic:
-    """Sixteen elements of a narrower integer array, none of them negative, as lanes like `like`."""
+def _load_unsigned(typing: Typing, array: types.Array, index: types.Integer, like: Lanes) -> Intrinsic:
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         place = pointer(context, builder, array, arguments[0], arguments[1], vector_of(array.dtype))
@@ -110,8 +138,7 @@ def load_rounded(typing: Typing, array: types.Array, index: types.Integer) -> In
 
 
 @intrinsic
-def store(typing: Typing, array: types.Array, index: types.Integer, lanes: Lanes) -> Intrinsic:
-    """Write sixteen consecutive elements; integers are cut to the array's width."""
+def _store(typing: Typing, array: types.Array, index: types.Integer, lanes: Lanes) -> Intrinsic:
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         target = vector_of(array.dtype)
@@ -124,8 +151,7 @@ def store(typing: Typing, array: types.Array, index: types.Integer, lanes: Lanes
 
 
 @intrinsic
-def spread(typing: Typing, value: types.Number, like: Lanes) -> Intrinsic:
-    """Sixteen times a number, as lanes like `like`."""
+def _spread(typing: Typing, value: types.Number, like: Lanes) -> Intrinsic:
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return splat(builder, context.cast(builder, arguments[0], value, like.element))
@@ -134,8 +160,7 @@ def spread(typing: Typing, value: types.Number, like: Lanes) -> Intrinsic:
 
 
 @intrinsic
-def lanes_of(typing: Typing, array: types.Array) -> Intrinsic:
-    """A vector of zeros of an array's element type; names the type to `load_unsigned` and `spread`."""
+def _lanes_of(typing: Typing, array: types.Array) -> Intrinsic:
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return ir.Constant(vector_of(array.dtype), None)
@@ -216,6 +241,49 @@ _of_lanes(operator.mul, _operation("mul", "fmul"))
 _of_lanes(operator.lshift, _operation("shl"))
 _of_lanes(operator.rshift, _operation("ashr"))
 _of_lanes(operator.and_, _operation("and_"))
+
+
+def _one_lane(array: types.Array) -> bool:
+    return bool(array.layout == "A")
+
+
+@overload(load)
+def _overload_load(array, index):  # type: ignore[no-untyped-def] # as above
+    if _one_lane(array):
+        return lambda array, index: np.int64(array[index // WIDTH])
+    return lambda array, index: _load(array, index)
+
+
+@overload(load_unsigned)
+def _overload_load_unsigned(array, index, like):  # type: ignore[no-untyped-def]
+    if _one_lane(array):
+        return lambda array, index, like: np.int64(array[index // WIDTH])
+    return lambda array, index, like: _load_unsigned(array, index, like)
+
+
+@overload(store)
+def _overload_store(array, index, lanes):  # type: ignore[no-untyped-def]
+    if _one_lane(array):
+
+        def put(array, index, lanes):  # type: ignore[no-untyped-def]
+            array[index // WIDTH] = lanes
+
+        return put
+    return lambda array, index, lanes: _store(array, index, lanes)
+
+
+@overload(spread)
+def _overload_spread(value, like):  # type: ignore[no-untyped-def]
+    if isinstance(like, Lanes):
+        return lambda value, like: _spread(value, like)
+    return lambda value, like: np.int64(value)
+
+
+@overload(lanes_of)
+def _overload_lanes_of(array):  # type: ignore[no-untyped-def]
+    if _one_lane(array):
+        return lambda array: np.int64(0)
+    return lambda array: _lanes_of(array)
 
 
 @overload(choose)

@@ -78,8 +78,8 @@ def advance(
 
 def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
     """Forget the past: no path has begun."""
-    for k in range(3 * n * WIDTH):
-        columns[at + k] = infinity
+    for row in range(3 * n):
+        store(columns, at + row * WIDTH, spread(infinity, lanes_of(columns)))
 
 
 def trace(

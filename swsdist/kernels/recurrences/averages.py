@@ -136,11 +136,11 @@ def advance(
 
 def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
     """Forget the past: no path has begun."""
+    like = lanes_of(columns)
     for i in range(n):
-        for lane in range(WIDTH):
-            columns[at + 3 * i * WIDTH + lane] = NOWHERE
-            columns[at + (3 * i + 1) * WIDTH + lane] = 1
-            columns[at + (3 * i + 2) * WIDTH + lane] = 0
+        store(columns, at + 3 * i * WIDTH, spread(NOWHERE, like))
+        store(columns, at + (3 * i + 1) * WIDTH, like + 1)
+        store(columns, at + (3 * i + 2) * WIDTH, like)
 
 
 def trace(

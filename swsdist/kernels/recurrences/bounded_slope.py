@@ -93,12 +93,12 @@ def advance(
 
 def restart(columns: State, at: int, n: int, infinity: int, option: int = 0) -> None:
     """Forget the past: no path has begun."""
-    size = (n + 2) * WIDTH
+    like = lanes_of(columns)
     for column in range(3):
-        for k in range(size):
-            columns[at + column * size + k] = infinity
-        for k in range(WIDTH):
-            columns[at + column * size + WIDTH + k] = 0
+        first = at + column * (n + 2) * WIDTH
+        for row in range(n + 2):
+            store(columns, first + row * WIDTH, spread(infinity, like))
+        store(columns, first + WIDTH, like)
 
 
 def trace(

@@ -127,10 +127,10 @@ def advance(
 
 def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
     """Forget the past: no path has begun."""
+    like = lanes_of(columns)
     for k in range(3 * n):
-        for lane in range(WIDTH):
-            columns[at + 2 * k * WIDTH + lane] = NOWHERE
-            columns[at + (2 * k + 1) * WIDTH + lane] = 1 << SHIFT
+        store(columns, at + 2 * k * WIDTH, spread(NOWHERE, like))
+        store(columns, at + (2 * k + 1) * WIDTH, spread(1 << SHIFT, like))
 
 
 def trace(

@@ -123,8 +123,8 @@ def advance(
 
 def restart(columns: State, at: int, n: int, infinity: int, band: int) -> None:
     """Forget the past: no segment has begun."""
-    for k in range(((n - 1) // band + 2) * (2 * band + 2) * WIDTH):
-        columns[at + k] = infinity
+    for row in range(((n - 1) // band + 2) * (2 * band + 2)):
+        store(columns, at + row * WIDTH, spread(infinity, lanes_of(columns)))
 
 
 def trace(
