@@ -42,10 +42,12 @@ from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.recurrences import bounded_slope
 from swsdist.kernels.recurrences.packing import packing
+from swsdist.kernels.recurrences.registry import create as create_recurrence
 from swsdist.kernels.vectors import WIDTH
-from swsdist.methods.dtw.device import search as search_on_device
+from swsdist.methods.dtw.backends.cuda import Cuda
+from swsdist.methods.dtw.backends.interface import Work
 from swsdist.methods.dtw.found import Found
-from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.search import run, search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.pipeline.course import Choice
@@ -100,8 +102,8 @@ def _against_the_limit(features: list[Frames], dimension: int) -> list[Row]:
         )
         rows.append(Row("recurrence alone, query of 64 frames", statistics.median(recurrence), _UNIT))
     if dimension == 39:
-        by_numpy = cells / _cpu(lambda: _search(queries, documents, product="numpy")) / 1e6
-        rows.append(Row(f"{name}, search.product: numpy", by_numpy, _UNIT))
+        by_numpy = cells / _cpu(lambda: _search(queries, documents, backend="blas")) / 1e6
+        rows.append(Row(f"{name}, search.backend: blas", by_numpy, _UNIT))
     return rows
 
 
@@ -223,12 +225,16 @@ def _gpu(features: list[Frames]) -> list[Row]:
     many = queries * 10
     frames = sum(map(len, documents))
     say("engine: on the GPU")
-    _search(many, documents, device="cuda")  # compiles it
+    _search(many, documents, backend="cuda")  # compiles it
     one, other = [], []
     for _ in range(_ROUNDS):
         one.append(sum(map(len, queries)) * frames / _cpu(lambda: _search(queries, documents)) / 1e6)
-        other.append(sum(map(len, many)) * frames / _wall(lambda: _search(many, documents, device="cuda")) / 1e6)
-    _, account = search_on_device(*_arguments(many, documents, device="cuda"))
+        other.append(sum(map(len, many)) * frames / _wall(lambda: _search(many, documents, backend="cuda")) / 1e6)
+    examples, of_all, most, settings = _arguments(many, documents)
+    work = Work(examples, create_recurrence(settings.recurrence), most, settings)
+    gpu = Cuda(work)
+    run(gpu, of_all, work)
+    account = gpu.account()
     return [
         Row("a GPU against one core, D=39", _ratio(other, one), "ratio", at_least(100)),
         Row("the engine on the GPU, D=39", statistics.median(other), "Mcell/s"),
@@ -292,16 +298,12 @@ def _cut(documents: list[Frames], length: int) -> Frames:
     return document[middle : middle + length]
 
 
-def _search(
-    queries: list[Frames], documents: list[Frames], threads: int = 1, device: str = "cpu", product: str = "auto"
-) -> Found:
+def _search(queries: list[Frames], documents: list[Frames], threads: int = 1, backend: str = "cpu") -> Found:
     """The whole search with candidates, as a task does it once frames are prepared."""
-    return search(*_arguments(queries, documents, threads, device, product))
+    return search(*_arguments(queries, documents, threads, backend))
 
 
-def _arguments(
-    queries: list[Frames], documents: list[Frames], threads: int = 1, device: str = "cpu", product: str = "auto"
-) -> Any:
+def _arguments(queries: list[Frames], documents: list[Frames], threads: int = 1, backend: str = "cpu") -> Any:
     """What a search takes."""
     defaults, shift = Search(), 0.01
     most = np.array([defaults.candidates.count(shift * len(document)) for document in documents], np.int64)
@@ -311,8 +313,7 @@ def _arguments(
         defaults.lanes,
         round(defaults.piece_seconds / shift),
         threads=threads,
-        device=device,
-        product=product,
+        backend=backend,
     )
     examples = [Example(f"q{k}", 1, query) for k, query in enumerate(queries)]
     return examples, ((k, [document]) for k, document in enumerate(documents)), most, settings

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from swsdist.api import RunResult, SweepResult, curve, digest, open_store, phones, run, search, sweep, warping_path
+    from swsdist.corpora.arrays import save_corpus
     from swsdist.searcher.searcher import Searcher
 
 __all__ = [
@@ -26,12 +27,13 @@ __all__ = [
     "open_store",
     "phones",
     "run",
+    "save_corpus",
     "search",
     "sweep",
     "warping_path",
 ]
 
-_ELSEWHERE = {"Searcher": "swsdist.searcher.searcher"}
+_ELSEWHERE = {"Searcher": "swsdist.searcher.searcher", "save_corpus": "swsdist.corpora.arrays"}
 
 
 def __dir__() -> list[str]:

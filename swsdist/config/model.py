@@ -149,7 +149,7 @@ class Executor(Section):
     workers: PositiveInt | None = effort(None, "actors; default: as many as the CPUs allow")
     cpus_per_worker: PositiveInt = effort(1, "CPUs, and so threads, of an actor")
     gpus_per_worker: PositiveFloat = effort(
-        1.0, "with search.device: cuda, GPUs of an actor; 0.25 for four actors a GPU"
+        1.0, "with search.backend: cuda, GPUs of an actor; 0.25 for four actors a GPU"
     )
     memory_per_worker_gb: PositiveFloat = effort(1.0, "memory that Ray reserves for an actor, GB = 1e9 bytes")
     cache_gb: Annotated[float, Field(ge=0)] = effort(

@@ -17,7 +17,7 @@ from swsdist.config.names import NameIn
 from swsdist.config.section import Section, effort
 from swsdist.core.errors import ConfigError
 from swsdist.registry.entries import checked, those
-from swsdist.registry.registries import DISTANCES, FIRST_PASSES, METHODS, RECURRENCES
+from swsdist.registry.registries import BACKENDS, DISTANCES, FIRST_PASSES, METHODS, RECURRENCES
 
 T = TypeVar("T")
 
@@ -219,13 +219,10 @@ class Search(Section):
     )
     lanes: PositiveInt = effort(16, "pieces of documents searched side by side; 16 fill a vector")
     piece_seconds: PositiveFloat = effort(20.0, "longest piece of a document in a lane; cuts change no result")
-    product: Literal["auto", "int16", "numpy"] = effort(
-        "auto", "who multiplies: our own int16 product, or a library's float32 matrix product; the bytes are the same"
-    )
-    device: Literal["cpu", "cuda", "auto"] = effort(
+    backend: Annotated[str, NameIn(BACKENDS)] = effort(
         "cpu",
-        "where is searched: cuda is an NVIDIA GPU, with recurrence: bounded-slope; auto: on GPUs where nodes have some, "
-        "on CPUs elsewhere; the bytes are the same",
+        "who searches: int16, our own product on this CPU; blas, numpy's; cpu, the faster one of these; cuda, an NVIDIA GPU; "
+        "auto, GPUs where nodes have some, CPUs elsewhere; the bytes are the same",
     )
     device_memory_gb: PositiveFloat | None = effort(
         None, "memory of the GPU that a search may take, GB = 1e9 bytes; default: half of what is free, at most 4"
@@ -360,13 +357,10 @@ class Search(Section):
         if self.proposer.name != "none" and not recurrence.first_pass:
             known = " or ".join(those(RECURRENCES, "first_pass"))
             raise ValueError(f"a proposer needs recurrence: {known}, not {self.recurrence}")
-        if self.device != "cpu" and not recurrence.gpu:
-            known = " or ".join(those(RECURRENCES, "gpu"))
-            raise ValueError(f"device: {self.device} knows recurrence: {known} only, not {self.recurrence}")
         if self.skip_silence and self.proposer.name != "none":
             raise ValueError("a proposer reads all frames: set skip_silence: false, or proposer: {name: none}")
-        if self.device != "cpu" and self.proposer.name != "none":
-            raise ValueError(f"a proposer searches on the CPU: set device: cpu, not {self.device}")
+        if BACKENDS[self.backend].gpu is not False and self.proposer.name != "none":
+            raise ValueError(f"a proposer searches on the CPU: set backend: cpu, not {self.backend}")
         return self
 
     @model_validator(mode="after")

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -31,7 +31,7 @@ from numba.core.typing import Signature
 from numba.extending import intrinsic, models, overload, register_model
 from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import Value, choose, least, most
+from swsdist.kernels.arithmetic import choose, least, most
 
 #: Lanes of a vector.
 WIDTH = 16
@@ -48,27 +48,27 @@ class Lanes(types.Type):  # type: ignore[misc] # numba has no types for its type
         super().__init__(name=f"Lanes({element})")
 
 
-def load(array: NDArray[np.generic], index: int) -> Value:
+def load(array: NDArray[np.generic], index: int) -> Any:
     """Sixteen consecutive elements."""
     raise NotImplementedError
 
 
-def load_unsigned(array: NDArray[np.generic], index: int, like: Value) -> Value:
+def load_unsigned(array: NDArray[np.generic], index: int, like: object) -> Any:
     """Sixteen elements of a narrower integer array, none of them negative, as lanes like `like`."""
     raise NotImplementedError
 
 
-def store(array: NDArray[np.generic], index: int, lanes: Value) -> None:
+def store(array: NDArray[np.generic], index: int, lanes: object) -> None:
     """Write sixteen consecutive elements; integers are cut to the array's width."""
     raise NotImplementedError
 
 
-def spread(value: int, like: Value) -> Value:
+def spread(value: float, like: object) -> Any:
     """Sixteen times a number, as lanes like `like`."""
     raise NotImplementedError
 
 
-def lanes_of(array: NDArray[np.generic]) -> Value:
+def lanes_of(array: NDArray[np.generic]) -> Any:
     """A vector of zeros of an array's element type; names the type to `load_unsigned` and `spread`."""
     raise NotImplementedError
 

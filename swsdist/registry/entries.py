@@ -162,18 +162,31 @@ class RecurrenceEntry(Configured):
         longest_query: most frames of a query that its state holds.
         shortened_by: an option whose value is taken off that; empty for none.
         first_pass: whether windows of a first pass can be searched with it.
-        gpu: whether the kernels of the GPU know it.
     """
 
     longest_query: int = 1 << 20
     shortened_by: str = ""
     first_pass: bool = False
-    gpu: bool = False
 
     def longest(self, options: Mapping[str, object]) -> int:
         """Most frames of a query with these options, complete ones; 0 where they leave none."""
         less = options[self.shortened_by] if self.shortened_by else 0
         return max(0, self.longest_query - int(cast("SupportsInt", less)))
+
+
+@dataclass(frozen=True)
+class BackendEntry(Entry):
+    """A backend of the exact search.
+
+    The target makes it of the work: ``target(work) -> Backend`` (`swsdist.methods.dtw.backends.interface`). All find the same
+    bytes, so the version enters no fingerprint.
+
+    Attributes:
+        gpu: whether it searches on a GPU; None: where the machine has one.
+    """
+
+    version: int = 1
+    gpu: bool | None = False
 
 
 @dataclass(frozen=True)

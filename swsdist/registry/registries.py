@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swsdist.core.errors import ConfigError
 from swsdist.registry.entries import (
+    BackendEntry,
     ChainEntry,
     DistanceEntry,
     ExportEntry,
@@ -116,13 +117,30 @@ RECURRENCES: Registry[RecurrenceEntry] = Registry(
     "swsdist.recurrences",
     "search.recurrence",
     {
-        "bounded-slope": RecurrenceEntry(f"{_R}.bounded_slope:recurrence", 1, first_pass=True, gpu=True),
+        "bounded-slope": RecurrenceEntry(f"{_R}.bounded_slope:recurrence", 1, first_pass=True),
         "asymmetric": RecurrenceEntry(f"{_R}.asymmetric:recurrence", 1),
         "averages": RecurrenceEntry(f"{_R}.averages:recurrence", 1, longest_query=1 << 15),
         "non-segmental": RecurrenceEntry(f"{_R}.nonsegmental:recurrence", 1, longest_query=1 << 14),
         "segmental": RecurrenceEntry(f"{_R}.segmental:recurrence", 1, f"{_R}.options:Band", 1 << 18, "band"),
     },
     RecurrenceEntry,
+)
+
+_B = "swsdist.methods.dtw.backends"
+
+#: Who does the exact search.
+BACKENDS: Registry[BackendEntry] = Registry(
+    "backend",
+    "swsdist.backends",
+    "search.backend",
+    {
+        "cpu": BackendEntry(f"{_B}.registry:cpu"),
+        "auto": BackendEntry(f"{_B}.registry:auto", gpu=None),
+        "int16": BackendEntry(f"{_B}.cpu:int16"),
+        "blas": BackendEntry(f"{_B}.cpu:blas"),
+        "cuda": BackendEntry(f"{_B}.cuda:Cuda", gpu=True),
+    },
+    BackendEntry,
 )
 
 _P = "swsdist.methods.first_pass"

@@ -15,11 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import soundfile
 
+from swsdist.audio.arrays import write_samples
 from swsdist.audio.commands import is_command
 from swsdist.audio.reader import probe
 from swsdist.core.errors import AudioError, DataError, StorageError, SwsdistError, UserError
@@ -45,8 +44,6 @@ _TABLE = re.compile(r"\.(csv|parquet|pq)(\.(gz|xz))?$", re.IGNORECASE)
 
 #: Hz at which is heard whether there is speech in a channel.
 _RATE = 16_000
-#: Samples of full scale 1 are not greater than this by mistake.
-_LOUDEST = 10.0
 
 
 def parse_query(text: str) -> dict[str, Any]:
@@ -304,28 +301,9 @@ def _recorded(given: object, query_id: str, folder: Path | None) -> dict[str, An
     Raises:
         UserError: they are no samples with a rate.
     """
-    remedy = "give a pair of float samples of shape (n,), full scale 1, and their rate in Hz: (samples, 16000)"
-    if folder is None or not isinstance(given, tuple) or len(given) != 2:
-        raise UserError(
-            f"{type(given).__name__} is no query", where=query_id, remedy=f"give text, or samples: {remedy}"
-        )
-    samples, rate = np.asarray(given[0]), np.asarray(given[1])
-    wrong = None
-    if rate.ndim or rate.dtype.kind not in "iuf" or not rate >= 1 or rate % 1:
-        wrong = f"{given[1]!r} is no sampling rate"
-    elif samples.dtype.kind != "f":
-        wrong = f"the samples are {samples.dtype}"
-        remedy += "; 16-bit integers are divided by 32768"
-    elif samples.ndim != 1 or not samples.size:
-        wrong = f"the samples have the shape {samples.shape}"
-        remedy += "; of several channels, one"
-    elif not np.isfinite(samples).all():
-        wrong = f"sample {int(np.argmin(np.isfinite(samples)))} is {samples[np.argmin(np.isfinite(samples))]}"
-    elif (peak := float(np.abs(samples).max())) > _LOUDEST:
-        wrong = f"a sample is {peak:g}, and full scale is 1"
-    if wrong is not None:
-        raise UserError(wrong, where=query_id, remedy=remedy)
+    if folder is None:
+        raise UserError(f"{type(given).__name__} is no query", where=query_id, remedy="give text")
     path = folder / f"{query_id}.wav"
-    soundfile.write(path, samples.astype(np.float32), int(rate), subtype="FLOAT")
+    write_samples(path, given, query_id)
     row: dict[str, Any] = dict.fromkeys(QUERIES.names)
     return row | {"query_id": query_id, "example": 1, "channel": 1, "path": str(path), "typed": query_id}

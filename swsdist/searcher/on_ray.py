@@ -22,6 +22,7 @@ from swsdist.methods.registry import create
 from swsdist.pipeline.execution.placement import at_least, nothing_fits, workers_for
 from swsdist.pipeline.execution.ray_instance import await_end, connect, disconnect, node_resources
 from swsdist.pipeline.execution.worker import limit_threads
+from swsdist.registry.registries import BACKENDS
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
 
@@ -61,7 +62,7 @@ class RayShards:
 
     def __init__(self, store: Store, settings: Search, units: Sequence[Unit], memory: int, executor: Executor) -> None:
         self._units, self._number = units, 0
-        least = Needs(memory_gb=max(1, memory) / 1e9, gpus=1.0 if settings.device == "cuda" else 0.0)
+        least = Needs(memory_gb=max(1, memory) / 1e9, gpus=1.0 if BACKENDS[settings.backend].gpu else 0.0)
         needs = at_least(least, executor.worker)
         wanted = (executor.workers or 0) * needs.cpus
         self._instance = connect(executor.address or os.environ.get("RAY_ADDRESS"), wanted)

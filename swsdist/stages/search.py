@@ -19,6 +19,7 @@ from swsdist.methods.registry import create, demand_readable, identity
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
+from swsdist.registry.registries import BACKENDS
 from swsdist.stages.inputs.across import moved
 from swsdist.stages.inputs.known import SearchInputs
 from swsdist.stages.queries import read_group
@@ -49,7 +50,7 @@ class Search(Stage):
     def needs(self, config: Config) -> tuple[Needs, ...]:
         """A GPU, where the config searches on one; or else none, where it searches on either."""
         on_gpu, on_cpu = (Needs(gpus=1.0),), (Needs(),)
-        return {"cuda": on_gpu, "cpu": on_cpu, "auto": on_gpu + on_cpu}[config.search.device]
+        return {True: on_gpu, False: on_cpu, None: on_gpu + on_cpu}[BACKENDS[config.search.backend].gpu]
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """A task a group and unit."""
@@ -157,11 +158,11 @@ def _opened(payload: Values, context: Context) -> Store:
 
 
 def _settings(task: Task, context: Context) -> Settings:
-    """How the task searches, on the device that this worker has."""
+    """How the task searches, with what this worker was granted."""
     settings = Settings.model_validate(task.payload["search"])
-    if settings.device != "auto":
+    if settings.backend != "auto":
         return settings
-    return settings.model_copy(update={"device": "cuda" if context.granted.gpus else "cpu"})
+    return settings.model_copy(update={"backend": "cuda" if context.granted.gpus else "cpu"})
 
 
 def _watch(context: Context, whole: int) -> Callable[[int], None]:

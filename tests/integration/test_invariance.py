@@ -136,7 +136,7 @@ def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
         "kernels = [one.get('architecture') for one in threadpoolctl.threadpool_info()]\n"
         "print(json.dumps([kernels, swsdist.digest(sets[0][4:])]))\n"
     )
-    sets = [f"run={scene.folder / run}", f"index.store={scene.folder / 'store'}", "search.product=numpy"]
+    sets = [f"run={scene.folder / run}", f"index.store={scene.folder / 'store'}", "search.backend=blas"]
     done = subprocess.run(
         [sys.executable, "-c", code, str(scene.config), *sets],
         env={**scene.env, "OPENBLAS_CORETYPE": kernel},
@@ -156,8 +156,8 @@ def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the kernels are those of x86-64")
 @pytest.mark.parametrize("kernel", ["Prescott", "Haswell", "SkylakeX"])
 def test_blas_kernels_over_one_store(scene: Any, kernel: str) -> None:
-    """Every product of the search is that kernel's: `product: numpy`, held against our own product."""
-    scene.run(f"index.store={scene.folder / 'store'}", "search.product=int16", run="native")
+    """Every product of the search is that kernel's: `backend: blas`, held against our own product."""
+    scene.run(f"index.store={scene.folder / 'store'}", "search.backend=int16", run="native")
     assert _digests_on(kernel, scene, kernel) == scene.digest("native")
 
 

@@ -110,14 +110,14 @@ def test_an_inexact_blas_in_a_worker_ends_the_run(scene: Any, tmp_path: Path) ->
     (broken / "sitecustomize.py").write_text(
         "import sys\n"
         "if any('default_worker' in word for word in sys.orig_argv):\n"
-        "    import swsdist.methods.dtw.product as module\n"
+        "    import swsdist.methods.dtw.backends.product as module\n"
         "    from swsdist.core.errors import UserError\n"
         "    def probe(chosen):\n"
         "        raise UserError('not exact', where='BLAS probe', remedy='another BLAS')\n"
         "    module.probe = probe\n"
     )
     scene.env["PYTHONPATH"] += os.pathsep + str(broken)
-    done = scene.go("executor.kind=ray", "executor.workers=2", "search.product=numpy")
+    done = scene.go("executor.kind=ray", "executor.workers=2", "search.backend=blas")
     assert done.returncode == 2, done.stderr
     assert "BLAS probe: not exact" in done.stderr
 

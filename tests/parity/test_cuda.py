@@ -16,16 +16,11 @@ from hypothesis import strategies as st
 
 import swsdist
 from swsdist.config.search import Search
-from swsdist.core.errors import UserError
 from swsdist.kernels.distances.registry import create
+from swsdist.methods.dtw.backends.pieces import Piece
+from swsdist.methods.dtw.backends.warps import batches
 from swsdist.methods.dtw.found import pruned
-from swsdist.methods.dtw.lanes import Piece
-from swsdist.methods.dtw.search import search
-from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.shard import engine_settings
-from swsdist.methods.dtw.warps import batches
-from swsdist.methods.query.example import Example
-from swsdist.registry.registries import RECURRENCES
 from swsdist.testing.synthesis import make_corpus
 from tests.support.gpu import CASES
 
@@ -73,7 +68,7 @@ def test_the_bytes_of_the_cpu(machine: dict[str, str]) -> None:
 
 RUN = """
 import json, sys, swsdist
-swsdist.run(sys.argv[1], sets=[f"run={sys.argv[2]}", f"search.device={sys.argv[3]}"])
+swsdist.run(sys.argv[1], sets=[f"run={sys.argv[2]}", f"search.backend={sys.argv[3]}"])
 print(json.dumps(swsdist.digest(sys.argv[2])))
 """
 
@@ -93,7 +88,7 @@ def test_the_digests_of_a_run(machine: dict[str, str], tmp_path: Path) -> None:
             }
         )
     )
-    here = swsdist.run(config, sets=[f"run={tmp_path / 'cpu'}", "search.device=cpu"])
+    here = swsdist.run(config, sets=[f"run={tmp_path / 'cpu'}", "search.backend=cpu"])
     done = python("-c", RUN, str(config), str(tmp_path / "cuda"), "cuda", **machine)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == swsdist.digest(here.folder)
@@ -104,27 +99,18 @@ def test_the_digests_of_a_run(machine: dict[str, str], tmp_path: Path) -> None:
 
 @needs_numba_cuda
 def test_no_gpu_is_told() -> None:
-    code = "from swsdist.methods.dtw.device import require\nrequire('bounded-slope')"
+    code = "from swsdist.methods.dtw.backends.cuda import require\nrequire()"
     done = python("-c", code, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 1
-    assert "UserError: search.device: this machine has no GPU" in done.stderr
-    assert "remedy: set search.device to cpu" in done.stderr
-
-
-@pytest.mark.parametrize("name", [name for name in RECURRENCES if not RECURRENCES[name].gpu])
-def test_other_recurrences_are_refused(name: str) -> None:
-    settings = Settings(create("cosine", 1), 1, 1, 1, name, device="cuda")
-    frame = np.zeros((1, 1), np.float32)
-    with pytest.raises(UserError, match=f"{name} is not there on a GPU") as caught:
-        search([Example("", 1, frame)], [(0, [frame])], np.ones(1, np.int64), settings)
-    assert caught.value.remedy == "set search.device to cpu, or search.recurrence to bounded-slope"
+    assert "UserError: search.backend: this machine has no GPU" in done.stderr
+    assert "remedy: set search.backend to cpu" in done.stderr
 
 
 def test_the_config_reaches_the_engine() -> None:
-    config = Search(device="cuda", device_memory_gb=1.5)
+    config = Search(backend="cuda", device_memory_gb=1.5)
     settings = engine_settings(config, create("cosine", 1), 0.01)
-    assert (settings.device, settings.device_memory) == ("cuda", 1_500_000_000)
-    assert engine_settings(Search(), create("cosine", 1), 0.01).device == "cpu"
+    assert (settings.backend, settings.device_memory) == ("cuda", 1_500_000_000)
+    assert engine_settings(Search(), create("cosine", 1), 0.01).backend == "cpu"
     assert config.matters() == Search().matters()
 
 
@@ -140,7 +126,7 @@ from swsdist.methods.dtw.search import search
 from swsdist.methods.query.example import Example
 frames = np.ones((50, 1), np.float32)
 for memory in (1, 100_000, 2_000_000):
-    settings = Settings(create("cosine", 1), 1, 16, 100, device="cuda", device_memory=memory)
+    settings = Settings(create("cosine", 1), 1, 16, 100, backend="cuda", device_memory=memory)
     try:
         search([Example("", 1, frames)], [(0, [frames])], np.ones(1, np.int64), settings)
         print("found")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from swsdist.core.errors import UserError
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.recurrences import registry as recurrences
-from swsdist.methods.dtw import engine
+from swsdist.methods.dtw import search as search_module
+from swsdist.methods.dtw.backends import cpu
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
@@ -80,7 +81,7 @@ def expected(name, band, examples, data, distance, window, most):
     lanes=st.integers(1, 20),
     piece=st.integers(1, 80),
     segment=st.sampled_from([4, 8, 20, 4096]),
-    product=st.sampled_from(["int16", "numpy"]),
+    backend=st.sampled_from(["int16", "blas"]),
     threads=st.integers(1, 3),
     band=st.integers(1, 7),
     seed=st.integers(0, 2**20),
@@ -95,24 +96,24 @@ def expected(name, band, examples, data, distance, window, most):
     lanes=3,
     piece=1,
     segment=4,
-    product="int16",
+    backend="int16",
     threads=1,
     band=1,
     seed=0,
 )  # a query much longer than the document
 def test_engine_is_the_oracle(
-    name, queries, documents, distance, window, most, lanes, piece, segment, product, threads, band, seed
+    name, queries, documents, distance, window, most, lanes, piece, segment, backend, threads, band, seed
 ) -> None:
     rng = np.random.default_rng(seed)
     examples = [Example(f"q{k}", 1, frames(rng, kind, n, distance)) for k, (kind, n) in enumerate(queries)]
     data = [frames(rng, kind, n, distance, "document") for kind, n in documents]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "_SEGMENT", segment)
+        patch.setattr(cpu, "_SEGMENT", segment)
         found = search(
             examples,
             ((k, np.array_split(d, 1 + len(d) // 7)) for k, d in enumerate(data)),
             np.full(len(data), most),
-            Settings(distance, window, lanes, piece, name, product, threads, options(name, band)),
+            Settings(distance, window, lanes, piece, name, backend, threads, options(name, band)),
         )
     assert as_rows(found) == expected(name, band, examples, data, distance, window, most)
 
@@ -125,13 +126,13 @@ def test_engine_is_the_oracle(
     lanes=st.sampled_from([1, 3, 64]),
     piece=st.sampled_from([1, 50, 333, 10_000]),
     segment=st.sampled_from([4, 64, 100, 512]),
-    product=st.sampled_from(["int16", "numpy"]),
+    backend=st.sampled_from(["int16", "blas"]),
     window=st.sampled_from([1, 3, 40]),
     band=st.sampled_from([1, 2, 5, 12]),
     seed=st.integers(0, 2**20),
 )
 def test_cuts_segments_and_lanes_change_nothing(
-    name, lengths, lanes, piece, segment, product, window, band, seed
+    name, lengths, lanes, piece, segment, backend, window, band, seed
 ) -> None:
     rng = np.random.default_rng(seed)
     data = [frames(rng, "few", n) for n in lengths]
@@ -141,12 +142,12 @@ def test_cuts_segments_and_lanes_change_nothing(
     whole = search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
     shuffled = rng.permutation(len(data))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "_SEGMENT", segment)
+        patch.setattr(cpu, "_SEGMENT", segment)
         other = search(
             examples,
             ((k, [data[k]]) for k in shuffled),
             most,
-            chosen._replace(lanes=lanes, piece=piece, product=product, threads=2),
+            chosen._replace(lanes=lanes, piece=piece, backend=backend, threads=2),
         )
     assert as_rows(other) == as_rows(whole)
     assert len(whole.cost) > 0
@@ -171,10 +172,10 @@ def test_long_documents_have_wider_sums(monkeypatch: pytest.MonkeyPatch) -> None
     chosen = Settings(COSINE, 3, 64, 99, "averages")
     narrow = search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
     made = recurrences.create("averages")
-    monkeypatch.setattr(engine, "create", lambda name, options: made._replace(int32_frames=100))
+    monkeypatch.setattr(search_module, "create_recurrence", lambda name, options: made._replace(int32_frames=100))
     wide = search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
     assert as_rows(wide) == as_rows(narrow)
-    monkeypatch.setattr(engine, "create", lambda name, options: made._replace(most_frames=299))
+    monkeypatch.setattr(search_module, "create_recurrence", lambda name, options: made._replace(most_frames=299))
     with pytest.raises(UserError, match="a document of 300 frames is too long for the recurrence averages"):
         search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.products import layout
-from swsdist.methods.dtw.lanes import batches, cut
+from swsdist.methods.dtw.backends.lanes import batches
+from swsdist.methods.dtw.backends.pieces import cut
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example

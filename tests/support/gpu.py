@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
-from swsdist.methods.dtw import device, engine
+from swsdist.kernels.recurrences.registry import create as create_recurrence
+from swsdist.methods.dtw.backends.cuda import Cuda
+from swsdist.methods.dtw.backends.interface import Work
 from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.search import run, search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
-from swsdist.registry.registries import DISTANCES
+from swsdist.registry.registries import DISTANCES, RECURRENCES
 
 
 class Case(NamedTuple):
@@ -35,6 +38,7 @@ class Case(NamedTuple):
         piece: frames that documents are cut at, or four times as much as queries make necessary if that is more.
         memory: bytes of the GPU's.
         dimension: of the features.
+        recurrence: its name.
         batches, parts: at least so many must come of it.
     """
 
@@ -47,6 +51,7 @@ class Case(NamedTuple):
     piece: int = 2000
     memory: int = 20_000_000
     dimension: int = 5
+    recurrence: str = "bounded-slope"
     batches: int = 1
     parts: int = 1
 
@@ -68,7 +73,23 @@ CASES = {
     "one document": Case((5,), (33,)),
     "64-bit states": Case((400, 20), (900, 100)),
     "three streams": Case((1, 9, 20), (5, 50), ("cosine", "kl", "euclidean-squared")),
-} | {f"distance {name}": Case((1, 9, 20), (5, 50), (name,)) for name in DISTANCES if name != "cosine"}
+}
+CASES |= {f"distance {name}": Case((1, 9, 20), (5, 50), (name,)) for name in DISTANCES if name != "cosine"}
+for _name in RECURRENCES:
+    if _name != "bounded-slope":
+        # Where a path has no longest length, a document stays whole.
+        cut = {"memory": 20_000_000} if _name == "averages" else {"memory": 3_000_000, "batches": 2}
+        CASES[f"recurrence {_name}"] = Case(*_SOME, recurrence=_name)
+        CASES[f"recurrence {_name}, ties, several parts"] = Case(
+            (1, 3, 4, 6, 17, 7) * 6,
+            (1500, 3, 1300, 2100, 900),
+            values="few",
+            most=9,
+            piece=1,
+            recurrence=_name,
+            parts=3,
+            **cut,  # type: ignore[arg-type]
+        )
 
 
 class Outcome(NamedTuple):
@@ -109,9 +130,11 @@ def compare(case: Case) -> Outcome:
     examples = [Example(f"q{k}", 1, prepared(frames, "query")) for k, frames in enumerate(case.queries)]
     documents = [(k, [prepared(frames, "document")]) for k, frames in enumerate(case.documents)]
     most = np.full(len(documents), case.most, np.int64)
-    settings = Settings(distance, case.window, 16, case.piece, device_memory=case.memory)
-    here = engine.search(examples, documents, most, settings)
-    there, account = device.search(examples, documents, most, settings)
+    settings = Settings(distance, case.window, 16, case.piece, case.recurrence, device_memory=case.memory)
+    here = search(examples, documents, most, settings)
+    work = Work(examples, create_recurrence(case.recurrence), most, settings)
+    gpu = Cuda(work)
+    there, account = run(gpu, documents, work), gpu.account()
     same = all(one.tobytes() == other.tobytes() for one, other in zip(_columns(here), _columns(there), strict=True))
     enough = account.batches >= case.batches and account.parts >= case.parts and account.used <= account.budget
     return Outcome(

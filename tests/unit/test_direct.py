@@ -164,7 +164,7 @@ ZEROS = np.zeros(RATE)
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        (ZEROS, "ndarray is no query"),
+        (ZEROS, "ndarray is no recording"),
         ((ZEROS.astype(np.int16), RATE), "the samples are int16"),
         ((np.stack([ZEROS, ZEROS]), RATE), r"the samples have the shape \(2, 8000\)"),
         ((ZEROS[:0], RATE), r"the samples have the shape \(0,\)"),
@@ -174,7 +174,7 @@ ZEROS = np.zeros(RATE)
         ((ZEROS, 8000.5), "8000.5 is no sampling rate"),
         ((ZEROS, float("nan")), "nan is no sampling rate"),
         ((ZEROS, "8000"), "'8000' is no sampling rate"),
-        (5, "int is no query"),
+        (5, "int is no recording"),
     ],
 )
 def test_what_are_no_samples(store: Store, given: Any, complaint: str) -> None:

@@ -78,7 +78,11 @@ def test_a_config_takes_whatever_is_registered(mine: None) -> None:
             {"recurrence": "rigid", "proposer": {"name": "averaged"}},
             "a proposer needs recurrence: bounded-slope, not rigid",
         ),
-        ({"recurrence": "rigid", "device": "cuda"}, "device: cuda knows recurrence: bounded-slope only, not rigid"),
+        ({"backend": "cude"}, r"search.backend: cude is not allowed; did you mean cuda\?"),
+        (
+            {"backend": "auto", "proposer": {"name": "ears"}},
+            "a proposer searches on the CPU: set backend: cpu, not auto",
+        ),
         ({"proposer": {"name": "ears", "factors": [3]}}, "search.proposer: ears takes no factors"),
         (
             {"distance": "kl", "normalise": "none", "floor": 0.01, "distance_options": {"floor": 0.1}},
@@ -137,7 +141,7 @@ def test_options_count_by_their_values_however_they_are_written() -> None:
     assert search(recurrence="segmental").matters() == band
     assert search(recurrence="segmental", recurrence_options={"band": 10}).matters() == band
     assert search(proposer={"factors": [7]}).matters() == search().matters()  # of a first pass that there is none
-    assert search(lanes=3, piece_seconds=5.0, product="numpy").matters() == search().matters()
+    assert search(lanes=3, piece_seconds=5.0, backend="blas").matters() == search().matters()
 
 
 def test_defaults_are_filled_in_and_kept_apart() -> None:

@@ -118,3 +118,19 @@ def widened(typing: Typing, lanes: Lanes, like: Lanes) -> Intrinsic:
         return arguments[0] if like == lanes else builder.zext(arguments[0], vector_of(like.element))
 
     return like(lanes, like), generate
+
+
+@intrinsic
+def scatter(typing: Typing, array: types.Array, index: types.Integer, step: types.Integer, lanes: Lanes) -> Intrinsic:
+    """Write sixteen rows of integers, cut to the array's width, `step` elements apart."""
+
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
+        flat, first, apart, value = arguments
+        target = ir.IntType(array.dtype.bitwidth)
+        for k in range(WIDTH):
+            place = builder.add(first, builder.mul(apart, ir.Constant(apart.type, k)))
+            row = builder.trunc(builder.extract_element(value, _WORD(k)), target)
+            builder.store(row, pointer(context, builder, array, flat, place, target))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64, lanes), generate

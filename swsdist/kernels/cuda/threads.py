@@ -1,10 +1,14 @@
 """What one thread of a GPU does, as plain functions that numba compiles: for the GPU or, in numba's simulator, for the CPU.
 
 Thirty-two pieces of documents stand side by side, a thread each: a *warp*, which works in step. A warp is as long as its
-longest piece. A thread takes a query sixteen frames at a time, a *tile*, and with each tile goes through its piece four
-frames at a time: products, distances and the recurrence all stay in its registers. What the next tile needs of this one, the
-states of its last rows, goes to memory: a word is read and a word written for eight cells. The last tile leaves the curve of
-costs there.
+longest piece. There are two ways through it:
+
+- `in_registers`, of a recurrence that has a `cell`. A thread takes a query sixteen frames at a time, a *tile*, and with each
+  tile goes through its piece four frames at a time: products, distances and the recurrence all stay in its registers. What the
+  next tile needs of this one, the states of its last rows, goes to memory: a word is read and a word written for eight cells.
+  The last tile leaves the curve of costs there.
+- `in_memory`, of any other. A thread goes through its piece once, four frames at a time: their distances to all of the query go
+  to memory, then the recurrence's own `advance` takes them in, on the one lane of its arrays that is the thread's.
 
 Layouts, flat; the frames of all warps follow one another, and `offset` is where a warp's begin:
 
@@ -13,24 +17,37 @@ Layouts, flat; the frames of all warps follow one another, and `offset` is where
 - queries: float32 (tiles of all queries, columns, 16 rows); a query's first tile begins with rows for no frame, so that the
   last one is full;
 - edges: state (queries, frames of all warps, 2, 32): of a tile's last row i, S(i, t), and S(i-1, t-1) + d(i, t), which is
-  what a path needs that takes i and i + 1 at once (see `kernels.recurrences.bounded_slope`);
-- tops: state (queries, 16): what the first tile's rows hold where they stand for no frame, -1 where they stand for one.
+  what a path needs that takes i and i + 1 at once (see `kernels.recurrences.bounded_slope`). In memory, the curve alone:
+  (queries, frames of all warps x 32), a half-warp's frames x 16 after the other's;
+- tops: state (queries, 16): what the first tile's rows hold where they stand for no frame, -1 where they stand for one;
+- distances: int16 (queries, half-warps, 4 frames, rows of the tiles, 16), and columns: state (queries, half-warps, elements):
+  what `advance` takes, sixteen pieces as the lanes of a vector.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.arithmetic import Value, choose, least
-from swsdist.kernels.cuda.rows import FRAMES, element, last, load_frames, load_rows, lowered, put, whole, widened
+from swsdist.kernels.cuda.rows import (
+    FRAMES,
+    element,
+    last,
+    load_frames,
+    load_rows,
+    lowered,
+    put,
+    scatter,
+    whole,
+    widened,
+)
 from swsdist.kernels.distances.interface import Map
-from swsdist.kernels.recurrences.bounded_slope import cell
 from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, spread
@@ -48,9 +65,9 @@ LANE = ("begins", "frames", "first", "stop", "most")
 #: its pieces reports.
 SPAN = ("offset", "frames", "first")
 
-#: What a row of `tasks`, one a query, holds, by name: its first tile, tiles, frame bits and infinity of the packing, and how
-#: many frames before a piece's first it must begin.
-TASK = ("tile", "tiles", "bits", "infinity", "margin")
+#: What a row of `tasks`, one a query, holds, by name: its first tile, tiles, frame bits and infinity of the packing, how
+#: many frames before a piece's first it must begin, and its frames.
+TASK = ("tile", "tiles", "bits", "infinity", "margin", "frames")
 
 
 def lay(
@@ -74,43 +91,6 @@ def lay(
         for u in range(FRAMES):
             t = group * FRAMES + u
             documents[place + k * WARP * FRAMES + u] = raw[(begins + t) * columns + k] if t < frames else 0.0
-
-
-def _frame(
-    edges: State,
-    place: int,
-    first: bool,
-    infinity: int,
-    top: Value,
-    above: int,
-    above_before: int,
-    previous: Value,
-    older: Value,
-    d: Value,
-) -> tuple[Value, int]:
-    """Sixteen rows of one frame t.
-
-    Args:
-        place: of frame t in `edges`.
-        first: whether this is the first tile, above which there is nothing to read.
-        top: of `tops`.
-        above, above_before: state of the row above row 0, at t - 1 and t - 2.
-        previous, older: states of the rows at t - 1 and t - 2.
-        d: distances at t, shifted.
-
-    Returns:
-        States of the rows at t, and what `above` is for t + 1.
-    """
-    diagonal, slow = lowered(previous, above), lowered(older, above_before)
-    own, fast = above, infinity
-    if not first:
-        own, fast = element(edges, place), element(edges, place + WARP)
-    state = cell(diagonal, slow, lowered(diagonal, fast), d, lowered(d, 0))
-    if first:
-        state = choose(top, spread(0, top), state, top)
-    put(edges, place, last(state))
-    put(edges, place + WARP, last(diagonal) + last(d))
-    return state, own
 
 
 class Mapped(Protocol):
@@ -141,17 +121,8 @@ def _mapped(maps: tuple[Map, ...]) -> Mapped:
 
 
 @cache
-def scan(maps: tuple[Map, ...]) -> Callable[..., None]:
-    """The thread that goes through a piece with a query.
-
-    Args:
-        maps: `from_dot` of each stream.
-
-    Returns:
-        A plain function of (documents; place of the warp's first frames and the piece in them; columns; queries; tops; tasks
-        int64 (queries, 5), see `TASK`; query; streams int64 (streams, 3): first column, the one after the last, weight; shift
-        of the weighted sum; first frame and the frame to stop at, multiples of four; edges; place in them of frame 0).
-    """
+def _distances(maps: tuple[Map, ...]) -> Callable[..., Any]:
+    """The function that computes distances; `maps` are `from_dot` of each stream."""
     mapped, several = _mapped(maps), len(maps) > 1
 
     def distances(
@@ -201,8 +172,63 @@ def scan(maps: tuple[Map, ...]) -> Callable[..., None]:
             widened(total3, like) << by,
         )
 
-    four = numba.extending.register_jitable(distances)
-    frame = numba.extending.register_jitable(_frame)
+    made: Callable[..., Any] = numba.extending.register_jitable(distances)
+    return made
+
+
+@cache
+def in_registers(maps: tuple[Map, ...], cell: Callable[..., Value]) -> Callable[..., None]:
+    """The thread that goes through a piece with a query, with all that it can in registers.
+
+    Args:
+        maps: `from_dot` of each stream.
+        cell: of the recurrence.
+
+    Returns:
+        A plain function of (documents; place of the warp's first frames and the piece in them; columns; queries; tops; tasks
+        int64 (queries, 6), see `TASK`; query; streams int64 (streams, 3): first column, the one after the last, weight; shift
+        of the weighted sum; first frame and the frame to stop at, multiples of four; edges; place in them of frame 0).
+    """
+    four = _distances(maps)
+    state_of = numba.extending.register_jitable(cell)
+
+    def frame(
+        edges: State,
+        place: int,
+        first: bool,
+        infinity: int,
+        top: Value,
+        above: int,
+        above_before: int,
+        previous: Value,
+        older: Value,
+        d: Value,
+    ) -> tuple[Value, int]:
+        """Sixteen rows of one frame t.
+
+        Args:
+            place: of frame t in `edges`.
+            first: whether this is the first tile, above which there is nothing to read.
+            top: of `tops`.
+            above, above_before: state of the row above row 0, at t - 1 and t - 2.
+            previous, older: states of the rows at t - 1 and t - 2.
+            d: distances at t, shifted.
+
+        Returns:
+            States of the rows at t, and what `above` is for t + 1.
+        """
+        diagonal, slow = lowered(previous, above), lowered(older, above_before)
+        own, fast = above, infinity
+        if not first:
+            own, fast = element(edges, place), element(edges, place + WARP)
+        state = state_of(diagonal, slow, lowered(diagonal, fast), d, lowered(d, 0))
+        if first:
+            state = choose(top, spread(0, top), state, top)
+        put(edges, place, last(state))
+        put(edges, place + WARP, last(diagonal) + last(d))
+        return state, own
+
+    frame = numba.extending.register_jitable(frame)
 
     def thread(
         documents: NDArray[np.float32],
@@ -243,6 +269,61 @@ def scan(maps: tuple[Map, ...]) -> Callable[..., None]:
     return thread
 
 
+@cache
+def in_memory(maps: tuple[Map, ...], advance: Callable[..., None], restart: Callable[..., None]) -> Callable[..., None]:
+    """The thread that goes through a piece with a query, and keeps the recurrence's state in memory.
+
+    Args:
+        maps: `from_dot` of each stream.
+        advance, restart: of the recurrence.
+
+    Returns:
+        A plain function of (documents; place of the warp's first frames and the piece in them; columns; queries; tasks; query;
+        streams; shift; first frame and the frame to stop at, multiples of four; option of the recurrence; distances; place of
+        the thread's first in them; state and its place; curve and the place in it of frame 0).
+    """
+    four = _distances(maps)
+    take_in, forget = numba.extending.register_jitable(advance), numba.extending.register_jitable(restart)
+
+    def thread(
+        documents: NDArray[np.float32],
+        place: int,
+        columns: int,
+        queries: NDArray[np.float32],
+        tasks: NDArray[np.int64],
+        query: int,
+        streams: NDArray[np.int64],
+        shift: int,
+        begin: int,
+        stop: int,
+        option: int,
+        distances: NDArray[np.int16],
+        first: int,
+        states: State,
+        state: int,
+        curve: State,
+        edge: int,
+    ) -> None:
+        like = whole(spread(0.0, lanes_of(queries)))
+        tiles, bits, infinity, n = tasks[query, 1], tasks[query, 2], tasks[query, 3], tasks[query, 5]
+        rows = tiles * WIDTH
+        # The first tile begins with rows for no frame.
+        own, kept, ended = distances[first + (rows - n) * WIDTH :: WIDTH], states[state::WIDTH], curve[edge::WIDTH]
+        forget(kept, 0, n, infinity, option)
+        for t in range(begin, stop, FRAMES):
+            for tile in range(tiles):
+                row = (tasks[query, 0] + tile) * columns * WIDTH
+                d0, d1, d2, d3 = four(documents, place + t * columns * WARP, queries, row, streams, shift, 0, like)
+                at = first + tile * WIDTH * WIDTH
+                scatter(distances, at, WIDTH, d0)
+                scatter(distances, at + rows * WIDTH, WIDTH, d1)
+                scatter(distances, at + 2 * rows * WIDTH, WIDTH, d2)
+                scatter(distances, at + 3 * rows * WIDTH, WIDTH, d3)
+            take_in(own, rows, n, t, t + FRAMES, kept, 0, bits, ended, 0, option)
+
+    return thread
+
+
 def pick(
     edges: State,
     edge: int,
@@ -253,6 +334,7 @@ def pick(
     bits: int,
     infinity: int,
     window: int,
+    step: int,
     ends: NDArray[np.int32],
     states: State,
     place: int,
@@ -263,7 +345,7 @@ def pick(
     it (Neubeck and Van Gool 2006, "Efficient non-maximum suppression").
 
     Args:
-        edges, edge: the curve of costs, and the place of the piece's frame 0 in it.
+        edges, edge, step: the curve of costs, the place of the piece's frame 0 in it, and how far apart frames are.
         frames: of the piece.
         first, stop: candidates first <= t < stop are reported; the curve begins `window` frames before, or at 0.
         most: how many to keep: those of least cost, earlier ends first.
@@ -275,7 +357,6 @@ def pick(
     Returns:
         How many were kept. They are in no particular order.
     """
-    step = 2 * WARP
     held = worst = 0
     block = first
     while block < stop:

@@ -131,4 +131,4 @@ def trace(
 
 def recurrence() -> Recurrence:
     """The recurrence as the search takes it."""
-    return Recurrence(packing, advance, restart, lambda n: 3 * (n + 2), lambda n: 2 * n, trace)
+    return Recurrence(packing, advance, restart, lambda n: 3 * (n + 2), lambda n: 2 * n, trace, cell=cell)

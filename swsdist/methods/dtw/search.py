@@ -1,17 +1,28 @@
-"""The exact search, on the CPU or on a GPU: the same candidates, byte for byte."""
+"""The exact search: every query in every document, in bounded memory, however many and long the documents are. (With a
+recurrence that does not limit the length of a path, a document is held whole.)
+
+The result depends on the frames alone: not on the backend, lanes, cuts, threads, the order of documents, or the matrix product.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.distances.registry import create
-from swsdist.methods.dtw import engine
-from swsdist.methods.dtw.found import Found
+from swsdist.core.errors import UserError
+from swsdist.kernels.distances.registry import create as create_distance
+from swsdist.kernels.recurrences.registry import create as create_recurrence
+from swsdist.methods.dtw.backends.interface import Backend, Work
+from swsdist.methods.dtw.backends.pieces import Piece, cut
+from swsdist.methods.dtw.backends.registry import create
+from swsdist.methods.dtw.found import Found, gathered, joined, pruned
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
+
+#: Found candidates are pruned to the best per query and document whenever so many more have come together as there were.
+_PRUNE_AT = 400_000
 
 
 def search(
@@ -20,20 +31,61 @@ def search(
     most: NDArray[np.int64],
     settings: Settings,
 ) -> Found:
-    """Candidates of every example in every document, on the device of the settings; see `engine.search`.
+    """Candidates of every example in every document.
+
+    Args:
+        examples: at least one frame each, prepared as queries.
+        documents: (index, consecutive blocks of prepared frames float32 (frames, columns)).
+        most: int64 (documents,), candidates kept per example and document: those of least cost, earlier ends first.
+        settings: how.
 
     Raises:
-        UserError: as `engine.search`; there is no such GPU.
+        UserError: an example or a document is too long for the recurrence; the library's product is not exact; there is no
+            such GPU, or its memory does not suffice.
+        ConfigError: there is no such recurrence or backend, or the recurrence does not take such an option.
     """
-    if settings.device == "cpu":
-        return engine.search(examples, documents, most, settings)
-    from swsdist.methods.dtw import device  # loads the GPU's driver
+    if not examples:
+        return gathered([], most, 1.0)
+    work = Work(examples, create_recurrence(settings.recurrence, settings.options), most, settings)
+    return run(create(settings.backend, work), documents, work)
 
-    return device.search(examples, documents, most, settings)[0]
+
+def run(backend: Backend, documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work: Work) -> Found:
+    """What a backend finds in documents."""
+    found: list[NDArray[np.int64]] = []
+    held = used = laid = 0
+    prune_at = _PRUNE_AT
+    for scanned in backend.scan(_pieces(documents, work)):
+        used += scanned.used
+        laid += scanned.laid
+        found += scanned.rows
+        held += sum(map(len, scanned.rows))
+        if held > prune_at:
+            found = [pruned(joined(found), work.most)]
+            held = len(found[0])
+            prune_at = 2 * held + _PRUNE_AT
+    return gathered(found, work.most, used / laid if laid else 1.0)
+
+
+def _pieces(documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work: Work) -> Iterator[Piece]:
+    recurrence, settings = work.recurrence, work.settings
+    reach = work.reach(max(len(example.frames) for example in work.examples))
+    before = recurrence.whole_grid(reach or 0)
+    size = None if reach is None else recurrence.whole_grid(max(settings.piece, 4 * before))
+    most = recurrence.most_frames
+    for index, blocks in documents:
+        for piece in cut(index, blocks, size, before, settings.window):
+            if most is not None and len(piece.frames) > most:
+                raise UserError(
+                    f"a document of {len(piece.frames)} frames is too long for the recurrence {settings.recurrence}",
+                    where=f"document {index}",
+                    remedy=f"cut it at {most} frames, or search with another recurrence (search.recurrence)",
+                )
+            yield piece
 
 
 def warm(settings: Settings | None = None) -> None:
     """Load the kernels that a search uses, by a search of one frame in one frame."""
-    chosen = settings or Settings(create("cosine", 1), 1, 1, 1)
+    chosen = settings or Settings(create_distance("cosine", 1), 1, 1, 1)
     frame = np.zeros((1, chosen.distance.columns), np.float32)
     search([Example("", 1, frame)], [(0, [frame])], np.ones(1, np.int64), chosen)

@@ -18,11 +18,10 @@ class Settings(NamedTuple):
         lanes: pieces side by side.
         piece: frames a piece reports on; longer where queries are long, so that the overlap stays small.
         recurrence: its name.
-        product: who multiplies, see `methods.dtw.product`.
+        backend: who searches, see `methods.dtw.backends`.
         threads: that search at once.
         options: of the recurrence, those that are not as they are by default.
-        device: cpu or cuda.
-        device_memory: bytes of a GPU's memory at most; None: as `search.device` has it.
+        device_memory: bytes of a GPU's memory at most; None: half of what is free, or 4 GB.
     """
 
     distance: Distance
@@ -30,8 +29,7 @@ class Settings(NamedTuple):
     lanes: int
     piece: int
     recurrence: str = "bounded-slope"
-    product: str = "auto"
+    backend: str = "cpu"
     threads: int = 1
     options: Mapping[str, object] = MappingProxyType({})
-    device: str = "cpu"
     device_memory: int | None = None

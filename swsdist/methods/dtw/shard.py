@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.accounts.hardware import gpus_here
 from swsdist.audio.marks import unpacked
 from swsdist.config.search import Search
 from swsdist.core.errors import StoreError
@@ -245,10 +244,9 @@ def engine_settings(search_config: Search, distance: Distance, shift: float) -> 
         search_config.lanes,
         round(search_config.piece_seconds / shift),
         search_config.recurrence,
-        search_config.product,
+        search_config.backend,
         numba.get_num_threads(),
         search_config.of_recurrence(),
-        search_config.device if search_config.device != "auto" else "cuda" if gpus_here() else "cpu",
         None if search_config.device_memory_gb is None else round(search_config.device_memory_gb * 1e9),
     )
 

@@ -79,5 +79,5 @@ def nothing_fits(nodes: Iterable[Mapping[str, float]], needs: Needs) -> UserErro
         f"{has}{have.get('CPU', 0):g} CPUs and {have.get('memory', 0) / 1e9:.1f} GB",
         where="executor",
         remedy="lower executor.cpus_per_worker or executor.memory_per_worker_gb, "
-        f"{'set search.device, or the device of an extractor, to cpu, ' if needs.gpus else ''}or add nodes",
+        f"{'set search.backend, or the device of an extractor, to cpu, ' if needs.gpus else ''}or add nodes",
     )

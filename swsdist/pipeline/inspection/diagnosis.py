@@ -65,13 +65,13 @@ def _ffmpeg() -> Finding:
 def _blas() -> Finding:
     from threadpoolctl import threadpool_info
 
-    from swsdist.methods.dtw.product import multiplier
+    from swsdist.methods.dtw.backends.product import by_numpy
 
     libraries = {
         f"{one['internal_api']} {one['version']} ({one.get('architecture', '?')})" for one in threadpool_info()
     }
     try:
-        multiplier("numpy")
+        by_numpy()
     except SwsdistError as error:
         return Finding("BLAS", False, str(error))
     return Finding("BLAS", True, f"exact on integers below 2^24; {', '.join(sorted(libraries))}")
@@ -97,11 +97,11 @@ def _gpu() -> Finding:
     device = cuda.get_current_device()
     name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
     try:
-        warm(Settings(create("cosine", 1), 1, 1, 1, device="cuda"))
+        warm(Settings(create("cosine", 1), 1, 1, 1, backend="cuda"))
     except (CudaSupportError, NvvmSupportError) as error:
         return Finding("GPU", False, f"{name}, but nothing can be compiled for it: {error}")
     free, total = cuda.current_context().get_memory_info()
-    return Finding("GPU", True, f"{name}, {free / 1e9:.1f} of {total / 1e9:.1f} GB free; search.device: cuda works")
+    return Finding("GPU", True, f"{name}, {free / 1e9:.1f} of {total / 1e9:.1f} GB free; search.backend: cuda works")
 
 
 def _ray(environ: Mapping[str, str]) -> Finding:

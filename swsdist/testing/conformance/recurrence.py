@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +13,7 @@ from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.distances.registry import create as create_distance
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.registry import create
+from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.curve import curve, path, traced
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.search import search
@@ -30,8 +32,8 @@ def check_recurrence(name: str, options: Mapping[str, object] | None = None) -> 
     """Check one registered recurrence.
 
     Its entry tells the longest query that its state holds; its plain twin gives the same compiled as in plain Python; the
-    search finds what the twin's curve says, whatever cuts and lanes; what lies further back than `reach` changes nothing; a
-    path begins and ends where its candidate does.
+    search finds what the twin's curve says, whatever cuts and lanes; one lane by itself, which a thread of a GPU has, gives
+    what sixteen give; what lies further back than `reach` changes nothing; a path begins and ends where its candidate does.
 
     Args:
         name: registered in `swsdist.registry.registries.RECURRENCES`.
@@ -52,6 +54,7 @@ def check_recurrence(name: str, options: Mapping[str, object] | None = None) -> 
             table = local_distances(query, document, distance)
             _check_twin(made, table, what)
             _check_reach(made, table, what)
+    _check_one_lane(made, local_distances(queries[-1], documents[-1], distance), what)
     _check_search(name, options or {}, made, distance, queries, [*documents, equal], what)
 
 
@@ -101,6 +104,24 @@ def _check_reach(made: Recurrence, table: NDArray[np.int16], what: str) -> None:
     cut, _ = traced(np.ascontiguousarray(table[:, first:]), made.trace, made.option)
     same = (whole.cost[-1], whole.frames[-1]) == (cut.cost[-1], cut.frames[-1])
     require(bool(same), what, f"for {n} query frames it depends on more than the {made.reach(n)} frames that it says")
+
+
+def _check_one_lane(made: Recurrence, table: NDArray[np.int16], what: str) -> None:
+    n, length = table.shape
+    packing = made.packing(n)
+    state = made.state(packing.dtype, wide=False)
+    restart, advance = numba.njit(made.restart), numba.njit(made.advance)
+    distances = np.ascontiguousarray(np.stack([np.roll(table, k, 1).T for k in range(WIDTH)], 2)).reshape(-1)
+
+    def curve(lane: slice) -> NDArray[np.int64]:
+        columns, found = np.zeros(made.elements(n), state), np.zeros(length * WIDTH, packing.dtype)
+        restart(columns[lane], 0, n, packing.infinity, made.option)
+        advance(distances[lane], n, n, 0, length, columns[lane], 0, packing.frame_bits, found[lane], 0, made.option)
+        return found.astype(np.int64)
+
+    alone = np.sum([curve(slice(lane, None, WIDTH)) for lane in range(WIDTH)], axis=0)
+    same = np.array_equal(alone, curve(slice(None)))
+    require(same, what, "one lane by itself gives something else than sixteen: load and store whole vectors only")
 
 
 def _check_search(

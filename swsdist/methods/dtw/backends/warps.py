@@ -5,75 +5,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.cuda.threads import LANE, SPAN, TASK, WARP
-from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import State, StateType
+from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.vectors import WIDTH
-from swsdist.methods.dtw.lanes import Piece
-from swsdist.methods.query.example import Example
+from swsdist.methods.dtw.backends.interface import Work
+from swsdist.methods.dtw.backends.pieces import Piece
+
+#: Frames before a piece's first, where all are needed.
+_ALL = 1 << 40
 
 
 class Queries(NamedTuple):
-    """Queries that share the type of their state, the longest first, so that no long one is left over at the end.
+    """Queries that share the type of their curve, the longest first, so that no long one is left over at the end.
 
     Attributes:
         which: int64 (queries,), of the examples.
-        tasks: int64 (queries, 5), see `kernels.cuda.threads.TASK`.
+        tasks: int64 (queries, 6), see `kernels.cuda.threads.TASK`.
         tops: state (queries x 16,).
         tiles: float32 (tiles x columns x 16,).
+        rows: of the tiles of one query, at most.
+        elements: of the recurrence's columns for one query, at most.
     """
 
     which: NDArray[np.int64]
     tasks: NDArray[np.int64]
     tops: State
     tiles: NDArray[np.float32]
+    rows: int
+    elements: int
 
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
         """Those that go to the GPU."""
         return self.tasks, self.tops, self.tiles
 
 
-def queries(examples: list[Example], recurrence: Recurrence, reach: Callable[[int], int], window: int) -> list[Queries]:
-    """All examples, a group for each type of state.
-
-    Args:
-        examples: at least one frame each, prepared.
-        recurrence: gives the packing.
-        reach: of a query's frames, how many document frames a result depends on.
-        window: of candidates.
-    """
-    groups: dict[StateType, list[int]] = {}
-    for k in sorted(range(len(examples)), key=lambda k: -len(examples[k].frames)):
-        groups.setdefault(recurrence.packing(len(examples[k].frames)).dtype, []).append(k)
-    return [_queries(chosen, examples, recurrence, reach, window) for chosen in groups.values()]
+def queries(work: Work) -> list[Queries]:
+    """All examples, a group for each type of the curve."""
+    return [_queries(chosen[::-1], work) for chosen in work.by_state()]
 
 
-def _queries(
-    chosen: list[int], examples: list[Example], recurrence: Recurrence, reach: Callable[[int], int], window: int
-) -> Queries:
+def _queries(chosen: list[int], work: Work) -> Queries:
+    recurrence = work.recurrence
     tasks, tops, tiles = np.zeros((len(chosen), len(TASK)), np.int64), [], []
     first = 0
     for row, k in enumerate(chosen):
-        frames = examples[k].frames
+        frames = work.examples[k].frames
         n, columns = frames.shape
-        packing = recurrence.packing(n)
+        packing, reach = recurrence.packing(n), work.reach(n)
         count = -(-n // WIDTH)
         padding = count * WIDTH - n
-        tasks[row] = first, count, packing.frame_bits, packing.infinity, reach(n) + window
+        tasks[row] = first, count, packing.frame_bits, packing.infinity, _ALL if reach is None else reach, n
         first += count
         # Rows for frames before the query's first: that just before it is where every path begins.
         tops.append([packing.infinity] * (padding - 1) + [0] * min(padding, 1) + [-1] * (WIDTH - padding))
         padded = np.concatenate([np.zeros((padding, columns), np.float32), frames])
         tiles.append(padded.reshape(count, WIDTH, columns).transpose(0, 2, 1).reshape(-1))
-    state = recurrence.packing(len(examples[chosen[0]].frames)).dtype
-    above = cast("State", np.array(tops, state).reshape(-1))
-    return Queries(np.array(chosen, np.int64), tasks, above, np.concatenate(tiles))
+    longest = len(work.examples[chosen[0]].frames)
+    above = cast("State", np.array(tops, recurrence.packing(longest).dtype).reshape(-1))
+    rows = int(tasks[:, 1].max()) * WIDTH
+    return Queries(np.array(chosen, np.int64), tasks, above, np.concatenate(tiles), rows, recurrence.elements(longest))
 
 
 class Batch:

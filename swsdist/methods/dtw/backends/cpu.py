@@ -1,9 +1,5 @@
-"""The engine searches queries in documents, exactly and in bounded memory, however many and long the documents are. (With a
-recurrence that does not limit the length of a path, a document is held whole.)
-
-One call of the compiled inner loop (`kernels.scan`) computes distances, recurrence and candidates of a batch of sixteen pieces
-and a group of queries. Each thread takes batches. The result depends on the frames alone: not on lanes, cuts, threads, the
-order of documents, or the matrix product.
+"""The search on a CPU: one call of the compiled inner loop (`kernels.scan`) computes distances, recurrence and candidates of a
+batch of sixteen pieces and a group of queries. Each thread takes batches.
 """
 
 from __future__ import annotations
@@ -17,23 +13,16 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
 from swsdist.kernels import products
 from swsdist.kernels.peaks import COLUMNS
 from swsdist.kernels.products import Element
-from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import StateType
-from swsdist.kernels.recurrences.registry import create
 from swsdist.kernels.scan import Scan, room_for_candidates, room_for_distances
 from swsdist.kernels.vectors import WIDTH
-from swsdist.methods.dtw.found import Found, gathered, joined, pruned
-from swsdist.methods.dtw.lanes import Batch, batches, cut
-from swsdist.methods.dtw.product import Multiply, multiplier
-from swsdist.methods.dtw.settings import Settings
-from swsdist.methods.query.example import Example
-
-#: Found candidates are pruned to the best per query and document whenever so many more have come together as there were.
-_PRUNE_AT = 400_000
+from swsdist.methods.dtw.backends.interface import Scanned, Work
+from swsdist.methods.dtw.backends.lanes import Batch, batches
+from swsdist.methods.dtw.backends.pieces import Piece
+from swsdist.methods.dtw.backends.product import Multiply, by_numpy
 
 #: Queries of one call of the inner loop.
 _GROUP = 32
@@ -56,67 +45,47 @@ class _Group(NamedTuple):
     height: int  # most rows of a query
 
 
-def search(
-    examples: list[Example],
-    documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]],
-    most: NDArray[np.int64],
-    settings: Settings,
-) -> Found:
-    """Candidates of every example in every document.
+def int16(work: Work) -> Cpu:
+    """With our own product."""
+    return Cpu(work, None)
 
-    Args:
-        examples: at least one frame each, prepared as queries.
-        documents: (index, consecutive blocks of prepared frames float32 (frames, columns)).
-        most: int64 (documents,), candidates kept per example and document: those of least cost, earlier ends first.
-        settings: how.
+
+def blas(work: Work) -> Cpu:
+    """With numpy's product.
 
     Raises:
-        UserError: an example or a document is too long for the recurrence, or the library's product is not exact.
-        ConfigError: there is no such recurrence, or it does not take such an option.
+        UserError: it is not exact.
     """
-    if not examples:
-        return gathered([], most, 1.0)
-    recurrence = create(settings.recurrence, settings.options)
-    multiply = multiplier(settings.product)
-    layout = products.layout(settings.distance)
-    longest = max(len(example.frames) for example in examples)
-    window = settings.window
-    if recurrence.reach is None:
-        before, piece = 0, None
-    else:
-        before = recurrence.whole_grid(recurrence.reach(longest) + window)
-        piece = recurrence.whole_grid(max(settings.piece, 4 * before))
-    groups = {False: _groups(examples, settings, recurrence, layout, wide=False)}
-    pieces = (part for index, blocks in documents for part in cut(index, blocks, piece, before, window))
-    found: list[NDArray[np.int64]] = []
-    held = used = laid = 0
-    prune_at = _PRUNE_AT
-    rooms: SimpleQueue[_Room] = SimpleQueue()
+    return Cpu(work, by_numpy())
 
-    def scan(batch: Batch) -> list[NDArray[np.int64]]:
-        if recurrence.most_frames is not None and batch.frames > recurrence.most_frames:
-            raise _too_long(batch, settings.recurrence, recurrence.most_frames)
-        wide = recurrence.int32_frames is not None and batch.frames > recurrence.int32_frames
-        if wide not in groups:
-            groups[wide] = _groups(examples, settings, recurrence, layout, wide=True)
+
+class Cpu:
+    """The search in vectors of sixteen lanes, with our own product (None) or a library's."""
+
+    def __init__(self, work: Work, multiply: Multiply | None) -> None:
+        self._work, self._multiply = work, multiply
+        self._layout = products.layout(work.settings.distance)
+        self._groups = {False: _groups(work, self._layout, wide=False)}
+        self._rooms: SimpleQueue[_Room] = SimpleQueue()
+
+    def scan(self, pieces: Iterable[Piece]) -> Iterator[Scanned]:
+        """Batches, as many at a time as there are threads, in their order."""
+        settings = self._work.settings
+        of_lanes = batches(pieces, settings.lanes, self._layout.order)
+        for batch, rows in _in_threads(self._scan, of_lanes, settings.threads):
+            yield Scanned(rows, int(batch.numbers[:, 0].sum()), batch.frames * WIDTH)
+
+    def _scan(self, batch: Batch) -> list[NDArray[np.int64]]:
+        wide = self._work.is_long(batch.frames)
+        if wide not in self._groups:
+            self._groups[wide] = _groups(self._work, self._layout, wide=True)
         try:
-            room = rooms.get_nowait()
+            room = self._rooms.get_nowait()
         except Empty:
             room = _Room()
-        rows = list(_scan(batch, groups[wide], recurrence, most, settings, layout, multiply, room))
-        rooms.put(room)
+        rows = list(_scan(batch, self._groups[wide], self._work, self._layout, self._multiply, room))
+        self._rooms.put(room)
         return rows
-
-    for batch, rows in _in_threads(scan, batches(pieces, settings.lanes, layout.order), settings.threads):
-        used += int(batch.numbers[:, 0].sum())
-        laid += batch.frames * WIDTH
-        found += rows
-        held += sum(map(len, rows))
-        if held > prune_at:
-            found = [pruned(joined(found), most)]
-            held = len(found[0])
-            prune_at = 2 * held + _PRUNE_AT
-    return gathered(found, most, used / laid if laid else 1.0)
 
 
 def _in_threads(
@@ -153,33 +122,22 @@ class _Room:
         return held
 
 
-def _groups(
-    examples: list[Example], settings: Settings, recurrence: Recurrence, layout: products.Layout, *, wide: bool
-) -> list[_Group]:
+def _groups(work: Work, layout: products.Layout, *, wide: bool) -> list[_Group]:
     """Examples of similar length and the same type of state, together; `wide`: for documents that int32 does not hold."""
-    packed: dict[StateType, list[int]] = {}
-    for k in sorted(range(len(examples)), key=lambda k: len(examples[k].frames)):
-        packed.setdefault(recurrence.packing(len(examples[k].frames)).dtype, []).append(k)
     return [
-        _group(chosen[first : first + _GROUP], examples, settings, recurrence, layout, wide)
-        for chosen in packed.values()
+        _group(chosen[first : first + _GROUP], work, layout, wide)
+        for chosen in work.by_state()
         for first in range(0, len(chosen), _GROUP)
     ]
 
 
-def _group(
-    chosen: list[int],
-    examples: list[Example],
-    settings: Settings,
-    recurrence: Recurrence,
-    layout: products.Layout,
-    wide: bool,
-) -> _Group:
+def _group(chosen: list[int], work: Work, layout: products.Layout, wide: bool) -> _Group:
+    recurrence = work.recurrence
     rows = []
     paired = []
     place = columns = height = 0
     for k in chosen:
-        frames = examples[k].frames
+        frames = work.examples[k].frames
         n = len(frames)
         packing = recurrence.packing(n)
         large, small = products.tiles(n)
@@ -189,15 +147,15 @@ def _group(
         place += padded
         columns += recurrence.elements(n)
         height = max(height, padded)
-    curve = recurrence.packing(len(examples[chosen[0]].frames)).dtype
+    curve = recurrence.packing(len(work.examples[chosen[0]].frames)).dtype
     state = recurrence.state(curve, wide)
     together = np.concatenate(paired)
     streams = [
         np.ascontiguousarray(together[:, 2 * first : 2 * (first + pairs)], np.float32)
         for first, pairs, *_ in layout.shape.tolist()
     ]
-    reach = recurrence.reach
-    margin = [-1 if reach is None else reach(len(examples[k].frames)) + settings.window for k in chosen]
+    reaches = [work.reach(len(work.examples[k].frames)) for k in chosen]
+    margin = [-1 if reach is None else reach for reach in reaches]
     return _Group(
         np.array(rows, np.int64),
         np.array(margin, np.int64),
@@ -214,14 +172,13 @@ def _group(
 def _scan(
     batch: Batch,
     groups: list[_Group],
-    recurrence: Recurrence,
-    most: NDArray[np.int64],
-    settings: Settings,
+    work: Work,
     layout: products.Layout,
     multiply: Multiply | None,
     room: _Room,
 ) -> Iterator[NDArray[np.int64]]:
     """Candidates of all groups in a batch: int64 (candidates, 5), see `kernels.peaks`."""
+    settings, most = work.settings, work.most
     lanes = np.zeros((WIDTH, 6), np.int64)
     lanes[:, :5] = batch.numbers
     lanes[: len(batch.pieces), 5] = most[batch.numbers[: len(batch.pieces), 3]]
@@ -229,7 +186,7 @@ def _scan(
     window = settings.window
     streams = settings.distance.streams
     fills = tuple(products.fill(stream.from_dot, "int16" if multiply is None else "float32") for stream in streams)
-    whole = multiply is None and recurrence.reach is not None
+    whole = multiply is None and work.recurrence.reach is not None
     length = batch.frames if whole else min(batch.frames, _SEGMENT if multiply is None else multiply.frames)
     several = length < batch.frames
     for start in range(0, batch.frames, length):
@@ -273,11 +230,3 @@ def _scan(
                 out,
             )
             yield out[:found].copy()
-
-
-def _too_long(batch: Batch, name: str, most: int) -> UserError:
-    return UserError(
-        f"a document of {len(batch.pieces[0].frames)} frames is too long for the recurrence {name}",
-        where=f"document {batch.pieces[0].document}",
-        remedy=f"cut it at {most} frames, or search with another recurrence (search.recurrence)",
-    )

@@ -1,8 +1,8 @@
-"""The search on a GPU: the same candidates as `methods.dtw.engine`, byte for byte.
+"""The search on a GPU: the same candidates as those of a CPU, byte for byte, for every recurrence.
 
-Pieces of documents stand side by side in warps (`methods.dtw.warps`); a batch of warps is copied to the GPU and searched with a
-part of the queries at a time. All that is on the GPU lies in one array whose size is the budget, so that it is bounded by
-construction; `Account` says how much of it was used.
+Pieces of documents stand side by side in warps (`methods.dtw.backends.warps`). A batch of warps is copied to the GPU and
+searched with a part of the queries at a time. All that is on the GPU lies in one array whose size is the budget, so that it is
+bounded by construction; `Account` says how much of it was used.
 
 Copies and the host's work overlap the computing: batches go up from pinned memory on a stream of their own, to two places in
 turns, and parts are searched on two streams in turns: while one is searched, the candidates of the one before are fetched.
@@ -22,18 +22,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from swsdist.core.errors import UserError
+from swsdist.kernels.cuda.rows import FRAMES
 from swsdist.kernels.cuda.threads import QUERIES, WARP
 from swsdist.kernels.peaks import COLUMNS
 from swsdist.kernels.products import Element
-from swsdist.kernels.recurrences.registry import create
 from swsdist.kernels.vectors import WIDTH
-from swsdist.methods.dtw.found import Found, gathered, joined, pruned
-from swsdist.methods.dtw.lanes import cut
-from swsdist.methods.dtw.settings import Settings
-from swsdist.methods.dtw.warps import Batch, Queries, batches, queries
-from swsdist.methods.query.example import Example
-from swsdist.registry.entries import those
-from swsdist.registry.registries import RECURRENCES
+from swsdist.methods.dtw.backends.interface import Scanned, Work
+from swsdist.methods.dtw.backends.pieces import Piece
+from swsdist.methods.dtw.backends.warps import Batch, Queries, batches, queries
 
 #: Bytes of the GPU's memory, where nobody says; never more than half of what is free.
 BUDGET = 4_000_000_000
@@ -43,9 +39,6 @@ _BATCH = 12
 
 #: and for each of two parts' states and candidates.
 _PART = 12 / 5
-
-#: Found candidates are pruned to the best per query and document whenever so many more have come together.
-_PRUNE_AT = 4_000_000
 
 #: Every array begins at a multiple of so many bytes.
 _ALIGNED = 256
@@ -67,71 +60,26 @@ class Account(NamedTuple):
     parts: int
 
 
-def require(recurrence: str) -> None:
-    """Refuse what cannot be searched on a GPU here.
+def require() -> None:
+    """Refuse a search where there is no GPU.
 
     Raises:
-        UserError: the extra `gpu` is not installed, there is no GPU, or its kernels do not know the recurrence.
+        UserError: the extra `gpu` is not installed, or there is no GPU.
     """
-    if not RECURRENCES[recurrence].gpu:
-        raise UserError(
-            f"the recurrence {recurrence} is not there on a GPU",
-            where="search.device",
-            remedy=f"set search.device to cpu, or search.recurrence to {' or '.join(those(RECURRENCES, 'gpu'))}",
-        )
     if importlib.util.find_spec("numba_cuda") is None:
         raise UserError(
             "a search on a GPU needs numba-cuda, which is not installed",
-            where="search.device",
-            remedy="pip install 'swsdist[gpu]', or set search.device to cpu",
+            where="search.backend",
+            remedy="pip install 'swsdist[gpu]', or set search.backend to cpu",
         )
     from numba import cuda
 
     if not cuda.is_available():  # the simulator's is
         raise UserError(
             "this machine has no GPU that can be used",
-            where="search.device",
-            remedy="set search.device to cpu, or see what `swsdist doctor` says of GPU",
+            where="search.backend",
+            remedy="set search.backend to cpu, or see what `swsdist doctor` says of GPU",
         )
-
-
-def search(
-    examples: list[Example],
-    documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]],
-    most: NDArray[np.int64],
-    settings: Settings,
-) -> tuple[Found, Account]:
-    """Candidates of every example in every document; arguments as for `methods.dtw.engine.search`.
-
-    Raises:
-        UserError: as `require`, or the budget does not hold one query and the smallest batch.
-    """
-    require(settings.recurrence)
-    if not examples:
-        return gathered([], most, 1.0), Account(0, 0, 0, 0)
-    recurrence, window = create(settings.recurrence, settings.options), settings.window
-    assert recurrence.reach is not None  # of all that the GPU knows
-    before = recurrence.reach(max(len(example.frames) for example in examples)) + window
-    piece = max(settings.piece, 4 * before)
-    pieces = (part for index, blocks in documents for part in cut(index, blocks, piece, before, window))
-    work = _Work(queries(examples, recurrence, recurrence.reach, window), settings)
-    found: list[NDArray[np.int64]] = []
-    held, prune_at = 0, _PRUNE_AT
-    used = laid = count = 0
-    for batch in batches(pieces, settings.distance.columns, work.for_batch, most):
-        count += 1
-        used += batch.used
-        laid += batch.frames * WARP
-        for rows in work.search(batch):
-            found.append(rows)
-            held += len(rows)
-        if held > prune_at:
-            found = [pruned(joined(found), most)]
-            held = len(found[0])
-            prune_at = 2 * held + _PRUNE_AT
-    found += work.finish()
-    account = Account(work.budget, work.used, count, work.parts)
-    return gathered(found, most, used / laid if laid else 1.0), account
 
 
 class _Array(Protocol):
@@ -202,7 +150,7 @@ def _too_little(size: int) -> UserError:
     return UserError(
         f"the GPU's memory that the search may use does not suffice: it lacks room for {size / 1e9:.3g} GB more",
         where="search.device_memory_gb",
-        remedy="raise it, search shorter queries, or set search.device to cpu",
+        remedy="raise it, search shorter queries, or set search.backend to cpu",
     )
 
 
@@ -250,48 +198,59 @@ class _Turn:
         self.going: _Going | None = None
 
 
-class _Work:
-    """What is on the GPU, and what goes there and back.
+class Cuda:
+    """The search on a GPU: what is there, and what goes there and back.
 
-    Attributes:
-        budget, parts: as in `Account`.
-        for_batch: bytes that `Batch.size` may be.
+    Raises:
+        UserError: as `require`.
     """
 
-    def __init__(self, groups: list[Queries], settings: Settings) -> None:
+    def __init__(self, work: Work) -> None:
+        require()
         from numba import cuda
 
         from swsdist.kernels.cuda.launch import kernels
 
+        settings, groups = work.settings, queries(work)
         distance = settings.distance
-        self._cuda, self._kernels = cuda, kernels(tuple(stream.from_dot for stream in distance.streams))
+        self._cuda, self._work = cuda, work
+        self._kernels = kernels(tuple(stream.from_dot for stream in distance.streams), work.recurrence)
         self._columns, self._shift, self._window = distance.columns, distance.shift, settings.window
         free = cuda.current_context().get_memory_info().free
-        self.budget = int(min(BUDGET, free / 2)) if settings.device_memory is None else settings.device_memory
+        self._budget = int(min(BUDGET, free / 2)) if settings.device_memory is None else settings.device_memory
         streams = np.array([(one.first, one.stop, one.weight) for one in distance.streams], np.int64)
         fixed = _whole(streams.nbytes) + sum(_whole(array.nbytes) for group in groups for array in group.arrays())
-        left = max(self.budget - fixed, 0)
+        left = max(self._budget - fixed, 0)
         batch, part = (int(left / share) // _ALIGNED * _ALIGNED for share in (_BATCH, _PART))
-        memory = cuda.device_array(max(self.budget, 1), np.uint8)
+        memory = cuda.device_array(max(self._budget, 1), np.uint8)
         bounds = np.cumsum([0, fixed, batch, batch, part, part])
         self._fixed, *others = (
-            _Arena(memory, int(first), min(int(stop), self.budget)) for first, stop in pairwise(bounds)
+            _Arena(memory, int(first), min(int(stop), self._budget)) for first, stop in pairwise(bounds)
         )
         self._places, self._turns = others[:2], [_Turn(cuda, arena) for arena in others[2:]]
-        self.for_batch = batch - 4 * _ALIGNED
+        self._for_batch = batch - 4 * _ALIGNED
         self._streams = self._send(self._fixed, streams, 0)
         self._groups = [(group, [self._send(self._fixed, array, 0) for array in group.arrays()]) for group in groups]
         self._upward = cuda.stream()
         self._raw = _Pinned(cuda), _Pinned(cuda)
-        self._batches = self.parts = 0
+        self._batches = self._parts = 0
 
-    @property
-    def used(self) -> int:
-        """Bytes of the budget that were ever in use."""
+    def account(self) -> Account:
+        """What it took until now."""
         arenas = [self._fixed, *self._places, *(turn.arena for turn in self._turns)]
-        return sum(arena.used for arena in arenas)
+        return Account(self._budget, sum(arena.used for arena in arenas), self._batches, self._parts)
 
-    def search(self, batch: Batch) -> Iterator[NDArray[np.int64]]:
+    def scan(self, pieces: Iterable[Piece]) -> Iterator[Scanned]:
+        """Batches of warps; what is found of one is fetched while the next is searched.
+
+        Raises:
+            UserError: the budget does not hold one query and the smallest batch.
+        """
+        for batch in batches(pieces, self._columns, self._for_batch, self._work.most):
+            yield Scanned(list(self._search(batch)), batch.used, batch.frames * WARP)
+        yield Scanned([self._fetch(turn) for turn in self._turns if turn.going], 0, 0)
+
+    def _search(self, batch: Batch) -> Iterator[NDArray[np.int64]]:
         """Start the search of a batch; yields what has been found meanwhile, maybe of the batches before.
 
         Yields:
@@ -303,24 +262,31 @@ class _Work:
         room = batch.room(self._window)
         for group, (tasks, tops, tiles) in self._groups:
             size = group.tops.itemsize
-            per_lane = room * (4 + 2 * size + 12)
-            per_query = batch.frames * 2 * WARP * size + len(batch.lanes) * per_lane
-            count = (self._turns[0].arena.size - 6 * _ALIGNED) // per_query
+            per_lane = room * (4 + 2 * size + 12) + self._beside(group, sent)
+            per_query = batch.frames * self._kernels.words * size + len(batch.lanes) * per_lane
+            count = (self._turns[0].arena.size - 8 * _ALIGNED) // per_query
             if count < 1:
                 raise _too_little(per_query)
             count = min(count, (2**31 - 1) // (len(batch.lanes) * room))
             for first in range(0, len(group.which), count):
-                turn = self._turns[self.parts % 2]
-                self.parts += 1
+                turn = self._turns[self._parts % 2]
+                self._parts += 1
                 if turn.going:
                     yield self._fetch(turn)
                 some = slice(first, first + count)
                 own = tasks[some], tops[first * WIDTH : (first + count) * WIDTH], tiles
                 self._start(turn, sent, room, group, some, *own)
 
-    def finish(self) -> Iterator[NDArray[np.int64]]:
-        """What has not been fetched yet."""
-        return (self._fetch(turn) for turn in self._turns if turn.going)
+    def _state(self, group: Queries, sent: _Sent) -> np.dtype[np.generic]:
+        """Of the recurrence's columns."""
+        longest = int(sent.batch.warps[:, 1].max())
+        return np.dtype(self._work.recurrence.state(group.tops.dtype.type, self._work.is_long(longest)))
+
+    def _beside(self, group: Queries, sent: _Sent) -> int:
+        """Bytes of a lane that a query needs for distances and columns; none where these are in registers."""
+        if self._work.recurrence.cell is not None:
+            return 0
+        return FRAMES * group.rows * 2 + group.elements // WIDTH * self._state(group, sent).itemsize
 
     def _send(self, arena: _Arena, array: NDArray[Element], stream: _Stream | int) -> _Array:
         sent = arena.take(array.size, array.dtype).reshape(array.shape)
@@ -358,17 +324,23 @@ class _Work:
         arena.clear()
         which, state = group.which[some], group.tops.dtype
         rows = len(which) * len(sent.batch.lanes) * room
-        edges = arena.take(len(which) * frames * 2 * WARP, state)
-        ends, states = arena.take(rows, np.int32), arena.take(rows, state)
+        edges = arena.take(len(which) * frames * self._kernels.words, state)
+        ends, held = arena.take(rows, np.int32), arena.take(rows, state)
         places, best = arena.take(rows * 3, np.int32).reshape(rows, 3), arena.take(rows, state)
         total = self._send(arena, np.zeros(1, np.int32), stream)
         sent.ready.wait(stream)
         shape = (len(sent.batch.warps), -(-len(which) // QUERIES)), (WARP, QUERIES), stream
-        self._kernels.scan[shape](
-            sent.documents, self._columns, tiles, tops, tasks, self._streams, self._shift, sent.warps, frames, edges
-        )
+        scan, of_all = self._kernels.scan[shape], (tasks, self._streams, self._shift, sent.warps, frames)
+        if self._work.recurrence.cell is not None:
+            scan(sent.documents, self._columns, tiles, tops, *of_all, edges)
+        else:
+            lanes = len(which) * len(sent.batch.lanes)
+            distances = arena.take(lanes * FRAMES * group.rows, np.int16)
+            states = arena.take(lanes * (group.elements // WIDTH), self._state(group, sent))
+            own = self._work.recurrence.option, distances, states, edges
+            scan(sent.documents, self._columns, tiles, group.rows, group.elements, *of_all, *own)
         self._kernels.pick[shape](
-            edges, tasks, sent.lanes, sent.warps, frames, self._window, room, ends, states, total, places, best
+            edges, tasks, sent.lanes, sent.warps, frames, self._window, room, ends, held, total, places, best
         )
         total.copy_to_host(turn.total, stream=stream)
         turn.going = _Going(sent, which, group.tasks[some], places, best)

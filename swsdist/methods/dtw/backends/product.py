@@ -1,17 +1,13 @@
-"""Who multiplies: the project's own int16 product, or a library's float32 matrix product.
+"""A library's float32 matrix product in place of our own int16 product.
 
-Prepared frames are integers whose sums float32 holds exactly, so all of them give the same bytes, and the choice is one of
-speed. A library is trusted only after it multiplied known integers of the largest size without error.
-
-- `int16`: `kernels.products`, in registers, fused with the map. The fastest where the CPU has vectors of 512 bits; see
-  docs/concepts/engine.md for figures.
-- `numpy`: numpy's BLAS, one product for a group of queries and a segment of frames.
-- `auto`: `int16` on x86, `numpy` elsewhere.
+Prepared frames are integers whose sums float32 holds exactly, so both give the same bytes, and the choice is one of speed: our
+own (`kernels.products`, in registers, fused with the map) is the fastest where the CPU has vectors of 512 bits; see
+docs/concepts/engine.md for figures. A library is trusted only after it multiplied known integers of the largest size without
+error.
 """
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple, Protocol
@@ -67,17 +63,13 @@ class Multiply(NamedTuple):
 
 
 @cache
-def multiplier(name: str) -> Multiply | None:
-    """The library of that name; None for the project's own product.
+def by_numpy() -> Multiply:
+    """numpy's BLAS, one product for a group of queries and a segment of frames.
 
     Raises:
         UserError: its float32 product is not exact on integers below 2^24.
     """
-    if name == "auto":
-        name = "int16" if platform.machine().lower() in ("x86_64", "amd64") else "numpy"
-    if name == "int16":
-        return None
-    chosen = Multiply(name, _numpy)
+    chosen = Multiply("numpy", _numpy)
     probe(chosen)
     return chosen
 
@@ -95,8 +87,8 @@ def probe(chosen: Multiply) -> None:
     if not np.array_equal(out, (left @ right.T).astype(np.float64)):
         raise UserError(
             f"the float32 matrix product of {chosen.name} is not exact on integers below 2^24 on this machine",
-            where="search.product",
-            remedy="switch off reduced precision, or set search.product to int16",
+            where="search.backend",
+            remedy="switch off reduced precision, or set search.backend to int16",
         )
 
 

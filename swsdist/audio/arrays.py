@@ -1,0 +1,50 @@
+"""Samples in memory, checked and written as a recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from scipy.io import wavfile
+
+from swsdist.core.errors import UserError
+
+#: Samples of full scale 1 are not greater than this by mistake.
+_LOUDEST = 10.0
+
+
+def write_samples(path: Path, given: object, where: str) -> float:
+    """Write samples as a WAV file of float32.
+
+    Args:
+        path: of the file.
+        given: (samples, rate): floats of shape (n,), full scale 1; in Hz.
+        where: what they are, for messages.
+
+    Returns:
+        Their duration in s.
+
+    Raises:
+        UserError: they are no samples with a rate.
+    """
+    remedy = "give a pair of float samples of shape (n,), full scale 1, and their rate in Hz: (samples, 16000)"
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise UserError(f"{type(given).__name__} is no recording", where=where, remedy=remedy)
+    samples, rate = np.asarray(given[0]), np.asarray(given[1])
+    wrong = None
+    if rate.ndim or rate.dtype.kind not in "iuf" or not rate >= 1 or rate % 1:
+        wrong = f"{given[1]!r} is no sampling rate"
+    elif samples.dtype.kind != "f":
+        wrong = f"the samples are {samples.dtype}"
+        remedy += "; 16-bit integers are divided by 32768"
+    elif samples.ndim != 1 or not samples.size:
+        wrong = f"the samples have the shape {samples.shape}"
+        remedy += "; of several channels, one"
+    elif not np.isfinite(samples).all():
+        wrong = f"sample {int(np.argmin(np.isfinite(samples)))} is {samples[np.argmin(np.isfinite(samples))]}"
+    elif (peak := float(np.abs(samples).max())) > _LOUDEST:
+        wrong = f"a sample is {peak:g}, and full scale is 1"
+    if wrong is not None:
+        raise UserError(wrong, where=where, remedy=remedy)
+    wavfile.write(path, int(rate), samples.astype(np.float32))  # libsndfile would write the time as well
+    return samples.size / int(rate)

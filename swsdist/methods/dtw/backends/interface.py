@@ -1,0 +1,73 @@
+"""What a backend of the exact search is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels.recurrences.interface import Recurrence
+from swsdist.kernels.recurrences.packing import StateType
+from swsdist.methods.dtw.backends.pieces import Piece
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.query.example import Example
+
+
+class Work(NamedTuple):
+    """What is searched, and how.
+
+    Attributes:
+        examples: at least one, of at least one frame each, prepared as queries.
+        recurrence: that the settings name.
+        most: int64 (documents,), candidates kept per example and document: those of least cost, earlier ends first.
+        settings: how.
+    """
+
+    examples: list[Example]
+    recurrence: Recurrence
+    most: NDArray[np.int64]
+    settings: Settings
+
+    def reach(self, query_frames: int) -> int | None:
+        """Frames of a document before those that are reported that a query needs; None: all of them."""
+        if self.recurrence.reach is None:
+            return None
+        return self.recurrence.reach(query_frames) + self.settings.window
+
+    def by_state(self) -> list[list[int]]:
+        """Numbers of the examples, shortest first, a list for each type of the curve's state."""
+        packed: dict[StateType, list[int]] = {}
+        for k in sorted(range(len(self.examples)), key=lambda k: len(self.examples[k].frames)):
+            packed.setdefault(self.recurrence.packing(len(self.examples[k].frames)).dtype, []).append(k)
+        return list(packed.values())
+
+    def is_long(self, frames: int) -> bool:
+        """Whether a document of so many frames needs the wider state."""
+        return self.recurrence.int32_frames is not None and frames > self.recurrence.int32_frames
+
+
+class Scanned(NamedTuple):
+    """What a backend found meanwhile.
+
+    Attributes:
+        rows: int64 (candidates, 5) each, columns as in `kernels.peaks`.
+        used: frames of pieces that were laid out.
+        laid: frames that they took, padding included.
+    """
+
+    rows: list[NDArray[np.int64]]
+    used: int
+    laid: int
+
+
+class Backend(Protocol):
+    """A searcher, made of the work: ``backend(work) -> Backend``."""
+
+    def scan(self, pieces: Iterable[Piece]) -> Iterator[Scanned]:
+        """Search pieces of documents; memory is bounded, however many there are.
+
+        Raises:
+            UserError: its memory does not suffice.
+        """

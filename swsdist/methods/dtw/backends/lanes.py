@@ -1,0 +1,71 @@
+"""Pieces of documents side by side in sixteen lanes, those of similar length next to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels.products import STRIDE, interleave
+from swsdist.kernels.vectors import WIDTH
+from swsdist.methods.dtw.backends.pieces import Piece
+
+#: Pieces wait for others of their length until they are so large together: one batch of long ones, several of short ones.
+_WAITING_BYTES = 16_000_000
+
+#: And are searched with empty lanes beside them rather than wait longer than this.
+_MOST_BYTES = 64_000_000
+
+
+class Batch:
+    """At most sixteen pieces in lanes. Padding is zero frames, which end no candidate.
+
+    Attributes:
+        pieces: by length, longest first.
+        frames: of the longest, and on to a multiple of `STRIDE`.
+        numbers: int64 (16, 5), of each lane's piece: frames, first, stop, document, offset; zeros for an empty lane.
+    """
+
+    def __init__(self, pieces: list[Piece], order: NDArray[np.int64]) -> None:
+        self.pieces = pieces
+        self.frames = -(-len(pieces[0].frames) // STRIDE) * STRIDE
+        self.numbers = np.zeros((WIDTH, 5), np.int64)
+        for lane, piece in enumerate(pieces):
+            self.numbers[lane] = len(piece.frames), piece.first, piece.stop, piece.document, piece.offset
+        self._order = order
+
+    def segment(self, start: int, stop: int) -> NDArray[np.int16]:
+        """Frames start <= t < stop of all lanes, int16 (frames, pairs, 16, 2), flat: see `kernels.products`."""
+        parts = [piece.frames[start:stop] for piece in self.pieces]
+        lengths = np.zeros(WIDTH, np.int64)
+        lengths[: len(parts)] = [len(part) for part in parts]
+        together = np.concatenate(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
+        return interleave(together, lengths, self._order, stop - start)
+
+
+def batches(pieces: Iterable[Piece], lanes: int, order: NDArray[np.int64]) -> Iterator[Batch]:
+    """Lay pieces into lanes, sorted by length among those that wait together, so that little is padding.
+
+    Args:
+        pieces: none of them empty.
+        lanes: pieces side by side; more than 16 are taken in turns.
+        order: columns of a frame in pairs, see `kernels.products.interleave`.
+    """
+    lanes = min(lanes, WIDTH)
+    waiting: list[Piece] = []
+    held = 0
+    for one in pieces:
+        waiting.append(one)
+        held += one.frames.nbytes
+        full = len(waiting) % lanes == 0 and held >= _WAITING_BYTES
+        if full or len(waiting) == 64 * lanes or held >= _MOST_BYTES:
+            yield from _laid_out(waiting, lanes, order)
+            waiting, held = [], 0
+    yield from _laid_out(waiting, lanes, order)
+
+
+def _laid_out(pieces: list[Piece], lanes: int, order: NDArray[np.int64]) -> Iterator[Batch]:
+    ordered = sorted(pieces, key=lambda p: -len(p.frames))
+    for k in range(0, len(ordered), lanes):
+        yield Batch(ordered[k : k + lanes], order)

@@ -1,0 +1,30 @@
+"""A backend by its name (`swsdist.registry.registries.BACKENDS`), and those that are chosen by what the machine has."""
+
+from __future__ import annotations
+
+import platform
+
+from swsdist.accounts.hardware import gpus_here
+from swsdist.methods.dtw.backends.interface import Backend, Work
+from swsdist.registry.registries import BACKENDS
+
+
+def create(name: str, work: Work) -> Backend:
+    """The backend of that name.
+
+    Raises:
+        ConfigError: there is none.
+        UserError: it cannot be used here.
+    """
+    made: Backend = BACKENDS[name].load()(work)
+    return made
+
+
+def cpu(work: Work) -> Backend:
+    """The faster one of this processor: our own product on x86, a BLAS elsewhere."""
+    return create("int16" if platform.machine().lower() in ("x86_64", "amd64") else "blas", work)
+
+
+def auto(work: Work) -> Backend:
+    """A GPU where there is one, else the CPU."""
+    return create("cuda" if gpus_here() else "cpu", work)

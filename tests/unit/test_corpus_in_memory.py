@@ -1,0 +1,86 @@
+"""A corpus of arrays is one of files: the same run, and what is no recording is refused with its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import soundfile
+
+import swsdist
+from swsdist.core.errors import UserError
+from swsdist.corpora.documents import read_documents
+from swsdist.testing.synthesis import make_corpus
+
+RATE = 8000
+
+
+def noise(seed: int, seconds: float = 1.0) -> tuple[Any, int]:
+    return np.random.default_rng(seed).normal(0, 0.1, round(seconds * RATE)), RATE
+
+
+def test_a_run_of_arrays(tmp_path: Path) -> None:
+    """It finds what a run of the files finds."""
+    make_corpus(tmp_path / "files", documents=3, queries=2, voices=2)
+    tables = {name: pd.read_csv(tmp_path / "files" / f"{name}.csv") for name in ("docs", "queries", "refs")}
+
+    for name in ("docs", "queries"):  # arrays have no speakers
+        tables[name].drop(columns="speaker").to_csv(tmp_path / "files" / f"{name}.csv", index=False)
+
+    def sounds(table: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for _, row in tables[table].iterrows():
+            found.setdefault(row.iloc[0], []).append(soundfile.read(tmp_path / "files" / row["path"]))
+        return found
+
+    queries = sounds("queries")
+    assert max(map(len, queries.values())) > 1
+    documents = {name: given for name, (given,) in sounds("docs").items()}
+    given = documents, queries, tables["refs"]
+    corpus = swsdist.save_corpus(tmp_path / "arrays", *given)
+    files = {name: str(tmp_path / "files" / f"{table}.csv") for name, table in zip(corpus, tables, strict=True)}
+
+    def hits(name: str, corpus: dict[str, str]) -> pd.DataFrame:
+        config = {"run": str(tmp_path / name), "corpus": corpus, "executor": {"kind": "serial"}}
+        return swsdist.run(config).detections()
+
+    found = hits("of arrays", corpus)
+    assert len(found) > 5
+    assert found.equals(hits("of files", files))
+    before = {path.name: path.read_bytes() for path in (tmp_path / "arrays").rglob("*.*")}
+    assert swsdist.save_corpus(tmp_path / "arrays", documents, {"one": documents["d001"]}, tables["refs"]) == corpus
+    after = {path.name: path.read_bytes() for path in (tmp_path / "arrays").rglob("*.*")}
+    assert {name for name in before if before[name] != after[name]} == {"queries.csv", "q000000.wav"}
+
+
+def test_documents_alone(tmp_path: Path) -> None:
+    corpus = swsdist.save_corpus(tmp_path, {"d": noise(0)})
+    assert list(corpus) == ["documents"]
+    assert read_documents(corpus["documents"])["duration"].to_pylist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("given", "where", "complaint"),
+    [
+        ({"documents": {}}, "documents", "there are no documents"),
+        ({"documents": {"d": noise(0)[0]}}, "documents['d']", "ndarray is no recording"),
+        (
+            {"documents": {"d": noise(0)}, "queries": {"q": [noise(0), (np.zeros(5, int), RATE)]}},
+            "queries['q'], example 2",
+            "the samples are int64",
+        ),
+        (
+            {"documents": {"d": noise(0)}, "references": pd.DataFrame({"query_id": ["q"], "start": [0.0]})},
+            "references",
+            "the references have no column doc_id, end",
+        ),
+    ],
+)
+def test_what_is_no_corpus(tmp_path: Path, given: dict[str, Any], where: str, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint) as caught:
+        swsdist.save_corpus(tmp_path, **given)
+    assert caught.value.where == where
+    assert caught.value.remedy
