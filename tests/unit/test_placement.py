@@ -56,8 +56,8 @@ def test_a_search_on_either_device_asks_for_both_and_takes_what_it_is_given(tmp_
     stage = Search()
     config = {"run": str(tmp_path), "corpus": {"documents": "d.csv", "queries": "q.csv"}}
     for device, gpus in (("cpu", [0]), ("cuda", [1]), ("auto", [1, 0])):
-        made = config_from_dict({**config, "search": {"device": device}})
+        made = config_from_dict({**config, "search": {"backend": device}})
         assert [one.gpus for one in stage.needs(made)] == gpus
     task = Task("search", "x", "x", 1.0, {"search": made.search.model_dump(mode="json")})
     for granted, device in ((Needs(gpus=0.5), "cuda"), (Needs(), "cpu")):
-        assert _settings(task, Context(Folder(str(tmp_path)), {}, granted=granted)).device == device
+        assert _settings(task, Context(Folder(str(tmp_path)), {}, granted=granted)).backend == device
