@@ -43,7 +43,7 @@ from swsdist.kernels.distances.registry import create
 from swsdist.kernels.recurrences import bounded_slope
 from swsdist.kernels.recurrences.packing import packing
 from swsdist.kernels.recurrences.registry import create as create_recurrence
-from swsdist.kernels.vectors import WIDTH
+from swsdist.kernels.vectors import WIDTH, store
 from swsdist.methods.dtw.backends.cuda import Cuda
 from swsdist.methods.dtw.backends.interface import Work
 from swsdist.methods.dtw.found import Found
@@ -323,9 +323,11 @@ def _arguments(queries: list[Frames], documents: list[Frames], threads: int = 1,
 def _advance(
     distances: Any, n: int, frames: int, columns: Any, bits: int, infinity: int, curve: Any, times: int
 ) -> None:
-    bounded_slope.restart(columns, 0, n, infinity)
+    bounded_slope.restart(columns, 0, n, infinity, 0)
     for _ in range(times):
-        bounded_slope.advance(distances, n, n, 0, frames, columns, 0, bits, curve, 0)
+        for t in range(frames):
+            ended = bounded_slope.advance(distances, t * n * WIDTH, n, t, columns, 0, bits, 0)
+            store(curve, t * WIDTH, ended)
 
 
 def _recurrence() -> float:

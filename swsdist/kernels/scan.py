@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numba
 import numpy as np
@@ -31,10 +31,7 @@ from swsdist.kernels.vectors import WIDTH, lanes_of, load_unsigned, store
 warnings.filterwarnings("ignore", "First-class function type", numba.core.errors.NumbaExperimentalFeatureWarning)
 
 #: The functions of a pattern's inner loop, see `kernels.recurrences.bounded_slope`.
-Advance: TypeAlias = Callable[
-    [NDArray[np.int16], int, int, int, int, State, int, int, State, int, int],
-    None,
-]
+Advance: TypeAlias = Callable[[NDArray[np.int16], int, int, int, State, int, int, int], Any]
 Restart: TypeAlias = Callable[[State, int, int, int, int], None]
 
 #: Elements of the distances of one turn: half of a first-level cache of 32 kB.
@@ -158,7 +155,9 @@ def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateTy
                     )
                 if len(fills) > 1:
                     _combine(distances, (stop - t) * rows, step * rows, shape, shift, sums)
-                advance(distances, rows, n, t, stop, columns, at, bits, curve, carried - start, option)
+                for frame in range(t, stop):
+                    ended = advance(distances, (frame - t) * rows * WIDTH, n, frame, columns, at, bits, option)
+                    store(curve, (carried + frame - start) * WIDTH, ended)
             end = carried + length
             for lane in range(WIDTH):
                 for row in range(max(carried, carried + lanes[lane, 0] - start), end):

@@ -76,7 +76,9 @@ def runner(advance, restart):
     def run(distances, n, first, stop, columns, at, bits, infinity, curve, option):
         if first == 0:
             restart(columns, at, n, infinity, option)
-        advance(distances, n, n, first, stop, columns, at, bits, curve, 0, option)
+        for t in range(first, stop):
+            ended = advance(distances, (t - first) * n * WIDTH, n, t, columns, at, bits, option)
+            store(curve, t * WIDTH, ended)
 
     return run
 

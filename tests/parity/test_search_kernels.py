@@ -179,8 +179,10 @@ def test_tiles_hold_a_query_with_little_padding() -> None:
 @numba.njit
 def _run(distances, n, first, stop, columns, bits, infinity, curve):
     if first == 0:
-        bounded_slope.restart(columns, 0, n, infinity)
-    bounded_slope.advance(distances, n, n, first, stop, columns, 0, bits, curve, 0)
+        bounded_slope.restart(columns, 0, n, infinity, 0)
+    for t in range(first, stop):
+        row = (t - first) * n * WIDTH
+        store(curve, t * WIDTH, bounded_slope.advance(distances, row, n, t, columns, 0, bits, 0))
 
 
 numba.extending.register_jitable(bounded_slope.restart)

@@ -50,7 +50,7 @@ from swsdist.kernels.cuda.rows import (
 from swsdist.kernels.distances.interface import Map
 from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.scales import MAX_DISTANCE
-from swsdist.kernels.vectors import WIDTH, lanes_of, spread
+from swsdist.kernels.vectors import WIDTH, lanes_of, spread, store
 
 #: Pieces of a warp.
 WARP = 32
@@ -308,7 +308,7 @@ def in_memory(maps: tuple[Map, ...], advance: Callable[..., None], restart: Call
         tiles, bits, infinity, n = tasks[query, 1], tasks[query, 2], tasks[query, 3], tasks[query, 5]
         rows = tiles * WIDTH
         # The first tile begins with rows for no frame.
-        own, kept, ended = distances[first + (rows - n) * WIDTH :: WIDTH], states[state::WIDTH], curve[edge::WIDTH]
+        own, kept, costs = distances[first + (rows - n) * WIDTH :: WIDTH], states[state::WIDTH], curve[edge::WIDTH]
         forget(kept, 0, n, infinity, option)
         for t in range(begin, stop, FRAMES):
             for tile in range(tiles):
@@ -319,7 +319,9 @@ def in_memory(maps: tuple[Map, ...], advance: Callable[..., None], restart: Call
                 scatter(distances, at + rows * WIDTH, WIDTH, d1)
                 scatter(distances, at + 2 * rows * WIDTH, WIDTH, d2)
                 scatter(distances, at + 3 * rows * WIDTH, WIDTH, d3)
-            take_in(own, rows, n, t, t + FRAMES, kept, 0, bits, ended, 0, option)
+            for frame in range(FRAMES):
+                ended = take_in(own, frame * rows * WIDTH, n, t + frame, kept, 0, bits, option)
+                store(costs, (t + frame) * WIDTH, ended)
 
     return thread
 

@@ -19,6 +19,8 @@ that rotate; of equal costs the shorter path wins.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +28,18 @@ from numpy.typing import NDArray
 from swsdist.kernels.arithmetic import Value, least
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import State, packing
-from swsdist.kernels.recurrences.tracing import BEGIN, BITS, DIAGONAL, NO_PATH, SKIP, STAY, unpacked
+from swsdist.kernels.recurrences.tracing import (
+    BEGIN,
+    BITS,
+    DIAGONAL,
+    NO_PATH,
+    SKIP,
+    STAY,
+    Codes,
+    Numbers,
+    Table,
+    unpacked,
+)
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 
@@ -44,36 +57,24 @@ def columns(n: int) -> int:
 
 
 def advance(
-    distances: NDArray[np.int16],
-    rows: int,
-    n: int,
-    first: int,
-    stop: int,
-    columns: State,
-    at: int,
-    bits: int,
-    curve: State,
-    shifted: int,
-    option: int,
-) -> None:
-    """Take in the distances of frames first <= t < stop; arguments as in `kernels.recurrences.bounded_slope`.
+    distances: NDArray[np.int16], row: int, n: int, t: int, columns: State, at: int, bits: int, option: int
+) -> Any:
+    """Take in the distances of frame t; arguments as in `kernels.recurrences.bounded_slope`.
 
     Row i is query frame i.
     """
     like = lanes_of(columns)
     shift = spread(bits, like)
     size = n * WIDTH
-    for t in range(first, stop):
-        out, older, newest = at + t % 3 * size, at + (t + 1) % 3 * size, at + (t + 2) % 3 * size
-        row = (t - first) * rows * WIDTH
-        state = (load_unsigned(distances, row, like) << shift) + 1
-        store(columns, out, state)
-        for i in range(1, n):
-            above = (i - 1) * WIDTH
-            d = load_unsigned(distances, row + i * WIDTH, like) << shift
-            state = cell(state, load(columns, newest + above), load(columns, older + above), d)
-            store(columns, out + i * WIDTH, state)
-        store(curve, (t + shifted) * WIDTH, state)
+    out, older, newest = at + t % 3 * size, at + (t + 1) % 3 * size, at + (t + 2) % 3 * size
+    state = (load_unsigned(distances, row, like) << shift) + 1
+    store(columns, out, state)
+    for i in range(1, n):
+        above = (i - 1) * WIDTH
+        d = load_unsigned(distances, row + i * WIDTH, like) << shift
+        state = cell(state, load(columns, newest + above), load(columns, older + above), d)
+        store(columns, out + i * WIDTH, state)
+    return state
 
 
 def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
@@ -82,13 +83,7 @@ def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None
         store(columns, at + row * WIDTH, spread(infinity, lanes_of(columns)))
 
 
-def trace(
-    distances: NDArray[np.int16],
-    option: int,
-    cost: NDArray[np.int64],
-    frames: NDArray[np.int64],
-    steps: NDArray[np.uint8],
-) -> None:
+def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
     """The plain twin, see `kernels.recurrences.tracing`."""
     n, length = distances.shape
     states = np.full((3, n), NO_PATH)

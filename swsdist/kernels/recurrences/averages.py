@@ -25,6 +25,8 @@ frames.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +36,7 @@ from swsdist.kernels.arithmetic import Value, choose
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import Packing, State
 from swsdist.kernels.recurrences.quotients import share, single, wide
-from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, LEFT, STAY
+from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, LEFT, STAY, Codes, Numbers, Table
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 from swsdist.registry.registries import RECURRENCES
 
@@ -97,41 +99,28 @@ def columns(n: int) -> int:
 
 
 def advance(
-    distances: NDArray[np.int16],
-    rows: int,
-    n: int,
-    first: int,
-    stop: int,
-    columns: State,
-    at: int,
-    bits: int,
-    curve: State,
-    shifted: int,
-    option: int,
-) -> None:
-    """Take in the distances of frames first <= t < stop; arguments as in `kernels.recurrences.bounded_slope`.
+    distances: NDArray[np.int16], row: int, n: int, t: int, columns: State, at: int, bits: int, option: int
+) -> Any:
+    """Take in the distances of frame t; arguments as in `kernels.recurrences.bounded_slope`.
 
     Rows 3 i to 3 i + 2 of the column are the three integers of query frame i.
     """
     like = lanes_of(columns)
-    for t in range(first, stop):
-        row = (t - first) * rows * WIDTH
-        here = at
-        diagonal = (load(columns, here), load(columns, here + WIDTH), load(columns, here + 2 * WIDTH))
-        state = (load_unsigned(distances, row, like), like + 1, spread(t, like))
+    diagonal = (load(columns, at), load(columns, at + WIDTH), load(columns, at + 2 * WIDTH))
+    state = (load_unsigned(distances, row, like), like + 1, spread(t, like))
+    store(columns, at, state[0])
+    store(columns, at + WIDTH, state[1])
+    store(columns, at + 2 * WIDTH, state[2])
+    for i in range(1, n):
+        here = at + 3 * i * WIDTH
+        left = (load(columns, here), load(columns, here + WIDTH), load(columns, here + 2 * WIDTH))
+        state = cell(diagonal, left, state, load_unsigned(distances, row + i * WIDTH, like))
         store(columns, here, state[0])
         store(columns, here + WIDTH, state[1])
         store(columns, here + 2 * WIDTH, state[2])
-        for i in range(1, n):
-            here = at + 3 * i * WIDTH
-            left = (load(columns, here), load(columns, here + WIDTH), load(columns, here + 2 * WIDTH))
-            state = cell(diagonal, left, state, load_unsigned(distances, row + i * WIDTH, like))
-            store(columns, here, state[0])
-            store(columns, here + WIDTH, state[1])
-            store(columns, here + 2 * WIDTH, state[2])
-            diagonal = left
-        cost = share(wide(state[0]), n, wide(state[1]))
-        store(curve, (t + shifted) * WIDTH, (cost << spread(bits, cost)) + wide((t + 1) - state[2]))
+        diagonal = left
+    cost = share(wide(state[0]), n, wide(state[1]))
+    return (cost << spread(bits, cost)) + wide((t + 1) - state[2])
 
 
 def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
@@ -143,13 +132,7 @@ def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None
         store(columns, at + (3 * i + 2) * WIDTH, like)
 
 
-def trace(
-    distances: NDArray[np.int16],
-    option: int,
-    cost: NDArray[np.int64],
-    frames: NDArray[np.int64],
-    steps: NDArray[np.uint8],
-) -> None:
+def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
     """The plain twin, see `kernels.recurrences.tracing`."""
     n, length = distances.shape
     column = np.zeros((n, 3), np.int64)

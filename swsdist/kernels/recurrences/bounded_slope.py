@@ -23,6 +23,8 @@ anywhere: all is integer.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +32,7 @@ from numpy.typing import NDArray
 from swsdist.kernels.arithmetic import Value, least
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import State, packing
-from swsdist.kernels.recurrences.tracing import BITS, DIAGONAL, FAST, NO_PATH, SKIP, unpacked
+from swsdist.kernels.recurrences.tracing import BITS, DIAGONAL, FAST, NO_PATH, SKIP, Codes, Numbers, Table, unpacked
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 
@@ -46,52 +48,41 @@ numba.extending.register_jitable(cell)
 
 
 def advance(
-    distances: NDArray[np.int16],
-    rows: int,
-    n: int,
-    first: int,
-    stop: int,
-    columns: State,
-    at: int,
-    bits: int,
-    curve: State,
-    shifted: int,
-    option: int = 0,
-) -> None:
-    """Take in the distances of frames first <= t < stop.
+    distances: NDArray[np.int16], row: int, n: int, t: int, columns: State, at: int, bits: int, option: int
+) -> Any:
+    """Take in the distances of frame t; the frames come one after the other.
 
     Rows of a column: 0 is i = -2 (infinity), 1 is i = -1 (zero), i + 2 is query frame i.
 
     Args:
-        distances: int16 (stop - first, rows, 16), flat.
-        rows: of the distances, at least n.
+        distances: int16 (n, 16), flat, from element `row` on.
         n: query frames.
         columns: state (3, n + 2, 16), flat, from element `at` on.
         bits: frame bits of the packing.
-        curve: state (rows, 16), flat; row t + shifted receives the state of the query's last frame.
         option: a number of the recurrence's own; this one has none.
+
+    Returns:
+        Lanes of the curve at t: the state of the query's last frame.
     """
     like = lanes_of(columns)
     shift = spread(bits, like)
     size = (n + 2) * WIDTH
-    for t in range(first, stop):
-        out, older, newest = at + t % 3 * size, at + (t + 1) % 3 * size, at + (t + 2) % 3 * size
-        row = (t - first) * rows * WIDTH
-        before = like
-        fast = load(columns, newest)
-        diagonal = load(columns, newest + WIDTH)
-        for i in range(n):
-            d = load_unsigned(distances, row + i * WIDTH, like) << shift
-            slow = load(columns, older + (i + 1) * WIDTH)
-            state = cell(diagonal, slow, fast, d, before)
-            store(columns, out + (i + 2) * WIDTH, state)
-            fast = diagonal
-            diagonal = load(columns, newest + (i + 2) * WIDTH)
-            before = d
-        store(curve, (t + shifted) * WIDTH, load(columns, out + (n + 1) * WIDTH))
+    out, older, newest = at + t % 3 * size, at + (t + 1) % 3 * size, at + (t + 2) % 3 * size
+    before = state = like
+    fast = load(columns, newest)
+    diagonal = load(columns, newest + WIDTH)
+    for i in range(n):
+        d = load_unsigned(distances, row + i * WIDTH, like) << shift
+        slow = load(columns, older + (i + 1) * WIDTH)
+        state = cell(diagonal, slow, fast, d, before)
+        store(columns, out + (i + 2) * WIDTH, state)
+        fast = diagonal
+        diagonal = load(columns, newest + (i + 2) * WIDTH)
+        before = d
+    return state
 
 
-def restart(columns: State, at: int, n: int, infinity: int, option: int = 0) -> None:
+def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
     """Forget the past: no path has begun."""
     like = lanes_of(columns)
     for column in range(3):
@@ -101,13 +92,7 @@ def restart(columns: State, at: int, n: int, infinity: int, option: int = 0) -> 
         store(columns, first + WIDTH, like)
 
 
-def trace(
-    distances: NDArray[np.int16],
-    option: int,
-    cost: NDArray[np.int64],
-    frames: NDArray[np.int64],
-    steps: NDArray[np.uint8],
-) -> None:
+def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
     """The plain twin. A step into a query's first or second frame may come from before the query."""
     n, length = distances.shape
     states = np.full((3, n + 2), NO_PATH)  # row i + 2 is query frame i

@@ -26,6 +26,8 @@ frames only.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +38,7 @@ from swsdist.kernels.recurrences import packing as packed
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.recurrences.quotients import share, wide
-from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, SKIP, STAY
+from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, SKIP, STAY, Codes, Numbers, Table
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 from swsdist.registry.registries import RECURRENCES
 
@@ -89,40 +91,27 @@ def columns(n: int) -> int:
 
 
 def advance(
-    distances: NDArray[np.int16],
-    rows: int,
-    n: int,
-    first: int,
-    stop: int,
-    columns: State,
-    at: int,
-    bits: int,
-    curve: State,
-    shifted: int,
-    option: int,
-) -> None:
-    """Take in the distances of frames first <= t < stop; arguments as in `kernels.recurrences.bounded_slope`.
+    distances: NDArray[np.int16], row: int, n: int, t: int, columns: State, at: int, bits: int, option: int
+) -> Any:
+    """Take in the distances of frame t; arguments as in `kernels.recurrences.bounded_slope`.
 
     Rows 2 i and 2 i + 1 of a column are the two integers of query frame i.
     """
     like = lanes_of(columns)
     size = 2 * n * WIDTH
-    for t in range(first, stop):
-        out, older, newest = at + t % 3 * size, at + (t + 1) % 3 * size, at + (t + 2) % 3 * size
-        row = (t - first) * rows * WIDTH
-        state = (load_unsigned(distances, row, like), spread((2 << SHIFT) + 1, like))
-        store(columns, out, state[0])
-        store(columns, out + WIDTH, state[1])
-        for i in range(1, n):
-            above = 2 * (i - 1) * WIDTH
-            diagonal = (load(columns, newest + above), load(columns, newest + above + WIDTH))
-            skip = (load(columns, older + above), load(columns, older + above + WIDTH))
-            state = cell(state, diagonal, skip, load_unsigned(distances, row + i * WIDTH, like))
-            store(columns, out + 2 * i * WIDTH, state[0])
-            store(columns, out + (2 * i + 1) * WIDTH, state[1])
-        cost = share(wide(state[0]), n, wide(state[1] >> SHIFT))
-        frames = wide(state[1] & ((1 << SHIFT) - 1))
-        store(curve, (t + shifted) * WIDTH, (cost << spread(bits, cost)) + frames)
+    out, older, newest = at + t % 3 * size, at + (t + 1) % 3 * size, at + (t + 2) % 3 * size
+    state = (load_unsigned(distances, row, like), spread((2 << SHIFT) + 1, like))
+    store(columns, out, state[0])
+    store(columns, out + WIDTH, state[1])
+    for i in range(1, n):
+        above = 2 * (i - 1) * WIDTH
+        diagonal = (load(columns, newest + above), load(columns, newest + above + WIDTH))
+        skip = (load(columns, older + above), load(columns, older + above + WIDTH))
+        state = cell(state, diagonal, skip, load_unsigned(distances, row + i * WIDTH, like))
+        store(columns, out + 2 * i * WIDTH, state[0])
+        store(columns, out + (2 * i + 1) * WIDTH, state[1])
+    cost = share(wide(state[0]), n, wide(state[1] >> SHIFT))
+    return (cost << spread(bits, cost)) + wide(state[1] & ((1 << SHIFT) - 1))
 
 
 def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
@@ -133,13 +122,7 @@ def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None
         store(columns, at + (2 * k + 1) * WIDTH, spread(1 << SHIFT, like))
 
 
-def trace(
-    distances: NDArray[np.int16],
-    option: int,
-    cost: NDArray[np.int64],
-    frames: NDArray[np.int64],
-    steps: NDArray[np.uint8],
-) -> None:
+def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
     """The plain twin, see `kernels.recurrences.tracing`."""
     n, length = distances.shape
     sums = np.full((3, n), NOWHERE)

@@ -23,6 +23,8 @@ as are alive at once.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +34,7 @@ from swsdist.kernels.arithmetic import Value, choose, least
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import Packing, State
 from swsdist.kernels.recurrences.quotients import narrow, share, wide
-from swsdist.kernels.recurrences.tracing import BEGIN, BITS, DIAGONAL, LEFT, NO_PATH, STAY
+from swsdist.kernels.recurrences.tracing import BEGIN, BITS, DIAGONAL, LEFT, NO_PATH, STAY, Codes, Numbers, Table
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 from swsdist.registry.registries import RECURRENCES
@@ -72,19 +74,9 @@ def columns(n: int, band: int) -> int:
 
 
 def advance(
-    distances: NDArray[np.int16],
-    rows: int,
-    n: int,
-    first: int,
-    stop: int,
-    columns: State,
-    at: int,
-    bits: int,
-    curve: State,
-    shifted: int,
-    band: int,
-) -> None:
-    """Take in the distances of frames first <= t < stop; arguments as in `kernels.recurrences.bounded_slope`.
+    distances: NDArray[np.int16], row: int, n: int, t: int, columns: State, at: int, bits: int, band: int
+) -> Any:
+    """Take in the distances of frame t; arguments as in `kernels.recurrences.bounded_slope`.
 
     Frame 0 is one that a segment may begin at.
     """
@@ -93,32 +85,30 @@ def advance(
     width = 2 * band + 2
     places = (n - 1) // band + 2
     infinity = load(columns, at + (width - 1) * WIDTH)
-    for t in range(first, stop):
-        row = (t - first) * rows * WIDTH
-        newest = t // band
-        best = infinity
-        for number in range(max(0, newest - places + 1), newest + 1):
-            place = at + number % places * width * WIDTH
-            along = t - number * band
-            if along == 0:
-                for k in range(width):
-                    store(columns, place + k * WIDTH, infinity)
-                store(columns, place + band * WIDTH, like)  # before the first cell: 0
-            place += (band - along) * WIDTH  # of row i, that of i - (t - s) + R
-            low, high = max(0, along - band), min(n - 1, along + band)
-            state = infinity
-            diagonal = load(columns, place + low * WIDTH)
-            for i in range(low, high + 1):
-                left = load(columns, place + (i + 1) * WIDTH)
-                state = cell(diagonal, left, state, load_unsigned(distances, row + i * WIDTH, like) << shift)
-                store(columns, place + i * WIDTH, state)
-                diagonal = left
-            if low < n <= high + 1:
-                total = wide(state >> shift)
-                cost = share(total, n, wide(state) - (total << spread(bits, total)))
-                ended = narrow((cost << spread(bits, cost)) + (along + 1), like)
-                best = least(choose(state, infinity, ended, infinity), best)
-        store(curve, (t + shifted) * WIDTH, best)
+    newest = t // band
+    best = infinity
+    for number in range(max(0, newest - places + 1), newest + 1):
+        place = at + number % places * width * WIDTH
+        along = t - number * band
+        if along == 0:
+            for k in range(width):
+                store(columns, place + k * WIDTH, infinity)
+            store(columns, place + band * WIDTH, like)  # before the first cell: 0
+        place += (band - along) * WIDTH  # of row i, that of i - (t - s) + R
+        low, high = max(0, along - band), min(n - 1, along + band)
+        state = infinity
+        diagonal = load(columns, place + low * WIDTH)
+        for i in range(low, high + 1):
+            left = load(columns, place + (i + 1) * WIDTH)
+            state = cell(diagonal, left, state, load_unsigned(distances, row + i * WIDTH, like) << shift)
+            store(columns, place + i * WIDTH, state)
+            diagonal = left
+        if low < n <= high + 1:
+            total = wide(state >> shift)
+            cost = share(total, n, wide(state) - (total << spread(bits, total)))
+            ended = narrow((cost << spread(bits, cost)) + (along + 1), like)
+            best = least(choose(state, infinity, ended, infinity), best)
+    return best
 
 
 def restart(columns: State, at: int, n: int, infinity: int, band: int) -> None:
@@ -127,13 +117,7 @@ def restart(columns: State, at: int, n: int, infinity: int, band: int) -> None:
         store(columns, at + row * WIDTH, spread(infinity, lanes_of(columns)))
 
 
-def trace(
-    distances: NDArray[np.int16],
-    option: int,
-    cost: NDArray[np.int64],
-    frames: NDArray[np.int64],
-    steps: NDArray[np.uint8],
-) -> None:
+def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
     """The plain twin; `option` is R. The steps are those of no segment in particular: see `trace_path`."""
     n, length = distances.shape
     cost[:] = -1
@@ -148,25 +132,13 @@ def trace(
                 cost[t], frames[t] = here
 
 
-def trace_path(
-    distances: NDArray[np.int16],
-    option: int,
-    cost: NDArray[np.int64],
-    frames: NDArray[np.int64],
-    steps: NDArray[np.uint8],
-) -> None:
+def trace_path(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
     """The one segment that begins with the table's first document frame."""
     _segment(distances, option, cost, frames, steps)
 
 
 @numba.extending.register_jitable
-def _segment(
-    distances: NDArray[np.int16],
-    band: int,
-    cost: NDArray[np.int64],
-    frames: NDArray[np.int64],
-    steps: NDArray[np.uint8],
-) -> None:
+def _segment(distances: Table, band: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
     n, length = distances.shape
     column = np.full(n + 1, NO_PATH)  # row i + 1 is query frame i
     column[0] = 0

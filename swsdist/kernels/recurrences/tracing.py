@@ -18,8 +18,12 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.compiled import compiled
 
+Table: TypeAlias = NDArray[np.int16]
+Numbers: TypeAlias = NDArray[np.int64]
+Codes: TypeAlias = NDArray[np.uint8]
+
 #: A recurrence's plain twin: (table, option, cost, frames, steps), the last three written.
-Twin: TypeAlias = Callable[[NDArray[np.int16], int, NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]], None]
+Twin: TypeAlias = Callable[[Table, int, Numbers, Numbers, Codes], None]
 
 #: Query and document frames of a step, by its code.
 STEPS = ((1, 1), (1, 2), (1, 0), (0, 1), (2, 1))

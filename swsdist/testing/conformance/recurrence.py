@@ -12,8 +12,10 @@ from swsdist.core.errors import UserError
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.distances.registry import create as create_distance
 from swsdist.kernels.recurrences.interface import Recurrence
+from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.recurrences.registry import create
-from swsdist.kernels.vectors import WIDTH
+from swsdist.kernels.recurrences.tracing import Table
+from swsdist.kernels.vectors import WIDTH, store
 from swsdist.methods.curve import curve, path, traced
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.search import search
@@ -110,13 +112,19 @@ def _check_one_lane(made: Recurrence, table: NDArray[np.int16], what: str) -> No
     n, length = table.shape
     packing = made.packing(n)
     state = made.state(packing.dtype, wide=False)
-    restart, advance = numba.njit(made.restart), numba.njit(made.advance)
+    restart, advance = numba.njit(made.restart), numba.extending.register_jitable(made.advance)
     distances = np.ascontiguousarray(np.stack([np.roll(table, k, 1).T for k in range(WIDTH)], 2)).reshape(-1)
+
+    def frames(distances: Table, columns: State, curve: State, bits: int, option: int) -> None:
+        for t in range(length):
+            store(curve, t * WIDTH, advance(distances, t * n * WIDTH, n, t, columns, 0, bits, option))
+
+    run = numba.njit(frames)
 
     def curve(lane: slice) -> NDArray[np.int64]:
         columns, found = np.zeros(made.elements(n), state), np.zeros(length * WIDTH, packing.dtype)
         restart(columns[lane], 0, n, packing.infinity, made.option)
-        advance(distances[lane], n, n, 0, length, columns[lane], 0, packing.frame_bits, found[lane], 0, made.option)
+        run(distances[lane], columns[lane], found[lane], packing.frame_bits, made.option)
         return found.astype(np.int64)
 
     alone = np.sum([curve(slice(lane, None, WIDTH)) for lane in range(WIDTH)], axis=0)
