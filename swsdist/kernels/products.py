@@ -270,9 +270,8 @@ def fill(from_dot: Map, source: Source) -> Fill:
         sums: NDArray[np.int32],
     ) -> None:
         height = rows_of(large, small)
-        for i in range(
-            height
-        ):  # rows outside: those of one frame are a power of two apart, and would share a cache set
+        # Rows outside: those of one frame are a power of two apart, and would share a cache set.
+        for i in range(height):
             for t in range(frames):
                 dot = load_rounded(products, ((at + i) * held + first + t) * 2 * WIDTH)
                 store(distances, (t * height + i) * WIDTH, from_dot(dot))

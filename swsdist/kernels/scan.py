@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numba
 import numpy as np
@@ -34,6 +34,9 @@ warnings.filterwarnings("ignore", "First-class function type", numba.core.errors
 Advance: TypeAlias = Callable[[NDArray[np.int16], int, int, int, State, int, int, int], Any]
 Restart: TypeAlias = Callable[[State, int, int, int, int], None]
 
+#: The compiled inner loop of a recurrence; `scanner` says what the arguments are.
+Scan: TypeAlias = Callable[..., int]
+
 #: Elements of the distances of one turn: half of a first-level cache of 32 kB.
 _TURN = 8192
 
@@ -45,34 +48,6 @@ _INDEX, _FRAMES, _PLACE, _LARGE, _SMALL, _BITS, _INFINITY, _COLUMNS, _OPTION, _B
 def turn(rows: int) -> int:
     """Document frames whose distances to a query of so many rows are taken at once."""
     return max(STRIDE, min(64, _TURN // (rows * WIDTH) // STRIDE * STRIDE))
-
-
-class Scan(Protocol):
-    """The compiled inner loop of a pattern; `scanner` says what the arguments are."""
-
-    def __call__(
-        self,
-        fills: tuple[Fill, ...],
-        sources: tuple[NDArray[np.int16], ...],
-        shape: NDArray[np.int64],
-        shift: int,
-        pairs: int,
-        frames_of_queries: NDArray[np.int16],
-        queries: NDArray[np.int64],
-        start: int,
-        length: int,
-        last: bool,
-        lanes: NDArray[np.int64],
-        window: int,
-        columns: State,
-        tails: State,
-        distances: NDArray[np.int16],
-        sums: NDArray[np.int32],
-        curve: State,
-        minima: State,
-        found: NDArray[np.int64],
-        /,
-    ) -> int: ...
 
 
 @cache
