@@ -194,7 +194,7 @@ def plan(config: Config, finished: bool = False) -> dict[str, int]:
             counts[name] = counts.get(name, 0) + len(one.names)
             counts[f"{name} left"] = len(one.left)
             if name == "queries" and one.left:
-                groups = [_group(course, task.fingerprint, task.payload["examples"]) for task in one.left]
+                groups = [_group(course, task.fingerprint, task.payload.examples) for task in one.left]
                 ended.receipts = ReceiptList(groups)
                 if finished:
                     _finish(course, name, groups)

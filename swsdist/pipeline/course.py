@@ -240,7 +240,7 @@ def look(config: Config) -> Outcome:
         ended = course.ended[step.name] = Ended()
         for one in rounds(course, step, points_of({course.name: course}, step.name)[course.name]):
             ended.receipts += one.done
-            left = (replace(task, payload={}, common={}) for task in one.left)
+            left = (replace(task, payload=None, common=None) for task in one.left)
             ended.failures += [Failure(task, "not done", "it is not done", 0) for task in left]
         ended.skipped = len(ended.receipts)
     return Outcome(ledger, {ONLY: course}, time.time())

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 from swsdist.config import Config
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import Naming, fingerprint
+from swsdist.core.partition import ALL_SLOTS
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.records.chosen import Parts, ReceiptList, together
-from swsdist.pipeline.task import Receipt, Task, Told, Values
+from swsdist.pipeline.task import P, Receipt, Task, Told, Values
 
 T = TypeVar("T", bound=Told)
 Own = TypeVar("Own")
@@ -103,19 +104,21 @@ class Inputs:
         """Files of a table; `name` is as `Context.place` takes it."""
         return together([made.parts for made in self.made.get(word, ())])
 
-    def task(self, *matters: Any, label: str, work: float, payload: Values, common: Values | None = None) -> Task:
+    def task(self, *matters: Any, label: str, work: float, payload: P, slots: range = ALL_SLOTS) -> Task[P]:
         """A task of this step.
 
         Args:
             matters: JSON values, all that its outputs depend on besides the stage and its version.
-            label, work, payload, common: see `Task`.
+            label, work, payload, slots: see `Task`.
         """
-        return self.named(fingerprint(*self.stage, *matters), label=label, work=work, payload=payload, common=common)
+        return self.named(fingerprint(*self.stage, *matters), label=label, work=work, payload=payload, slots=slots)
 
     def naming(self, *matters: Any) -> Naming:
         """Names tasks whose `matters` begin alike: what they begin with is read once."""
         return Naming(*self.stage, *matters)
 
-    def named(self, name: str, *, label: str, work: float, payload: Values, common: Values | None = None) -> Task:
+    def named(
+        self, name: str, *, label: str, work: float, payload: P, common: Any = None, slots: range = ALL_SLOTS
+    ) -> Task[P]:
         """A task of this step that has its name, of `naming`, already."""
-        return Task(self.stage[0], name, label, work, payload, self.phase, self.place, {} if common is None else common)
+        return Task(self.stage[0], name, label, work, payload, self.phase, self.place, common, slots)

@@ -64,11 +64,11 @@ class Make(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         for k in range(inputs.own(Own).count):
-            yield inputs.task(k, label=f"number {k}", work=1, payload={"k": k})
+            yield inputs.task(k, label=f"number {k}", work=1, payload=k)
 
     def run(self, task: Task, context: Context) -> Done:
         Make.ran.append(task.label)
-        k = task.payload["k"]
+        k = task.payload
         table = pa.Table.from_pylist([{"slot": k, "key": "ab"[k % 2], "value": k}], NUMBERS)
         return Done((context.publish(task, "numbers", [table], NUMBERS),), Told(k))
 
@@ -87,10 +87,10 @@ class Halve(Stage):
         before = inputs.mine.receipts
         total = before[-1].tells(Told).total if before else sum(told.total for _, told in inputs.told("numbers", Told))
         if total:
-            yield inputs.task(total, label=f"round {inputs.round}", work=1, payload={"total": total})
+            yield inputs.task(total, label=f"round {inputs.round}", work=1, payload=total)
 
     def run(self, task: Task, context: Context) -> Done:
-        return Done((), Told(task.payload["total"] // 2))
+        return Done((), Told(task.payload // 2))
 
 
 class Times(Stage):
@@ -107,13 +107,12 @@ class Times(Stage):
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         alphas = sorted(point["calibrate.alpha"] for point in inputs.points)
         parts = [part.name for part in inputs.parts("numbers")]
-        yield inputs.task(
-            alphas, parts, label=f"{len(alphas)} points", work=1, payload={"alphas": alphas, "parts": parts}
-        )
+        yield inputs.task(alphas, parts, label=f"{len(alphas)} points", work=1, payload=(alphas, parts))
 
     def run(self, task: Task, context: Context) -> Done:
-        values = [value for name in task.payload["parts"] for value in context.read(name)["value"].to_pylist()]
-        rows = "\n".join(f"{alpha} {alpha * sum(values)}" for alpha in task.payload["alphas"])
+        alphas, parts = task.payload
+        values = [value for name in parts for value in context.read(name)["value"].to_pylist()]
+        rows = "\n".join(f"{alpha} {alpha * sum(values)}" for alpha in alphas)
         return Done((context.write(task, "products", rows.encode(), ".txt"),), Told(len(values)))
 
 
@@ -314,7 +313,7 @@ class Granted(Stage):
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         gpus = inputs.config.options["gpus"]
         for name in ("shared", f"own {gpus}"):
-            yield inputs.task(name, label=name, work=1, payload={})
+            yield inputs.task(name, label=name, work=1, payload=None)
 
     def run(self, task: Task, context: Context) -> Done:
         return Done((), Told(int(context.granted.gpus)))

@@ -129,7 +129,6 @@ def test_tasks_wait_in_a_file_and_share_what_is_common() -> None:
         spool.put(task)
     assert list(spool) == tasks
     assert spool[-1].common is common
-    assert spool[3].whole().payload == {"search": {"window": 1}, "k": 3}
     assert spool.work == sum(task.work for task in tasks)
     queue = Queue(spool)
     first = [queue.popleft() for _ in range(9)]

@@ -42,19 +42,20 @@ class Compact(Stage):
                 rules,
                 label=receipt.label,
                 work=part.rows,
-                payload={**rules, "models": models[0].name, "trials": part.name, "slots": part.slots},
+                payload={**rules, "models": models[0].name, "trials": part.name},
+                slots=range(part.slots[0], part.slots[1] + 1),
             )
 
     def run(self, task: Task, context: Context) -> Done:
         """Make probabilities of the scores, and sort them."""
-        payload, slots = task.payload, tuple(task.payload["slots"])
+        payload = task.payload
         models = Procedure.from_run(context.read_bytes(payload["models"]))
         aligned = models.scores(context.read(payload["trials"]))
         rules = {"tolerance": payload["tolerance"], "conventions": payload["conventions"]}
         found = compacted(aligned, **rules, probabilities=payload["tolerance"] is not None)
         outputs = (
-            context.publish(task, "terms", [found.terms], TERMS_OF, slots),
-            context.publish(task, "ranks", [found.ranks], RANKS, slots),
-            context.publish(task, "contested", [found.contested], TRIALS, slots),
+            context.publish(task, "terms", [found.terms], TERMS_OF),
+            context.publish(task, "ranks", [found.ranks], RANKS),
+            context.publish(task, "contested", [found.contested], TRIALS),
         )
-        return Done(outputs, Bucket(0, found.terms.num_rows))
+        return Done(outputs, Bucket(found.terms.num_rows))

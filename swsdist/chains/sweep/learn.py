@@ -44,7 +44,7 @@ class Learn(Stage):
             label=settings.fit,
             work=sum(part.rows for part in trials),
             payload={
-                "calibrate": settings.model_dump(mode="json"),
+                "calibrate": settings,
                 "folds": folds,
                 "file": settings.fit if data is not None else None,
                 "aligned": [part.name for part in trials],
@@ -54,7 +54,7 @@ class Learn(Stage):
     def run(self, task: Task, context: Context) -> Done:
         """Fit."""
         payload = task.payload
-        steps = before_last(Calibrate.model_validate(payload["calibrate"]))
+        steps = before_last(payload["calibrate"])
 
         def parts() -> Iterator[pa.Table]:
             return (context.read(name) for name in payload["aligned"])

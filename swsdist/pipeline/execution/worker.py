@@ -48,8 +48,7 @@ class Worker:
 
     def run(self, task: Task) -> Receipt:
         """Do a task, and write its receipt last."""
-        context, task = self._context, task.whole()
-        stage = context.stages[task.stage]
+        context, stage = self._context, self._context.stages[task.stage]
         self._warm_up(stage, task)
         if self._alone:
             release_memory()
