@@ -12,7 +12,7 @@ from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.partition import ALL_SLOTS
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.records.chosen import Parts, ReceiptList, together
-from swsdist.pipeline.task import P, Receipt, Task, Told, Values
+from swsdist.pipeline.task import P, Receipt, Task, Told
 
 T = TypeVar("T", bound=Told)
 Own = TypeVar("Own")
@@ -49,11 +49,9 @@ class Inputs:
         ledger: of the run.
         knows: what the chain knows before its first step; see `own`.
         stage: name and version of the step's stage.
-        phase: what the step's cost counts as.
         made: the tables that it reads, by the stage's words.
         mine: what this step itself has come to so far.
         round: of a stage in rounds, from 0; earlier rounds' receipts are those of `mine`.
-        points: of a stage that is vectorised: for each of the plans that share its tasks, the values of its keys.
         redo: everything is to be done again.
         place: root of the folder that the step writes to; the run folder if empty.
         commits: is called by a stage before `Stage.finish` changes what is there; raises where that is not to be.
@@ -63,11 +61,9 @@ class Inputs:
     ledger: Ledger
     knows: object
     stage: tuple[str, int]
-    phase: str = ""
     made: Mapping[str, tuple[Made, ...]] = field(default_factory=dict)
     mine: Ended = field(default_factory=Ended)
     round: int = 0
-    points: tuple[Values, ...] = ()
     redo: bool = False
     place: str = ""
     commits: Callable[[], None] = lambda: None
@@ -121,4 +117,4 @@ class Inputs:
         self, name: str, *, label: str, work: float, payload: P, common: Any = None, slots: range = ALL_SLOTS
     ) -> Task[P]:
         """A task of this step that has its name, of `naming`, already."""
-        return Task(self.stage[0], name, label, work, payload, self.phase, self.place, common, slots)
+        return Task(self.stage[0], name, label, work, payload, self.place, common, slots)

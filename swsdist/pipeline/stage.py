@@ -154,8 +154,6 @@ class Stage(ABC, Generic[P]):
         mixed: its bytes are the same whichever of the alternatives a worker has (`needs`), so workers of several kinds may
             share its tasks; else all have the first alternative that fits anywhere.
         whole: if one of its tasks fails, what comes after it waits, unless the user says otherwise (`Choice.keep_going`).
-        over: keys of the config over which it is vectorised: plans that differ in these only share its tasks, which then
-            hold a value each (`Inputs.points`).
         with_hours, with_queries: what more hours of documents, or more query examples, make of its tasks; for forecasts only.
     """
 
@@ -171,7 +169,6 @@ class Stage(ABC, Generic[P]):
     replaces: ClassVar[bool] = False
     mixed: ClassVar[bool] = False
     whole: ClassVar[bool] = False
-    over: ClassVar[tuple[str, ...]] = ()
     with_hours: ClassVar[Growth] = "larger"
     with_queries: ClassVar[Growth] = "larger"
 

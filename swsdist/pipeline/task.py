@@ -72,7 +72,6 @@ class Task(Generic[P]):
         label: for people.
         work: how much it is, in the stage's unit.
         payload: all that `run` needs to know.
-        phase: what its cost counts as in its chain.
         place: root of the folder where its receipt and outputs lie; the run folder if empty.
         common: what `run` needs to know besides and many tasks share: one object in the driver.
         slots: of the rows that it makes.
@@ -83,7 +82,6 @@ class Task(Generic[P]):
     label: str
     work: float
     payload: P
-    phase: str = ""
     place: str = ""
     common: Any = None
     slots: range = ALL_SLOTS

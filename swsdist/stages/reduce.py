@@ -16,7 +16,7 @@ from swsdist.core.partition import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.records.chosen import Parts
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
@@ -25,9 +25,10 @@ from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.spans import Kept
 from swsdist.reduce.talkers import WHO
 from swsdist.registry.registries import STATISTICS
+from swsdist.stages.buckets import BucketStage
 from swsdist.stages.documents import places_of, talkers_of
 from swsdist.stages.inputs.known import CorpusInputs
-from swsdist.stages.told import Bucket, Extracted
+from swsdist.stages.told import Extracted
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
 
@@ -82,7 +83,7 @@ def apart_of(task: Task[Reducing]) -> OwnPlaces:
     return {(query_id, recording): spans for query_id, recording, spans in task.payload.apart}
 
 
-class Reduce(Stage[Reducing]):
+class Reduce(BucketStage[Reducing]):
     """Each bucket reads its own rows of every file of candidates."""
 
     name = "reduce"
@@ -158,11 +159,8 @@ class Reduce(Stage[Reducing]):
         """Overlaps out, the best N kept."""
         reduced = self.reduced(task, context)
         found = elsewhere(reduced.detections, apart_of(task))
-        outputs = (
-            context.publish(task, "detections", [found], DETECTIONS),
-            context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS),
-        )
-        return Done(outputs, Bucket(found.num_rows))
+        statistics = context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS)
+        return self.done(task, context, found, statistics)
 
     def reduced(self, task: Task[Reducing], context: Context, kept: Kept | None = None) -> Reduced:
         """The detections of a bucket, or of each document those that are kept, with names and times of recordings, and its

@@ -12,11 +12,9 @@ from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Point
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
 from swsdist.core.errors import ConfigError
-from swsdist.core.needs import Needs
 from swsdist.core.times import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import KEY, parts_of
@@ -77,10 +75,6 @@ class Rescore(Stage[Rescoring]):
     phase = "search"
     takes = {"joined": "joined"}
     tables = {"rescored": Table(RESCORED, order=(*KEY[1:], "system"), digested=False)}
-
-    def needs(self, config: Config) -> tuple[Needs, ...]:
-        """One CPU and what a search in a piece of a document takes."""
-        return (Needs(),)
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Rescoring]]:
         """Of each system the places in the bucket that it did not find.

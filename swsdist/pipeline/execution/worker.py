@@ -54,9 +54,9 @@ class Worker:
             release_memory()
         reset_peak()
         started, clock, cpu, read = time.time(), time.perf_counter(), cpu_seconds(), bytes_read()
-        self._journal.write("begin", stage=task.stage, phase=task.phase, fingerprint=task.fingerprint)
+        self._journal.write("begin", stage=task.stage, phase=stage.phase, fingerprint=task.fingerprint)
         context.listener = self._listener(task)
-        with self._journal.phase(task.phase):
+        with self._journal.phase(stage.phase):
             try:
                 done = stage.run(task, context)
             except BaseException as error:
