@@ -100,13 +100,13 @@ class Join(Stage[Joining]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Joining]]:
         """A task a bucket."""
         buckets = inputs.config.reduce.buckets
-        made = [inputs.made[word][0] for word in ("one", "other")]
+        made = [inputs.parts(word) for word in ("one", "other")]
         runs = [_run(course) for course in inputs.own(Runs).courses]
         matters = [[run.method, run.store, run.calibrate.model_dump(mode="json"), run.reads] for run in runs]
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
             ends = [slots[0], slots[-1]]
-            near = [[part for part in one.parts if part.meets(slots)] for one in made]
+            near = [parts.meeting(slots) for parts in made]
             hashes = [[part.sha256 for part in parts] for parts in near]
             names = [[part.name for part in parts] for parts in near]
             payload = Joining(names, runs)

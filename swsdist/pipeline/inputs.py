@@ -81,10 +81,6 @@ class Inputs:
             )
         return self.knows
 
-    def has(self, word: str) -> bool:
-        """Whether the step reads such a table."""
-        return bool(self.made.get(word))
-
     def receipts(self, word: str) -> ReceiptList:
         """Of the tasks that made the files of a table, in the order of their plan; all sources one after the other."""
         found = ReceiptList()

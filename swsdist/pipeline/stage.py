@@ -127,12 +127,8 @@ class Context:
 
     def write(self, task: Task, table: str, data: bytes, suffix: str = ".json", place: str = "tables/") -> Part:
         """Write a small file of a task."""
-        folder, name = self.folder(task), f"{place}{table}/{task.fingerprint}{suffix}"
-        with folder.temporary(suffix) as path:
-            path.write_bytes(data)
-            output = parquet.describe(path, name)
-            folder.publish(path, name)
-        return Part(table, *output)
+        name = f"{place}{table}/{task.fingerprint}{suffix}"
+        return Part(table, *parquet.publish_bytes(self.folder(task), name, data))
 
 
 class Stage(ABC, Generic[P]):

@@ -57,10 +57,6 @@ class Part(NamedTuple):
     rows: int = 0
     slots: tuple[int, int] = (0, SLOTS - 1)
 
-    def meets(self, slots: range) -> bool:
-        """Whether it may hold rows of these."""
-        return self.slots[0] <= slots[-1] and slots[0] <= self.slots[1]
-
 
 @dataclass(frozen=True)
 class Task(Generic[P]):

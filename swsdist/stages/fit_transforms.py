@@ -211,8 +211,8 @@ class FitTransforms(Stage[Fitting]):
             return Done((), Added(*told, 0))
         out = io.BytesIO()
         write_totals(out, total)
-        part = _published(folder, "totals", f"models/rounds/{task.fingerprint}.totals", out.getvalue())
-        return Done((part,), Added(*told, frames, taught))
+        output = parquet.publish_bytes(folder, f"models/rounds/{task.fingerprint}.totals", out.getvalue())
+        return Done((Part("totals", *output),), Added(*told, frames, taught))
 
     def _go_on(self, task: Task[Fitting], folder: Folder, rounds: Rounds, known: Model | None) -> Done:
         from threadpoolctl import threadpool_limits
@@ -227,8 +227,8 @@ class FitTransforms(Stage[Fitting]):
             known_by = {**taught, "automatic": payload.options.get("automatic", False)}
             model = Model(model.name, model.version, model.arrays, {**model.settings, "taught_by": known_by})
         table, name = ("model", payload.model) if done else ("known", f"models/rounds/{task.fingerprint}.npz")
-        part = _published(folder, table, name, model.to_bytes())
-        return Done((part,), Stepped(payload.model, payload.round, done))
+        output = parquet.publish_bytes(folder, name, model.to_bytes())
+        return Done((Part(table, *output),), Stepped(payload.model, payload.round, done))
 
     def finish(self, inputs: Inputs) -> None:
         """From here on transforms are those of their models; frames and totals that these were made of are of no more use."""
@@ -244,14 +244,6 @@ class FitTransforms(Stage[Fitting]):
 def _of(inputs: Inputs, one: Pending) -> list[Receipt]:
     """Receipts of a model."""
     return [each for each in inputs.mine.receipts if each.told.get("model") == one.file]
-
-
-def _published(folder: Folder, table: str, name: str, data: bytes) -> Part:
-    with folder.temporary() as path:
-        path.write_bytes(data)
-        output = parquet.describe(path, name)
-        folder.publish(path, name)
-    return Part(table, *output)
 
 
 def _heard(

@@ -37,7 +37,7 @@ from swsdist.stages.inputs.wanted import State, held, keys_of, places_in, refuse
 from swsdist.stages.told import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.held import or_held
-from swsdist.store.libraries import made_with, with_these
+from swsdist.store.libraries import made_with
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
@@ -323,13 +323,8 @@ class Index(Stage[Indexing]):
         provisional = bool(ended.failures) or unfinished is not None
         libraries = {} if old is None else old.libraries
         said = [one.tells(Indexed) for one in new]
-        parts, decoders = (
-            [one.libraries for one in said if one.libraries],
-            [name for one in said for name in one.ffmpeg],
-        )
-        used_by = [name for source in own.features.sources for name in libraries_of(source.extractor)]
         computed = any(one.held < one.documents for one in said)  # and not only copied
-        libraries = with_these(libraries, parts, decoders, used_by) if computed or not libraries else libraries
+        libraries = own.features.libraries(libraries, said) if computed or not libraries else libraries
         inputs.commits()
         state_now = commit(
             own.store.folder,

@@ -101,10 +101,7 @@ class Quantise(Stage[Quantising]):
         if not payload.shard:
             model = fit_codebook(store, payload.search)
             name = f"models/codebook-{model.fingerprint}.npz"
-            with store.folder.temporary(".npz") as path:
-                path.write_bytes(model.to_bytes())
-                output = parquet.describe(path, name)
-                store.folder.publish(path, name)
+            output = parquet.publish_bytes(store.folder, name, model.to_bytes())
             return Done((Part("codebook", *output, len(model.arrays["query"])),))
         table = index_shard(store, payload.shard, payload.search, payload.codebook)
         name = postings_name(payload.codebook, payload.content)

@@ -35,7 +35,7 @@ from swsdist.registry.registries import METHODS, RECURRENCES
 from swsdist.stages.inputs.known import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.oddities import seconds_of
 from swsdist.stages.told import Extracted
-from swsdist.store.libraries import made_with, with_these
+from swsdist.store.libraries import made_with
 from swsdist.store.manifest import (
     GROUPS,
     REJECTED_DOCUMENTS,
@@ -242,12 +242,7 @@ class Queries(Stage[Extracting]):
         ]
         rejected = pa.concat_tables(group.rejected() for group in groups)
         told = [receipt.tells(Extracted) for receipt in inputs.mine.receipts]
-        parts, decoders = (
-            [one.libraries for one in told if one.libraries],
-            {name for one in told for name in one.ffmpeg},
-        )
-        used_by = [name for source in own.features.sources for name in libraries_of(source.extractor)]
-        libraries = with_these({}, parts, decoders, used_by)
+        libraries = own.features.libraries({}, told)
         commit(folder, made, groups[0].manifest.tick, shards, rejected, source=source, libraries=libraries)
         inputs.ledger.forget(inputs.place)
 

@@ -100,7 +100,7 @@ class Search(Stage[Searching]):
         ]
         manifest, buckets = replace(store.manifest, shards=()) if few else None, inputs.config.reduce.buckets
         theirs = inputs.parts("theirs")  # of another corpus, and then one file
-        if inputs.has("theirs") and not theirs:
+        if "theirs" in inputs.made and not theirs:
             raise DataError(
                 "there are no means and variances of the corpus that the queries are of",
                 where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}",

@@ -52,11 +52,11 @@ class Union(BucketStage[Joining]):
         if options.scores == "final":
             for name, course in own.courses.items():
                 demand_independent(name, course)
-        lists = dict(zip(own.courses, inputs.made["lists"], strict=True))
+        lists = {name: made.parts for name, made in zip(own.courses, inputs.made["lists"], strict=True)}
         common = {"scores": options.scores, "meet": options.meet, "overlap": options.overlap}
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
-            near = {name: [part for part in lists[name].parts if part.meets(slots)] for name in sorted(lists)}
+            near = {name: lists[name].meeting(slots) for name in sorted(lists)}
             if not any(near.values()):
                 continue
             names = {name: [part.name for part in parts] for name, parts in near.items()}
