@@ -47,8 +47,7 @@ class Measure(BucketStage[Measuring]):
         # Lists of document trials name documents, others recordings.
         by_recording = inputs.own(CorpusInputs).corpus.placed and point.trials_are != "document"
         population = population_for(inputs) if by_recording else None
-        for receipt in receipts:
-            (part,) = receipt.outputs
+        for receipt, part in zip(receipts, inputs.parts("trials"), strict=True):
             matters = measures, point.as_json(), part.name, *([population] if population else [])
             yield self.following(receipt, inputs, *matters, payload=Measuring(part.name, point, population))
 
