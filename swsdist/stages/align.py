@@ -9,15 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.config.model import Score
-from swsdist.core.partition import SLOTS, bucket_of, slots_of
+from swsdist.core.partition import SLOTS, bucket_of
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.corpora.places import Places, by_document, stored
 from swsdist.io.nist.speech import read_speech
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.making import TrialRules, make_trials, segments_for
+from swsdist.stages.buckets import BucketStage
 from swsdist.stages.documents import population_at
 from swsdist.stages.inputs.known import CorpusInputs
 from swsdist.stages.inputs.population import spans_of
@@ -36,14 +37,13 @@ class Aligning(NamedTuple):
     population: Values | None
 
 
-class Align(Stage[Aligning]):
+class Align(BucketStage[Aligning]):
     """Alignment looks at scores and ignores decisions. So one alignment, of comparable scores, can fit what decides, and
     another, of the final scores, is counted.
     """
 
     name = "align"
     version = 1
-    unit = "detections"
     phase = "score"
     takes = {"detections": "normalised"}
     with_hours = "kept"
@@ -54,7 +54,7 @@ class Align(Stage[Aligning]):
         references = inputs.own(CorpusInputs).corpus.references
         if references is None:
             return
-        matters = trial_settings(inputs)
+        known = trial_settings(inputs)
         buckets = inputs.config.reduce.buckets
         lists = {part.slots[0] * buckets // SLOTS: part for part in inputs.parts("detections")}
         rules = TrialRules.of(protocol_of(inputs.config.score))
@@ -64,23 +64,16 @@ class Align(Stage[Aligning]):
             high = max((one.high for one in told), default=0.0)
             rules = TrialRules.of(protocol_of(inputs.config.score), low, high)
         true: dict[int, list[int]] = {bucket: [] for bucket in lists}
-        left_out = set(matters["left_out"])
+        left_out = set(known["left_out"])
         for row, query_id in enumerate(references["query_id"].to_pylist()):
             if query_id not in left_out:
                 true.setdefault(bucket_of(query_id, buckets), []).append(row)
         for bucket, rows in sorted(true.items()):
             mine, part = references.take(pa.array(rows, pa.int64())).to_pylist(), lists.get(bucket)
-            name, population = part.name if part is not None else None, matters.get("population")
-            yield inputs.task(
-                rules.as_json(),
-                matters,
-                name,
-                mine,
-                label=f"bucket {bucket}",
-                work=part.rows if part is not None else len(mine),
-                payload=Aligning(rules, name, mine, matters["left_out"], inputs.config.score, population),
-                slots=slots_of(bucket, buckets),
-            )
+            name, population = part.name if part is not None else None, known.get("population")
+            payload = Aligning(rules, name, mine, known["left_out"], inputs.config.score, population)
+            work = part.rows if part is not None else len(mine)
+            yield self.numbered(bucket, inputs, rules.as_json(), known, name, mine, work=work, payload=payload)
 
     def run(self, task: Task[Aligning], context: Context) -> Done:
         """Trials as the protocol has them: pairs one to one, segments, or documents."""

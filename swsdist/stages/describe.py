@@ -67,13 +67,10 @@ class Describe(Stage[Describing]):
             rows[row["query_id"]].append(row)
         for (receipt, group), part in zip(inputs.told("queries", Extracted), inputs.parts("queries"), strict=True):
             mine = [row for query_id in group.query_ids for row in rows[query_id]]
-            yield inputs.task(
-                [STATISTICS.identity(name) for name in names],
-                receipt.fingerprint,
-                label=f"{group.examples} examples",
-                work=group.examples,
-                payload=Describing(part.name, mine, names, trim, are_permitted()),
-            )
+            payload = Describing(part.name, mine, names, trim, are_permitted())
+            matters = [STATISTICS.identity(name) for name in names], receipt.fingerprint
+            label = f"{group.examples} examples"
+            yield inputs.task(*matters, label=label, work=group.examples, payload=payload)
 
     def run(self, task: Task[Describing], context: Context) -> Done:
         """Measure."""

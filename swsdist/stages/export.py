@@ -61,17 +61,10 @@ class Export(Stage[Exporting]):
             return
         query_ids = sorted({query_id for _, group in inputs.told("queries", Extracted) for query_id in group.query_ids})
         system = inputs.config.system
-        yield inputs.task(
-            [EXPORTS.identity(kind) for kind in kinds],
-            scored,
-            report.clips,
-            report.labels,
-            query_ids,
-            system,
-            label=", ".join(kinds),
-            work=sum(part.rows for part in inputs.parts("scored")),
-            payload=Exporting(scored, trials, own.store.state, kinds, query_ids, report.clips, report.labels, system),
-        )
+        payload = Exporting(scored, trials, own.store.state, kinds, query_ids, report.clips, report.labels, system)
+        versions, rows = [EXPORTS.identity(kind) for kind in kinds], sum(part.rows for part in inputs.parts("scored"))
+        matters = versions, scored, report.clips, report.labels, query_ids, system
+        yield inputs.task(*matters, label=", ".join(kinds), work=rows, payload=payload)
 
     def finish(self, inputs: Inputs) -> None:
         """What another config exported goes, where this one exports nothing."""

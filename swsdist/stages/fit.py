@@ -84,9 +84,8 @@ class Fit(Stage[Fitting]):
         fitted = settings.fit in ("crossfit", "oracle")
         read, of_scored = (None, False) if fitted else named_calibration(inputs.config, inputs.own(CorpusInputs))
         data = None if read is None else read.decode("utf-8", "replace")
-        seen = (
-            ["fitted on what is scored"] if of_scored else []
-        )  # a file of other data names a task by its content alone
+        # A file of other data names a task by its content alone.
+        seen = ["fitted on what is scored"] if of_scored else []
         if fitted and (references is None or not references.num_rows):
             if not settings.fitted:
                 return
@@ -114,15 +113,9 @@ class Fit(Stage[Fitting]):
             of_list = by_document and any(step.of_list() for step in steps.steps)
             named += [steps.identity(), settings.threshold, asked]
             named += [*([sides] if sides else []), *(["by document"] if of_list else [])]
-        yield inputs.task(
-            data,
-            folds,
-            *named,
-            *seen,
-            label=settings.fit if fitted else f"from {settings.fit}",
-            work=sum(part.rows for part in aligned) if named else 1,
-            payload=payload,
-        )
+        label = settings.fit if fitted else f"from {settings.fit}"
+        work = sum(part.rows for part in aligned) if named else 1
+        yield inputs.task(data, folds, *named, *seen, label=label, work=work, payload=payload)
 
     def run(self, task: Task[Fitting], context: Context) -> Done:
         """Thresholds of the maximum TWV, and what steps need."""

@@ -128,15 +128,11 @@ class Index(Stage[Indexing]):
                 row |= {} if held is None else {"held": held}
             # Marks of speech are a part of one track's documents: of the first that is made of audio.
             heard = source is listening
-            made = inputs.task(
-                source.fingerprint,
-                [[row[name] for name in _MATTERS] for row in rows],
-                *([] if partition is None else [partition]),
-                *([marks.VERSION] if heard else []),
-                label=label if len(own.features.sources) == 1 else f"{source.tracks[0].name}, {label}",
-                work=work,
-                payload=Indexing(rows, source.planned, partition, heard, are_permitted()),
-            )
+            matters = source.fingerprint, [[row[name] for name in _MATTERS] for row in rows]
+            more = *([] if partition is None else [partition]), *([marks.VERSION] if heard else [])
+            label = label if len(own.features.sources) == 1 else f"{source.tracks[0].name}, {label}"
+            payload = Indexing(rows, source.planned, partition, heard, are_permitted())
+            made = inputs.task(*matters, *more, label=label, work=work, payload=payload)
             own.store.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint), work
             return made
 

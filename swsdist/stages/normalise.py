@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table, summed
@@ -67,17 +67,10 @@ class Normalise(BucketStage[Normalising]):
         for receipt in inputs.receipts("detections"):
             (detections,), (statistics,) = receipt.parts("detections"), receipt.parts("statistics")
             sides, sums = sides_of(inputs, detections.slots), {known: cohort} if cohort else {}
-            yield self.following(
-                receipt,
-                inputs,
-                first.identity(),
-                first.point,
-                receipt.fingerprint,
-                *([sides] if sides else []),
-                *([known, cohort] if cohort else []),
-                *(["by document"] if by_document else []),
-                payload=Normalising(settings, point, detections.name, statistics.name, sides, sums, store, by_document),
-            )
+            payload = Normalising(settings, point, detections.name, statistics.name, sides, sums, store, by_document)
+            matters: list[Any] = [first.identity(), first.point, receipt.fingerprint, *([sides] if sides else [])]
+            matters += [*([known, cohort] if cohort else []), *(["by document"] if by_document else [])]
+            yield self.following(receipt, inputs, *matters, payload=payload)
 
     def run(self, task: Task[Normalising], context: Context) -> Done:
         """Scores as these steps make them, all else as it was."""

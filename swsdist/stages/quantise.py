@@ -69,13 +69,9 @@ class Quantise(Stage[Quantising]):
         shards = store.manifest.shards
         known = contents(store, settings, [shard.name for shard in shards])
         for shard in shards:
-            yield inputs.task(
-                codebook,
-                known[shard.name],
-                label=f"{shard.documents} documents",
-                work=shard.frames,
-                payload=Quantising(own.store.state, settings, codebook, shard.name, known[shard.name]),
-            )
+            content, label = known[shard.name], f"{shard.documents} documents"
+            payload = Quantising(own.store.state, settings, codebook, shard.name, content)
+            yield inputs.task(codebook, content, label=label, work=shard.frames, payload=payload)
 
     def _codebook(self, inputs: Inputs, store: Store) -> Task[Quantising]:
         settings = inputs.config.search
@@ -83,14 +79,10 @@ class Quantise(Stage[Quantising]):
         chosen = landmark_documents([(row["doc_id"], row["channel"]) for row in rows])
         used = [row for row in rows if (row["doc_id"], row["channel"]) in chosen]
         known = contents(store, settings, sorted({row["shard"] for row in used}))
-        return inputs.task(
-            codebook_name(store, settings),
-            [list(key) for key in chosen],
-            sorted(known.values()),
-            label=f"codebook, from {len(used)} documents",
-            work=sum(row["frames"] for row in used),
-            payload=Quantising(inputs.own(SearchInputs).store.state, settings),
-        )
+        matters = codebook_name(store, settings), [list(key) for key in chosen], sorted(known.values())
+        label, work = f"codebook, from {len(used)} documents", sum(row["frames"] for row in used)
+        payload = Quantising(inputs.own(SearchInputs).store.state, settings)
+        return inputs.task(*matters, label=label, work=work, payload=payload)
 
     def run(self, task: Task[Quantising], context: Context) -> Done:
         """Choose codewords, or look up the nearest to each frame."""

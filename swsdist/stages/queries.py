@@ -147,14 +147,9 @@ class Queries(Stage[Extracting]):
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
             matters = [{key: value for key, value in row.items() if key not in _WITHOUT} for row in members]
-            yield inputs.task(
-                made_by,
-                matters,
-                *refusing,
-                label=f"group {k + 1} of {len(cut)}: {len(query_ids)} queries",
-                work=len(members),
-                payload=Extracting(members, sources, search, trim, are_permitted()),
-            )
+            label = f"group {k + 1} of {len(cut)}: {len(query_ids)} queries"
+            payload = Extracting(members, sources, search, trim, are_permitted())
+            yield inputs.task(made_by, matters, *refusing, label=label, work=len(members), payload=payload)
 
     def warm(self, task: Task[Extracting], context: Context) -> None:
         """Extract a second of silence: decoder, extractor and writer are then loaded."""

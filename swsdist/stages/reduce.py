@@ -133,15 +133,10 @@ class Reduce(BucketStage[Reducing]):
             slots = slots_of(bucket, settings.buckets)
             mine, gone = filled.meeting(slots), apart.get(bucket, [])
             names = mine.names.to_pylist() if listed is None else listed
-            yield inputs.named(
-                inputs.naming(rules, versions, [slots[0], slots[-1]]).listing(mine.pieces())(
-                    *placed, *who, *matters, *gone
-                ),
-                label=f"bucket {bucket}",
-                work=work,
-                payload=Reducing(rules, names, own.store.state, own.corpus.placed, by_talker, gone, window),
-                slots=slots,
-            )
+            naming = inputs.naming(rules, versions, [slots[0], slots[-1]]).listing(mine.pieces())
+            name = naming(*placed, *who, *matters, *gone)
+            payload = Reducing(rules, names, own.store.state, own.corpus.placed, by_talker, gone, window)
+            yield inputs.named(name, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
 
     def begin(self, inputs: Inputs) -> None:
         """Write the list of files, where it is too long for a task."""

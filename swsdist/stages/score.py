@@ -60,15 +60,9 @@ class Score(Stage[Scoring]):
         point = point_of(inputs)
         fitted = [told for _, told in inputs.told("calibration", Fitted)]
         calibration = fitted[0] if fitted else Fitted("none", [])
-        yield inputs.task(
-            files,
-            identities(),
-            point.as_json(),
-            calibration._asdict(),
-            label=point.protocol,
-            work=len(counted),
-            payload=Scoring(files, point, calibration, sorted(left_out_of(inputs))),
-        )
+        payload = Scoring(files, point, calibration, sorted(left_out_of(inputs)))
+        matters = files, identities(), point.as_json(), calibration._asdict()
+        yield inputs.task(*matters, label=point.protocol, work=len(counted), payload=payload)
 
     def run(self, task: Task[Scoring], context: Context) -> Done:
         """Merge the counts, and evaluate every measure once."""

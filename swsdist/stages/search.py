@@ -113,16 +113,12 @@ class Search(Stage[Searching]):
             weight = method.weight(len(group.query_ids), group.examples, group.frames)
             # A million tasks differ in their units only: what they share is named, and held, once.
             naming = inputs.naming(matters, buckets, receipt.fingerprint)
-            name = theirs[0].name if theirs else None
-            common = Shared(own.store.state, manifest, settings, buckets, part.name, name)
+            moments = theirs[0].name if theirs else None
+            common = Shared(own.store.state, manifest, settings, buckets, part.name, moments)
             for unit, payload in zip(units, payloads, strict=True):
-                yield inputs.named(
-                    naming(unit.matters, *of_theirs),
-                    label=f"{group.examples} examples in {unit.documents} documents",
-                    work=weight * unit.frames,
-                    payload=payload,
-                    common=common,
-                )
+                name = naming(unit.matters, *of_theirs)
+                label = f"{group.examples} examples in {unit.documents} documents"
+                yield inputs.named(name, label=label, work=weight * unit.frames, payload=payload, common=common)
 
     def expected(self, inputs: Inputs) -> float:
         """Query frames times document frames, from durations."""

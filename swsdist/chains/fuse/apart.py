@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.union import of_slots
-from swsdist.core.partition import slot_of, slots_of
+from swsdist.core.partition import slot_of
 from swsdist.core.types import DETECTIONS
 from swsdist.fusion.joining import staying
 from swsdist.fusion.parts import KEY
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Done, Task
+from swsdist.stages.buckets import BucketStage
 from swsdist.stages.told import Bucket
 
 #: Detections that go, by the slot of their query.
@@ -32,12 +33,11 @@ class Parting(NamedTuple):
     overlap: float
 
 
-class Apart(Stage[Parting]):
+class Apart(BucketStage[Parting]):
     """A task a bucket of documents: what of them goes."""
 
     name = "apart"
     version = 1
-    unit = "detections"
     phase = "score"
     takes = {"scored": "scored"}
     tables = {"gone": Table(GONE, key="doc_id", order=KEY, digested=False)}
@@ -48,16 +48,8 @@ class Apart(Stage[Parting]):
         overlap = inputs.own(FuseInputs).options.overlap
         names, rows = [part.name for part in files], sum(part.rows for part in files)
         for bucket in range(buckets) if rows else ():
-            yield inputs.task(
-                names,
-                overlap,
-                bucket,
-                buckets,
-                label=f"bucket {bucket}",
-                work=rows / buckets,
-                payload=Parting(names, overlap),
-                slots=slots_of(bucket, buckets),
-            )
+            payload, work = Parting(names, overlap), rows / buckets
+            yield self.numbered(bucket, inputs, names, overlap, bucket, buckets, work=work, payload=payload)
 
     def run(self, task: Task[Parting], context: Context) -> Done:
         """Best first, whatever the query."""

@@ -49,9 +49,8 @@ class Fill(BucketStage[Filling]):
             (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
             mine = [part.name for part in rescored if part.slots == joined.slots]
             payload = Filling(joined.name, known.name, mine, rule, options.overlap, system)
-            yield self.following(
-                receipt, inputs, receipt.fingerprint, mine, rule, options.overlap, system, payload=payload
-            )
+            matters = receipt.fingerprint, mine, rule, options.overlap, system
+            yield self.following(receipt, inputs, *matters, payload=payload)
 
     def run(self, task: Task[Filling], context: Context) -> Done:
         """Fill, then suppress."""

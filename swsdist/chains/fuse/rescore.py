@@ -87,16 +87,11 @@ class Rescore(Stage[Rescoring]):
         for receipt, told in inputs.told("joined", Bucket):
             (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
             for name, run in runs.items():
-                yield inputs.task(
-                    receipt.fingerprint,
-                    name,
-                    [run.reads, run.method, run.store, run.calibrate.model_dump(mode="json")],
-                    margin,
-                    label=f"{name}, {receipt.label}",
-                    work=told.rows / len(runs),
-                    payload=Rescoring(joined.name, known.name, name, run, margin),
-                    slots=range(joined.slots[0], joined.slots[1] + 1),
-                )
+                method = [run.reads, run.method, run.store, run.calibrate.model_dump(mode="json")]
+                matters, label = (receipt.fingerprint, name, method, margin), f"{name}, {receipt.label}"
+                payload, work = Rescoring(joined.name, known.name, name, run, margin), told.rows / len(runs)
+                slots = range(joined.slots[0], joined.slots[1] + 1)
+                yield inputs.task(*matters, label=label, work=work, payload=payload, slots=slots)
 
     def run(self, task: Task[Rescoring], context: Context) -> Done:
         """Search these places."""

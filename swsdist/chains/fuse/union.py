@@ -60,15 +60,11 @@ class Union(BucketStage[Joining]):
             if not any(near.values()):
                 continue
             names = {name: [part.name for part in parts] for name, parts in near.items()}
-            yield inputs.task(
-                common,
-                [slots[0], slots[-1]],
-                {name: [part.sha256 for part in parts] for name, parts in near.items()},
-                label=f"bucket {bucket}",
-                work=sum(part.rows for parts in near.values() for part in parts),
-                payload=Joining(names, options.scores, options.meet, options.overlap),
-                slots=slots,
-            )
+            hashes = {name: [part.sha256 for part in parts] for name, parts in near.items()}
+            work = sum(part.rows for parts in near.values() for part in parts)
+            payload = Joining(names, options.scores, options.meet, options.overlap)
+            matters = common, [slots[0], slots[-1]], hashes
+            yield self.numbered(bucket, inputs, *matters, work=work, payload=payload)
 
     def run(self, task: Task[Joining], context: Context) -> Done:
         """Join; rows of other buckets' queries are left to them."""

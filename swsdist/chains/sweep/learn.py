@@ -47,16 +47,11 @@ class Learn(Stage[Learning]):
         if settings.fit not in ("crossfit", "oracle"):
             data = calibration_file(settings.fit, inputs.config.storage).decode("utf-8", "replace")
         folds = 1 if settings.fit == "oracle" else settings.folds
-        yield inputs.task(
-            before_last(settings).identity(),
-            folds if data is None else data,
-            [part.sha256 for part in trials],
-            label=settings.fit,
-            work=sum(part.rows for part in trials),
-            payload=Learning(
-                settings, folds, settings.fit if data is not None else None, [part.name for part in trials]
-            ),
-        )
+        file = settings.fit if data is not None else None
+        payload = Learning(settings, folds, file, [part.name for part in trials])
+        hashes, work = [part.sha256 for part in trials], sum(part.rows for part in trials)
+        matters = before_last(settings).identity(), folds if data is None else data, hashes
+        yield inputs.task(*matters, label=settings.fit, work=work, payload=payload)
 
     def run(self, task: Task[Learning], context: Context) -> Done:
         """Fit."""
