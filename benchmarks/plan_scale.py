@@ -29,7 +29,7 @@ from swsdist.core.types import CORPUS, DOCUMENTS, QUERIES, STATISTICS
 from swsdist.features.registry import recipe, recipe_fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import groups as grouped
-from swsdist.pipeline.course import Choice, Course, begin, points_of, rounds
+from swsdist.pipeline.course import Choice, Course, begin, rounds
 from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ended, Ledger, pack_name
@@ -176,7 +176,7 @@ def _receipt(stage: str, name: str, parts: tuple[Part, ...], told: dict[str, Any
 
 def _planned(course: Course, name: str) -> Any:
     """The rounds of a step."""
-    return rounds(course, course.chain.step(name), points_of({course.name: course}, name)[course.name])
+    return rounds(course, course.chain.step(name))
 
 
 def plan(config: Config, finished: bool = False) -> dict[str, int]:
@@ -194,7 +194,7 @@ def plan(config: Config, finished: bool = False) -> dict[str, int]:
             counts[name] = counts.get(name, 0) + len(one.names)
             counts[f"{name} left"] = len(one.left)
             if name == "queries" and one.left:
-                groups = [_group(course, task.fingerprint, task.payload["examples"]) for task in one.left]
+                groups = [_group(course, task.fingerprint, task.payload.examples) for task in one.left]
                 ended.receipts = ReceiptList(groups)
                 if finished:
                     _finish(course, name, groups)

@@ -34,7 +34,7 @@ from benchmarks.rows import Row, at_most, say, table, write_json
 from swsdist.accounts.journal import DriverJournal, pss_bytes
 from swsdist.config import config_from_dict
 from swsdist.core.needs import Needs
-from swsdist.core.partition import bucket_of
+from swsdist.core.partition import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice, Course, begin
@@ -225,7 +225,8 @@ def make(scratch: Path, size: Size) -> Course:
             bucket: pool.submit(make_part, course.run.root, bucket, queries, size)
             for bucket, queries in sorted(members.items())
         }
-        receipts = [_receipt(bucket, *one.result()) for bucket, one in made.items()]
+        buckets = course.config.reduce.buckets
+        receipts = [_receipt(bucket, buckets, *one.result()) for bucket, one in made.items()]
     course.ended["normalise"] = Ended(receipts)
     say(f"score_scale: {size.detections} detections made in {time.perf_counter() - clock:.0f} s, {len(receipts)} parts")
     return course
@@ -236,9 +237,10 @@ def _name(bucket: int) -> str:
     return f"tables/normalised/part{bucket:05d}.parquet"
 
 
-def _receipt(bucket: int, low: float, high: float, rows: int) -> Receipt:
-    part = Part("normalised", _name(bucket), 0, "", rows)
-    told = Bucket(bucket, rows, low, high)._asdict()
+def _receipt(bucket: int, buckets: int, low: float, high: float, rows: int) -> Receipt:
+    slots = slots_of(bucket, buckets)
+    part = Part("normalised", _name(bucket), 0, "", rows, (slots[0], slots[-1]))
+    told = Bucket(rows, low, high)._asdict()
     cost = Cost(0.0, 0.0, 0.0, 0)
     return Receipt("normalise", 1, f"part{bucket:05d}", "", rows, (part,), told, [], cost, "", 0, 0.0, 0.0)
 

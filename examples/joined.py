@@ -21,7 +21,7 @@ from swsdist.calibrate.steps.interface import Point
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
-from swsdist.core.partition import bucket_of, slots_of
+from swsdist.core.partition import slot_of, slots_of
 from swsdist.core.times import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
@@ -58,6 +58,25 @@ class Counted(NamedTuple):
     filled: int = 0
 
 
+class Run(NamedTuple):
+    """What a task needs of a run to ask its method and normalise what it says; `reads` are SHA-256 of its files."""
+
+    reads: list[str]
+    statistics: list[str]
+    queries: list[str]
+    store: tuple[str, str]
+    method: Any
+    search: Search
+    calibrate: Calibrate
+
+
+class Joining(NamedTuple):
+    """The payload of a task of `Join`: files of each run, and the runs."""
+
+    lists: list[list[str]]
+    runs: list[Run]
+
+
 class Runs(ChainInputs):
     """What the chain knows: the two runs as they were run."""
 
@@ -69,7 +88,7 @@ def _overlap(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return bool(min(a["end"], b["end"]) > max(a["start"], b["start"]))
 
 
-class Join(Stage):
+class Join(Stage[Joining]):
     """Places that either run found, each with the scores there are, and those that are asked for."""
 
     name = "proof-join"
@@ -78,27 +97,27 @@ class Join(Stage):
     phase = "fuse"
     tables = {"places": Table(PLACES)}
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Joining]]:
         """A task a bucket."""
         buckets = inputs.config.reduce.buckets
-        made = [inputs.made[word][0] for word in ("one", "other")]
+        made = [inputs.parts(word) for word in ("one", "other")]
         runs = [_run(course) for course in inputs.own(Runs).courses]
-        matters = [[run["method"], run["store"], run["calibrate"], run["reads"]] for run in runs]
+        matters = [[run.method, run.store, run.calibrate.model_dump(mode="json"), run.reads] for run in runs]
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
             ends = [slots[0], slots[-1]]
-            near = [[part for part in one.parts if part.meets(slots)] for one in made]
+            near = [parts.meeting(slots) for parts in made]
             hashes = [[part.sha256 for part in parts] for parts in near]
             names = [[part.name for part in parts] for parts in near]
-            payload = {"bucket": bucket, "buckets": buckets, "slots": ends, "lists": names, "runs": runs}
-            yield inputs.task(ends, hashes, matters, label=f"bucket {bucket}", work=1, payload=payload)
+            payload = Joining(names, runs)
+            yield inputs.task(ends, hashes, matters, label=f"bucket {bucket}", work=1, payload=payload, slots=slots)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Joining], context: Context) -> Done:
         """Join, then rescore what is missing."""
-        payload, lists = task.payload, []
-        for names in payload["lists"]:
+        lists = []
+        for names in task.payload.lists:
             rows = (row for name in names for row in context.read(name).to_pylist())
-            lists.append([r for r in rows if bucket_of(r["query_id"], payload["buckets"]) == payload["bucket"]])
+            lists.append([row for row in rows if slot_of(row["query_id"]) in task.slots])
         places, left = [], defaultdict(list)
         for row in lists[1]:
             left[row["query_id"], row["doc_id"], row["channel"]].append(row)
@@ -109,42 +128,39 @@ class Join(Stage):
                 same.remove(other)
             places.append({**row, "one": row["score"], "other": None if other is None else other["score"]})
         places += [{**row, "one": None, "other": row["score"]} for rows in left.values() for row in rows]
-        filled = sum(_fill(places, *of, context) for of in zip(("one", "other"), payload["runs"], strict=True))
+        filled = sum(_fill(places, *of, context) for of in zip(("one", "other"), task.payload.runs, strict=True))
         places.sort(key=lambda row: (row["query_id"], row["doc_id"], row["channel"], row["start"], row["end"]))
-        output = context.publish(
-            task, "places", [pa.Table.from_pylist(places, PLACES)], PLACES, tuple(payload["slots"])
-        )
+        output = context.publish(task, "places", [pa.Table.from_pylist(places, PLACES)], PLACES)
         return Done((output,), Counted(len(places), filled))
 
 
-def _run(course: Course) -> dict[str, Any]:
-    """What a task needs of a run to ask its method and normalise what it says."""
+def _run(course: Course) -> Run:
     own, root = course.chain.own, course.run.root
     place = course.place(course.chain.step("queries")) or root
     statistics, queries = course.parts("reduce", "statistics"), course.parts("queries", "groups")
-    return {
-        "reads": [part.sha256 for part in (*statistics, *queries)],
-        "statistics": [f"{root}/{part.name}" for part in statistics],
-        "queries": [f"{place}/{part.name}" for part in queries],
-        "store": [own.store.folder.root, own.store.manifest.fingerprint],
-        "method": identity(course.config.search),
-        "search": course.config.search.model_dump(mode="json"),
-        "calibrate": course.config.calibrate.model_dump(mode="json"),
-    }
+    return Run(
+        [part.sha256 for part in (*statistics, *queries)],
+        [f"{root}/{part.name}" for part in statistics],
+        [f"{place}/{part.name}" for part in queries],
+        own.store.state,
+        identity(course.config.search),
+        course.config.search,
+        course.config.calibrate,
+    )
 
 
-def _fill(places: list[dict[str, Any]], name: str, run: dict[str, Any], context: Context) -> int:
+def _fill(places: list[dict[str, Any]], name: str, run: Run, context: Context) -> int:
     """Give missing places the score that a run's method has for them; how many there were."""
     missing = [row for row in places if row[name] is None]
-    store = Store.at(*run["store"], storage=context.storage)
-    tick, method = store.manifest.tick, create(Search.model_validate(run["search"]))
-    queries = method.prepare(pa.concat_tables(read_group(context, part) for part in run["queries"]), store)
+    store = Store.at(*run.store, storage=context.storage)
+    tick, method = store.manifest.tick, create(run.search)
+    queries = method.prepare(pa.concat_tables(read_group(context, part) for part in run.queries), store)
     spans = [{key: row[key] for key in SPANS.names[:3]} for row in missing]
     for span, row in zip(spans, missing, strict=True):
         span |= {"first": seconds_to_frame(row["start"], tick), "last": seconds_to_frame(row["end"], tick) - 1}
     found = method.rescore(queries, store, pa.Table.from_pylist(spans, SPANS))
-    first, _ = procedures(Calibrate.model_validate(run["calibrate"]), Point(1, 1.0))
-    statistics = from_table(pa.concat_tables(context.read(part) for part in run["statistics"]))
+    first, _ = procedures(run.calibrate, Point(1, 1.0))
+    statistics = from_table(pa.concat_tables(context.read(part) for part in run.statistics))
     listed = pa.Table.from_batches(detections(spans_of(found, names := Names()), names, tick, ""), DETECTIONS)
     best: dict[tuple[Any, ...], list[tuple[int, float]]] = defaultdict(list)
     for row in first.scores(listed, statistics).to_pylist():
@@ -155,7 +171,7 @@ def _fill(places: list[dict[str, Any]], name: str, run: dict[str, Any], context:
     return len(missing)
 
 
-class Apart(Stage):
+class Apart(Stage[list[str]]):
     """Document by document: of places of any queries that overlap, the better stays; ties go to the first by name."""
 
     name = "proof-apart"
@@ -165,20 +181,19 @@ class Apart(Stage):
     takes = {"places": "places"}
     tables = {"final": Table(FINAL, key="doc_id")}
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
-        """A task a bucket of documents."""
+    def plan(self, inputs: Inputs) -> Iterator[Task[list[str]]]:
+        """A task a bucket of documents; its payload is the files that it reads."""
         files, buckets = [part.name for part in inputs.parts("places")], inputs.config.reduce.buckets
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
-            payload = {"files": files, "bucket": bucket, "buckets": buckets, "slots": [slots[0], slots[-1]]}
-            yield inputs.task(files, payload["slots"], label=f"bucket {bucket}", work=1, payload=payload)
+            ends = [slots[0], slots[-1]]
+            yield inputs.task(files, ends, label=f"bucket {bucket}", work=1, payload=files, slots=slots)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[list[str]], context: Context) -> Done:
         """Mean scores, best first."""
         kept: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
-        buckets, bucket = task.payload["buckets"], task.payload["bucket"]
-        rows = [row for name in task.payload["files"] for row in context.read(name).to_pylist()]
-        rows = [row for row in rows if bucket_of(row["doc_id"], buckets) == bucket]
+        rows = [row for name in task.payload for row in context.read(name).to_pylist()]
+        rows = [row for row in rows if slot_of(row["doc_id"]) in task.slots]
         for row in rows:
             scores = [row[name] for name in ("one", "other") if row[name] is not None]
             row["score"] = sum(scores) / len(scores)
@@ -187,7 +202,7 @@ class Apart(Stage):
             if not any(_overlap(row, other) for other in here):
                 here.append(row)
         final = pa.Table.from_pylist([row for key in sorted(kept) for row in kept[key]], FINAL)
-        output = context.publish(task, "final", [final], FINAL, tuple(task.payload["slots"]))
+        output = context.publish(task, "final", [final], FINAL)
         return Done((output,), Counted(final.num_rows))
 
 

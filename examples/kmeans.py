@@ -59,6 +59,21 @@ class Moved(NamedTuple):
     moved: bool
 
 
+class Summing(NamedTuple):
+    """The payload of a task of an even round: centres, a shard, and the state of the store."""
+
+    centres: list[list[int]]
+    shard: str
+    store: tuple[str, str]
+
+
+class Dividing(NamedTuple):
+    """The payload of the task of an odd round: the centres before, and the sums of each shard."""
+
+    before: list[list[int]]
+    parts: list[Summed]
+
+
 def pin_of(inputs: Inputs) -> tuple[str, str | None]:
     """Name under which the model of this recipe is pinned in the store, and its file."""
     own = inputs.own(SearchInputs)
@@ -66,7 +81,7 @@ def pin_of(inputs: Inputs) -> tuple[str, str | None]:
     return name, own.store.manifest.models.get(name) if own.store.manifest is not None else None
 
 
-class Fit(Stage):
+class Fit(Stage[Summing | Dividing]):
     """Rounds of sums and centres, until nothing moves; none where a model is pinned."""
 
     name = "proof-kmeans"
@@ -76,7 +91,7 @@ class Fit(Stage):
     takes = {"frames": "features"}
     rounds = True
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Summing | Dividing]]:
         """A task a shard in even rounds, one in odd ones."""
         own, options = inputs.own(SearchInputs), Options(**inputs.config.options)
         if pin_of(inputs)[1] is not None and not inputs.redo:
@@ -85,15 +100,14 @@ class Fit(Stage):
         if inputs.round % 2:
             last = [one.tells(Summed) for one in done if "sums" in one.told][-len(store.manifest.shards) :]
             before = self._centres(inputs, options, store)
-            payload = {"before": before, "parts": [one._asdict() for one in last]}
-            yield inputs.task(payload, label=f"round {inputs.round // 2 + 1}: centres", work=1, payload=payload)
+            label = f"round {inputs.round // 2 + 1}: centres"
+            yield inputs.task(before, last, label=label, work=1, payload=Dividing(before, last))
             return
         if done and (not done[-1].tells(Moved).moved or inputs.round // 2 >= options.most_rounds):
             return
         centres = self._centres(inputs, options, store)
         for shard in store.manifest.shards:
-            payload = {"centres": centres, "shard": shard.name, "store": own.store.folder.root}
-            payload["state"] = store.manifest.fingerprint
+            payload = Summing(centres, shard.name, own.store.state)
             live = sorted(store.live(shard.name))
             label = f"round {inputs.round // 2 + 1}: {shard.documents} documents"
             yield inputs.task(centres, shard.name, live, label=label, work=shard.frames, payload=payload)
@@ -108,23 +122,22 @@ class Fit(Stage):
         first: list[list[int]] = np.rint((whole.mean + away / options.centres) * ONE).astype(np.int64).tolist()
         return first
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Summing | Dividing], context: Context) -> Done:
         """Add up, or divide."""
-        if "parts" in task.payload:
-            return self._divide(task)
-        store = Store.at(task.payload["store"], task.payload["state"], storage=context.storage)
-        centres = np.array(task.payload["centres"], np.int64)
+        payload = task.payload
+        if isinstance(payload, Dividing):
+            return self._divide(*payload)
+        store = Store.at(*payload.store, storage=context.storage)
+        centres = np.array(payload.centres, np.int64)
         sums, counts = np.zeros_like(centres), np.zeros(len(centres), np.int64)
-        for block in store.blocks(task.payload["shard"]):
+        for block in store.blocks(payload.shard):
             frames = np.rint(block.features.astype(np.float64) * ONE).astype(np.int64)
             nearest = _nearest(frames, centres)
             np.add.at(sums, nearest, frames)
             counts += np.bincount(nearest, minlength=len(centres))
         return Done((), Summed(sums.tolist(), counts.tolist()))
 
-    def _divide(self, task: Task) -> Done:
-        before = task.payload["before"]
-        parts = [Summed(**part) for part in task.payload["parts"]]
+    def _divide(self, before: list[list[int]], parts: list[Summed]) -> Done:
         centres = []
         for k, old in enumerate(before):
             count = sum(part.counts[k] for part in parts)
@@ -147,7 +160,7 @@ def _nearest(frames: NDArray[np.int64], centres: NDArray[np.int64]) -> NDArray[n
     return np.asarray(distance.argmin(axis=1))
 
 
-class Model(Stage):
+class Model(Stage[str]):
     """The pinned model as a table of the run, so that it is digested."""
 
     name = "proof-model"
@@ -156,16 +169,16 @@ class Model(Stage):
     tables = {"model": Table(None, None)}
     in_driver = True
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
-        """One task."""
+    def plan(self, inputs: Inputs) -> Iterator[Task[str]]:
+        """One task; its payload is the model."""
         name, file = pin_of(inputs)
         assert file is not None  # fit has come to its end
         data = inputs.own(SearchInputs).store.folder.read_bytes(file).decode()
-        yield inputs.task(data, label=name, work=1, payload={"data": data})
+        yield inputs.task(data, label=name, work=1, payload=data)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[str], context: Context) -> Done:
         """Write it down."""
-        return Done((context.write(task, "model", task.payload["data"].encode()),))
+        return Done((context.write(task, "model", task.payload.encode()),))
 
 
 #: How the chain is registered.

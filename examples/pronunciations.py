@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -53,7 +53,22 @@ def _postings(path: str, storage: Any) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-class Index(Stage):
+class Indexing(NamedTuple):
+    """The payload of a task of `Index`: a CTM, and rows of documents."""
+
+    phones: str
+    documents: list[dict[str, Any]]
+
+
+class Looking(NamedTuple):
+    """The payload of the task of `Queries`: terms by query, and CTMs of words and of phones."""
+
+    terms: dict[str, str]
+    words: str
+    phones: str
+
+
+class Index(Stage[Indexing]):
     """Documents to shards of postings; all of them again when the alignment or the corpus changes."""
 
     name = "proof-postings"
@@ -66,22 +81,21 @@ class Index(Stage):
         """The store."""
         return inputs.own(SearchInputs).store.folder.root
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Indexing]]:
         """As many shards as the config says."""
         config, rows = inputs.config, inputs.own(SearchInputs).corpus.documents.to_pylist()
         path, count = str(config.corpus.alignments.phones), min(config.index.shards or 1, len(rows))
         for k, mine in enumerate(rows[k::count] for k in range(count)):
             matters = identify(path, config.storage), [row["doc_id"] for row in mine]
-            payload = {"phones": path, "documents": mine}
-            yield inputs.task(*matters, label=f"shard {k + 1}", work=len(mine), payload=payload)
+            yield inputs.task(*matters, label=f"shard {k + 1}", work=len(mine), payload=Indexing(path, mine))
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Indexing], context: Context) -> Done:
         """Write the postings of some documents."""
-        known = _postings(task.payload["phones"], context.storage)
-        rows = [{"doc_id": row["doc_id"], **one} for row in task.payload["documents"] for one in known[row["doc_id"]]]
+        known, documents = _postings(task.payload.phones, context.storage), task.payload.documents
+        rows = [{"doc_id": row["doc_id"], **one} for row in documents for one in known[row["doc_id"]]]
         part = context.publish(task, "features", [pa.Table.from_pylist(rows, POSTINGS)], POSTINGS)
-        seconds = sum(row["duration"] for row in task.payload["documents"])
-        return Done((part,), Indexed(len(task.payload["documents"]), len(rows), seconds))
+        seconds = sum(row["duration"] for row in documents)
+        return Done((part,), Indexed(len(documents), len(rows), seconds))
 
     def finish(self, inputs: Inputs) -> None:
         """Commit the store."""
@@ -102,7 +116,7 @@ class Index(Stage):
         )
 
 
-class Queries(Stage):
+class Queries(Stage[Looking]):
     """Terms to pronunciations: those of the word in the aligned words, with how often each stands there."""
 
     name = "proof-words"
@@ -111,24 +125,24 @@ class Queries(Stage):
     phase = "search"
     tables = {"groups": Table(WORDS, order=("cost", "phones"), digested=False)}
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Looking]]:
         """One task."""
         own, given = inputs.own(SearchInputs), inputs.config.corpus.alignments
         terms = {row["query_id"]: row["term"] for row in own.corpus.queries.to_pylist()}
-        payload = {"terms": terms, "paths": [str(given.words), str(given.phones)]}
-        files = [identify(path, inputs.config.storage) for path in payload["paths"]]
+        payload = Looking(terms, str(given.words), str(given.phones))
+        files = [identify(path, inputs.config.storage) for path in (payload.words, payload.phones)]
         yield inputs.task(terms, files, label=f"{len(terms)} terms", work=len(terms), payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Looking], context: Context) -> Done:
         """Look each term's words up."""
         found: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
-        by_document = _postings(task.payload["paths"][1], context.storage)
-        for row in read_ctm(task.payload["paths"][0], context.storage).to_pylist():
+        by_document = _postings(task.payload.phones, context.storage)
+        for row in read_ctm(task.payload.words, context.storage).to_pylist():
             start, end = round(row["start"] / TICK), round((row["start"] + row["duration"]) / TICK)
             inside = [one["phone"] for one in by_document[row["doc_id"]] if start <= one["first"] and one["last"] < end]
             found[row["word"]][tuple(inside)] += 1
-        rows = []
-        for query_id, term in sorted(task.payload["terms"].items()):
+        rows: list[dict[str, Any]] = []
+        for query_id, term in sorted(task.payload.terms.items()):
             ways: dict[tuple[str, ...], float] = {(): 1.0}
             for word in term.split():
                 total = sum(found[word].values())

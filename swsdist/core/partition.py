@@ -11,6 +11,7 @@ from swsdist.core.fingerprint import stable_hash
 
 #: Slots of any partition key; also the most buckets that there can be.
 SLOTS = 4096
+ALL_SLOTS = range(SLOTS)
 
 
 def slot_of(key: str) -> int:

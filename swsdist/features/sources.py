@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from swsdist.core.errors import UserError
 from swsdist.core.needs import Needs
-from swsdist.features.interface import Columns, Extractor, Given, columns_of, frame_shift, needs_of, tracks_of
+from swsdist.features.interface import Columns, Extractor, Given, columns_of, frame_shift, needs_of, tracks_of, use
 from swsdist.features.registry import create, demand, identity, recipe_fingerprint
 
 
@@ -37,6 +37,26 @@ class NamedTransform(Protocol):
     def options(self) -> dict[str, object]: ...
 
 
+class Planned(NamedTuple):
+    """What a task needs to make an extractor again: names, options, and the fingerprint of its recipe."""
+
+    name: str
+    options: dict[str, object]
+    recipe: str
+    transforms: tuple[tuple[str, dict[str, object]], ...] = ()
+
+    def granted(self, needs: Needs) -> Extractor | Given:
+        """The extractor as it is on this machine, told what this worker was given.
+
+        Raises:
+            DataError: here it is another one.
+        """
+        extractor = create(self.name, self.options, transforms=self.transforms)
+        demand(extractor, self.recipe)
+        use(extractor, needs)
+        return extractor
+
+
 class Source(NamedTuple):
     """An extractor that a config names.
 
@@ -55,14 +75,9 @@ class Source(NamedTuple):
     transforms: tuple[tuple[str, dict[str, object]], ...] = ()
 
     @property
-    def payload(self) -> dict[str, object]:
-        """What a task needs to make the extractor again with `planned`."""
-        return {
-            "name": self.name,
-            "options": self.options,
-            "recipe": self.fingerprint,
-            "transforms": [list(each) for each in self.transforms],
-        }
+    def planned(self) -> Planned:
+        """What a task needs of it."""
+        return Planned(self.name, self.options, self.fingerprint, self.transforms)
 
     def columns(self, track: Columns) -> tuple[str, ...]:
         """Names of a track's dimensions."""
@@ -132,19 +147,6 @@ def _remedy(leading: Source, other: Source) -> str:
         if hasattr(one.extractor, "hop_length") and not rest:
             return f"give {one.tracks[0].name} the option hop_length: {hop}"
     return "set the options of the extractors so"
-
-
-def planned(
-    name: str, options: dict[str, object], recipe: str, transforms: Sequence[tuple[str, dict[str, object]]] = ()
-) -> Extractor | Given:
-    """The extractor that a task was planned with (`Source.payload`), as it is on this machine.
-
-    Raises:
-        DataError: here it is another one.
-    """
-    extractor = create(name, options, transforms=transforms)
-    demand(extractor, recipe)
-    return extractor
 
 
 def together(alternatives: Sequence[Sequence[Needs]]) -> tuple[Needs, ...]:

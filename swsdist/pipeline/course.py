@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TypeVar
@@ -13,7 +13,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.config import Config, without_secrets
-from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import REJECTED
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import elsewhere
@@ -23,10 +22,9 @@ from swsdist.pipeline.inputs import Inputs, Made
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY, Plan, load_plans
 from swsdist.pipeline.records.chosen import Parts, ReceiptList
-from swsdist.pipeline.records.receipts import Digits, Names, Receipts, Rows, first_of_each, names_of
+from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, first_of_each, names_of
 from swsdist.pipeline.records.spool import Spool
-from swsdist.pipeline.stage import Stage
-from swsdist.pipeline.task import Failure, Told, Values
+from swsdist.pipeline.task import Failure, Told
 from swsdist.registry.registries import CHAINS
 from swsdist.store import parquet
 
@@ -96,7 +94,7 @@ class Course:
         """Whether the last step of the chain has ended."""
         return all(step.name in self.ended for step in self.chain.steps if not step.stage.replaces)
 
-    def inputs(self, step: Step, round: int = 0, points: tuple[Values, ...] = ()) -> Inputs:
+    def inputs(self, step: Step, round: int = 0) -> Inputs:
         """What a step may look at."""
         stage = step.stage
         inputs = Inputs(
@@ -104,11 +102,9 @@ class Course:
             self.ledger,
             self.chain.own,
             (stage.name, stage.version),
-            step.phase,
             {word: tuple(self._made(source) for source in step.sources(word)) for word in step.reads},
             self.ended.get(step.name, Ended()),
             round,
-            points,
             step.name in self.redo,
         )
         inputs.place = stage.place(inputs)
@@ -238,9 +234,9 @@ def look(config: Config) -> Outcome:
         if step.name not in begun:
             break
         ended = course.ended[step.name] = Ended()
-        for one in rounds(course, step, points_of({course.name: course}, step.name)[course.name]):
+        for one in rounds(course, step):
             ended.receipts += one.done
-            left = (replace(task, payload={}, common={}) for task in one.left)
+            left = (replace(task, payload=None, common=None) for task in one.left)
             ended.failures += [Failure(task, "not done", "it is not done", 0) for task in left]
         ended.skipped = len(ended.receipts)
     return Outcome(ledger, {ONLY: course}, time.time())
@@ -273,14 +269,14 @@ class Round:
         return found
 
 
-def rounds(course: Course, step: Step, points: tuple[Values, ...]) -> Iterator[Round]:
+def rounds(course: Course, step: Step) -> Iterator[Round]:
     """The rounds of a step. What is done is only counted; what is left waits in a file.
 
     The receipts of a round are to be put into `course.ended` before the next is asked for; the last round that is given is
-    the first that has a task left to do. `points` are the plan's, of `points_of`.
+    the first that has a task left to do.
     """
     for number in range(1_000_000):
-        one = _round(course, step, course.inputs(step, number, points))
+        one = _round(course, step, course.inputs(step, number))
         if len(one.names) or number == 0:
             yield one
         if not len(one.names) or not step.stage.rounds or course.ended[step.name].failures:
@@ -309,31 +305,3 @@ def _round(course: Course, step: Step, inputs: Inputs) -> Round:
         left = left.only(once)
     receipts = course.ledger.receipts(stage.name, inputs.place)
     return Round(receipts, inputs.place, whole, np.concatenate(work), found, left)
-
-
-def points_of(courses: Mapping[str, Course], name: str) -> dict[str, tuple[Values, ...]]:
-    """By plan, of a vectorised stage: the values of its keys in all plans that differ from it in these only."""
-    own: dict[str, str] = {}
-    shared: dict[str, dict[str, Values]] = {}
-    for course in courses.values():
-        stage = course.chain.step(name).stage
-        if stage.over:
-            own[course.name], point = _apart(course, name, stage)
-            shared.setdefault(own[course.name], {})[fingerprint(point)] = point
-    points = {rest: tuple(found[key] for key in sorted(found)) for rest, found in shared.items()}
-    return {key: points[own[key]] if key in own else () for key in courses}
-
-
-def _apart(course: Course, name: str, stage: Stage) -> tuple[str, Values]:
-    """A name for all that a step depends on but the keys it is vectorised over, and their values."""
-    values = course.config.model_dump(mode="json")
-    point: Values = {}
-    for key in stage.over:
-        *path, last = key.split(".")
-        section = values
-        for part in path:
-            section = section[part]
-        point[key] = section.pop(last)
-    inputs = course.inputs(course.chain.step(name))
-    made = [list(Names(inputs.receipts(word).fingerprints)) for word in sorted(inputs.made)]
-    return fingerprint(values, made), point

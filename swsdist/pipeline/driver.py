@@ -19,7 +19,7 @@ from swsdist.core.errors import IncompleteError, SwsdistError, UserError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, points_of, rounds
+from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, rounds
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.machinery import Machinery, machinery_of
@@ -169,8 +169,7 @@ def _run_step(
     first = next(iter(steps.values()))
     for course in courses.values():
         course.ended[name] = Ended()
-    points = points_of(courses, name)
-    going = {key: rounds(course, steps[key], points[key]) for key, course in courses.items()}
+    going = {key: rounds(course, steps[key]) for key, course in courses.items()}
     while going:
         planned = {key: next(one, None) for key, one in going.items()}
         going = {key: going[key] for key, one in planned.items() if one is not None}

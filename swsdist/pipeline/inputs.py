@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 from swsdist.config import Config
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import Naming, fingerprint
+from swsdist.core.partition import ALL_SLOTS
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.records.chosen import Parts, ReceiptList, together
-from swsdist.pipeline.task import Receipt, Task, Told, Values
+from swsdist.pipeline.task import P, Receipt, Task, Told
 
 T = TypeVar("T", bound=Told)
 Own = TypeVar("Own")
@@ -48,11 +49,9 @@ class Inputs:
         ledger: of the run.
         knows: what the chain knows before its first step; see `own`.
         stage: name and version of the step's stage.
-        phase: what the step's cost counts as.
         made: the tables that it reads, by the stage's words.
         mine: what this step itself has come to so far.
         round: of a stage in rounds, from 0; earlier rounds' receipts are those of `mine`.
-        points: of a stage that is vectorised: for each of the plans that share its tasks, the values of its keys.
         redo: everything is to be done again.
         place: root of the folder that the step writes to; the run folder if empty.
         commits: is called by a stage before `Stage.finish` changes what is there; raises where that is not to be.
@@ -62,11 +61,9 @@ class Inputs:
     ledger: Ledger
     knows: object
     stage: tuple[str, int]
-    phase: str = ""
     made: Mapping[str, tuple[Made, ...]] = field(default_factory=dict)
     mine: Ended = field(default_factory=Ended)
     round: int = 0
-    points: tuple[Values, ...] = ()
     redo: bool = False
     place: str = ""
     commits: Callable[[], None] = lambda: None
@@ -84,10 +81,6 @@ class Inputs:
             )
         return self.knows
 
-    def has(self, word: str) -> bool:
-        """Whether the step reads such a table."""
-        return bool(self.made.get(word))
-
     def receipts(self, word: str) -> ReceiptList:
         """Of the tasks that made the files of a table, in the order of their plan; all sources one after the other."""
         found = ReceiptList()
@@ -103,19 +96,21 @@ class Inputs:
         """Files of a table; `name` is as `Context.place` takes it."""
         return together([made.parts for made in self.made.get(word, ())])
 
-    def task(self, *matters: Any, label: str, work: float, payload: Values, common: Values | None = None) -> Task:
+    def task(self, *matters: Any, label: str, work: float, payload: P, slots: range = ALL_SLOTS) -> Task[P]:
         """A task of this step.
 
         Args:
             matters: JSON values, all that its outputs depend on besides the stage and its version.
-            label, work, payload, common: see `Task`.
+            label, work, payload, slots: see `Task`.
         """
-        return self.named(fingerprint(*self.stage, *matters), label=label, work=work, payload=payload, common=common)
+        return self.named(fingerprint(*self.stage, *matters), label=label, work=work, payload=payload, slots=slots)
 
     def naming(self, *matters: Any) -> Naming:
         """Names tasks whose `matters` begin alike: what they begin with is read once."""
         return Naming(*self.stage, *matters)
 
-    def named(self, name: str, *, label: str, work: float, payload: Values, common: Values | None = None) -> Task:
+    def named(
+        self, name: str, *, label: str, work: float, payload: P, common: Any = None, slots: range = ALL_SLOTS
+    ) -> Task[P]:
         """A task of this step that has its name, of `naming`, already."""
-        return Task(self.stage[0], name, label, work, payload, self.phase, self.place, {} if common is None else common)
+        return Task(self.stage[0], name, label, work, payload, self.place, common, slots)

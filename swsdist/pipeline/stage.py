@@ -16,16 +16,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Generic, Literal
 
 import pyarrow as pa
 
 from swsdist.config import Config
 from swsdist.core.needs import LEAST, Needs
-from swsdist.core.partition import SLOTS
 from swsdist.io.filesystem import Folder, locate
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.task import Done, Part, Task
+from swsdist.pipeline.task import Done, P, Part, Task
 from swsdist.store import parquet
 
 #: What more of something makes of a stage's tasks: more of them, larger ones, larger as far as more detections are kept
@@ -111,7 +110,6 @@ class Context:
         table: str,
         rows: Iterable[pa.Table],
         schema: pa.Schema,
-        slots: tuple[int, int] = (0, SLOTS - 1),
         suffix: str = ".parquet",
     ) -> Part:
         """Write a table's file of a task: a row group a table of `rows`. Several files of one table have a suffix each."""
@@ -125,20 +123,18 @@ class Context:
 
         name = f"tables/{table}/{task.fingerprint}{suffix}"
         output = parquet.publish(self.folder(task), name, counted(), schema)
-        return Part(table, output.name, output.size, output.sha256, count, slots)
+        return Part(table, *output, count, (task.slots[0], task.slots[-1]))
 
     def write(self, task: Task, table: str, data: bytes, suffix: str = ".json", place: str = "tables/") -> Part:
         """Write a small file of a task."""
-        folder, name = self.folder(task), f"{place}{table}/{task.fingerprint}{suffix}"
-        with folder.temporary(suffix) as path:
-            path.write_bytes(data)
-            output = parquet.describe(path, name)
-            folder.publish(path, name)
-        return Part(table, output.name, output.size, output.sha256)
+        name = f"{place}{table}/{task.fingerprint}{suffix}"
+        return Part(table, *parquet.publish_bytes(self.folder(task), name, data))
 
 
-class Stage(ABC):
+class Stage(ABC, Generic[P]):
     """One arrow in the way of the data. Its instances have no state: all that a task needs is in the task.
+
+    P is the type of its tasks' payload.
 
     Attributes:
         name: in fingerprints, files and receipts.
@@ -154,8 +150,6 @@ class Stage(ABC):
         mixed: its bytes are the same whichever of the alternatives a worker has (`needs`), so workers of several kinds may
             share its tasks; else all have the first alternative that fits anywhere.
         whole: if one of its tasks fails, what comes after it waits, unless the user says otherwise (`Choice.keep_going`).
-        over: keys of the config over which it is vectorised: plans that differ in these only share its tasks, which then
-            hold a value each (`Inputs.points`).
         with_hours, with_queries: what more hours of documents, or more query examples, make of its tasks; for forecasts only.
     """
 
@@ -171,7 +165,6 @@ class Stage(ABC):
     replaces: ClassVar[bool] = False
     mixed: ClassVar[bool] = False
     whole: ClassVar[bool] = False
-    over: ClassVar[tuple[str, ...]] = ()
     with_hours: ClassVar[Growth] = "larger"
     with_queries: ClassVar[Growth] = "larger"
 
@@ -184,27 +177,27 @@ class Stage(ABC):
         return ""
 
     @abstractmethod
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[P]]:
         """Its tasks (of the round `inputs.round`), given that all that it reads has come to its end."""
 
-    def begin(self, inputs: Inputs) -> None:  # noqa: B027 (most stages' tasks hold all that they need)
+    def begin(self, inputs: Inputs) -> None:
         """Some of its tasks are about to be done: write what these read besides tables that stages have made."""
 
     @abstractmethod
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[P], context: Context) -> Done:
         """Do one."""
 
-    def reads(self, task: Task) -> Iterable[tuple[str, int]]:
+    def reads(self, task: Task[P]) -> Iterable[tuple[str, int]]:
         """Files of stores that a task reads from its node's cache, by SHA-256, and their bytes: it goes where they lie."""
         return ()
 
-    def warm(self, task: Task, context: Context) -> None:  # noqa: B027 (most stages have nothing to load)
+    def warm(self, task: Task[P], context: Context) -> None:
         """Load what the first task would have to load, so that no task is charged for it."""
 
-    def finish(self, inputs: Inputs) -> None:  # noqa: B027 (most stages have nothing to commit)
+    def finish(self, inputs: Inputs) -> None:
         """All its tasks have come to their end: commit what they made, after a call of `inputs.commits`."""
 
-    def leave(self, inputs: Inputs) -> None:  # noqa: B027 (what most stages made is of no use before all is there)
+    def leave(self, inputs: Inputs) -> None:
         """Some of its tasks are done, those of `inputs.mine`, and the others may never be: commit what of it can be used."""
 
     def expected(self, inputs: Inputs) -> float | None:

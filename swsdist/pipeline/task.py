@@ -3,30 +3,40 @@
 A task is named by the fingerprint of all that its outputs depend on. Its receipt is written last and holds the size and SHA-256
 of each output. A task whose receipt and outputs exist is skipped: that one rule is resume, caching and incremental indexing.
 
-A task holds the part of the config that it needs, so it means the same in whatever plan it stands.
+A task holds the part of the config that it needs, so it means the same in whatever plan it stands. Its payload has a type
+of its own, a NamedTuple as a rule; it is pickled on its way to a worker, and nobody else writes it down.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from dataclasses import asdict, dataclass, field
+from typing import Any, Generic, NamedTuple, Protocol
+
+from typing_extensions import TypeVar
 
 from swsdist.core.errors import StorageError
 from swsdist.core.inside import demand_inside
-from swsdist.core.partition import SLOTS
+from swsdist.core.partition import ALL_SLOTS, SLOTS
 
 #: A value of JSON, by key.
 Values = dict[str, Any]
 
 T = TypeVar("T", bound="Told")
+#: The type of a task's payload.
+P = TypeVar("P", default=Any)
 
 
 class Told(Protocol):
     """A stage's tasks tell the driver a NamedTuple of JSON values; each stage has a type of its own."""
 
     def _asdict(self) -> dict[str, Any]: ...
+
+
+def told_as(kind: type[T], values: Values) -> T:
+    """What a task told, as a value of its stage's type; what a task of an earlier version told besides is left out."""
+    return kind(**{name: values[name] for name in kind.__annotations__ if name in values})
 
 
 class Part(NamedTuple):
@@ -47,13 +57,9 @@ class Part(NamedTuple):
     rows: int = 0
     slots: tuple[int, int] = (0, SLOTS - 1)
 
-    def meets(self, slots: range) -> bool:
-        """Whether it may hold rows of these."""
-        return self.slots[0] <= slots[-1] and slots[0] <= self.slots[1]
-
 
 @dataclass(frozen=True)
-class Task:
+class Task(Generic[P]):
     """A piece of work, small enough to send.
 
     Attributes:
@@ -61,24 +67,20 @@ class Task:
         fingerprint: names it and its outputs.
         label: for people.
         work: how much it is, in the stage's unit.
-        payload: all that `run` needs to know, JSON values.
-        phase: what its cost counts as in its chain.
+        payload: all that `run` needs to know.
         place: root of the folder where its receipt and outputs lie; the run folder if empty.
-        common: what the tasks of its stage share of the payload: one object in the driver, which a worker adds to it (`whole`).
+        common: what `run` needs to know besides and many tasks share: one object in the driver.
+        slots: of the rows that it makes.
     """
 
     stage: str
     fingerprint: str
     label: str
     work: float
-    payload: Values
-    phase: str = ""
+    payload: P
     place: str = ""
-    common: Values = field(default_factory=dict)
-
-    def whole(self) -> Task:
-        """The same with all of its payload."""
-        return replace(self, payload={**self.common, **self.payload}, common={}) if self.common else self
+    common: Any = None
+    slots: range = ALL_SLOTS
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class Receipt:
 
     def tells(self, kind: type[T]) -> T:
         """What the task told, as a value of its stage's type."""
-        return kind(**self.told)
+        return told_as(kind, self.told)
 
     def parts(self, table: str) -> list[Part]:
         """The outputs that are files of a table."""

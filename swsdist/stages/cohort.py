@@ -8,7 +8,6 @@ one, the best counts. The sums over queries are whole numbers of 1 / 65536, so t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,7 @@ from swsdist.pipeline.task import Done, Task
 from swsdist.reduce.own_places import elsewhere
 from swsdist.reduce.spans import Spans
 from swsdist.registry.registries import CALIBRATION
-from swsdist.stages.reduce import Reduce, apart_of
+from swsdist.stages.reduce import Reduce, Reducing, apart_of
 
 #: More than any query has.
 _ALL = 2**31 - 1
@@ -38,21 +37,20 @@ class Cohort(Reduce):
     version = 1
     tables = {"sums": Table(COHORT_SUMS, None, digested=False)}
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Reducing]]:
         """As `reduce` plans, without its N best."""
         settings = inputs.config.calibrate
         step = next(name for name, entry in settings.entries().items() if entry.cohort)
         options = CALIBRATION[step].load().model.model_validate(settings.options.get(step, {}))
         window = getattr(options, "window", None)
         versions = [CALIBRATION.identity(step), CALIBRATION.identity(QNorm.name)]
-        for task in self.tasks(inputs, [CostSums.name], _ALL, versions, window):
-            yield replace(task, payload={**task.payload, "window": window})
+        yield from self.tasks(inputs, [CostSums.name], _ALL, versions, window, window=window)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Reducing], context: Context) -> Done:
         """Sum up the best of each query at each place."""
-        tick, window = task.payload["rules"]["tick"], task.payload["window"]
+        tick, window = task.payload.rules["tick"], task.payload.window
         # Stretches of a recording are known once overlaps between its documents are out.
-        by_file = window is None or not task.payload["placed"]
+        by_file = window is None or not task.payload.placed
         reduced = self.reduced(task, context, (lambda spans: best_of_places(spans, tick, window)) if by_file else None)
         detections = elsewhere(reduced.detections, apart_of(task))
         if detections.num_rows:

@@ -4,62 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.threshold import decide
 from swsdist.core.types import DETECTIONS
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
-from swsdist.score import score_limits
+from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.task import Done, Task, Values
+from swsdist.stages.buckets import BucketStage
 from swsdist.stages.describe import read_sides, sides_of
-from swsdist.stages.told import Bucket
 
 
-class Decide(Stage):
+class Deciding(NamedTuple):
+    """The payload of a task."""
+
+    detections: str
+    calibration: str | None
+    sides: Values | None
+
+
+class Decide(BucketStage[Deciding]):
     """Decisions are null where nothing decides. Where steps are fitted, this stage gives scores their final values."""
 
     name = "decide"
     version = 1
-    unit = "detections"
     phase = "score"
     takes = {"detections": "normalised"}
     may_take = {"calibration": "calibration", "statistics": "statistics", "described": "described"}
     with_hours = "kept"
     tables = {"scored": Table(DETECTIONS)}
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Deciding]]:
         """A task a bucket."""
-        fitted = [part.name for part in inputs.parts("calibration")]
-        for receipt, told in inputs.told("detections", Bucket):
+        files, fitted = [part.name for part in inputs.parts("calibration")], bool(inputs.config.calibrate.fitted)
+        for receipt in inputs.receipts("detections"):
             (part,) = receipt.outputs
-            sides = sides_of(inputs, told.bucket) if inputs.config.calibrate.fitted else None
-            yield inputs.task(
-                fitted,
-                part.name,
-                bool(inputs.config.calibrate.fitted),
-                *([sides] if sides else []),
-                label=f"bucket {told.bucket}",
-                work=told.rows,
-                payload={
-                    "detections": part.name,
-                    "calibration": fitted[0] if fitted else None,
-                    "sides": sides,
-                    "bucket": told.bucket,
-                    "slots": part.slots,
-                },
-            )
+            sides = sides_of(inputs, part.slots) if fitted else None
+            payload = Deciding(part.name, files[0] if files else None, sides)
+            matters = files, part.name, fitted, *([sides] if sides else [])
+            yield self.following(receipt, inputs, *matters, payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Deciding], context: Context) -> Done:
         """Compare with the threshold."""
-        found = context.read(task.payload["detections"])
-        source = task.payload["calibration"]
-        if source is None:
+        payload = task.payload
+        found = context.read(payload.detections)
+        if payload.calibration is None:
             found = decide(found, None)
         else:
-            fitted = Procedure.from_run(context.read_bytes(source))
-            found = replace(fitted, sides=read_sides(context, task.payload)).apply(found)
-        found = found.select(DETECTIONS.names)  # joined lists have more
-        output = context.publish(task, "scored", [found], DETECTIONS, tuple(task.payload["slots"]))
-        limits = score_limits(found["score"].to_numpy())
-        return Done((output,), Bucket(task.payload["bucket"], found.num_rows, *limits))
+            fitted = Procedure.from_run(context.read_bytes(payload.calibration))
+            found = replace(fitted, sides=read_sides(context, payload.sides)).apply(found)
+        return self.done(task, context, found.select(DETECTIONS.names))  # joined lists have more

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.inputs.known import SearchInputs
-from swsdist.stages.told import Bucket, Extracted
+from swsdist.stages.told import Extracted
 from swsdist.store.manifest import require
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
@@ -34,7 +35,17 @@ from swsdist.store.tracks import Tracks
 _RATE = 16_000
 
 
-class Describe(Stage):
+class Describing(NamedTuple):
+    """The payload of a task."""
+
+    queries: str
+    rows: list[Values]
+    names: list[str]
+    trim: bool
+    commands: bool
+
+
+class Describe(Stage[Describing]):
     """A task a group of queries. It stands in the chain only where a step wants to know something of examples."""
 
     name = "describe"
@@ -45,39 +56,29 @@ class Describe(Stage):
     with_hours = "same"
     tables = {"described": Table(QUERY_STATISTICS)}
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Describing]]:
         """What is asked for of each group, as it was made for the search."""
         own = inputs.own(SearchInputs)
         names = list(made(sides_wanted(inputs.config.calibrate), "examples"))
         heard = ExampleSpeech.name in names
         given = any(isinstance(source.extractor, Given) for source in own.features.sources)
-        rows: dict[str, list[dict[str, Any]]] = {}
+        trim, rows = inputs.config.queries.trim == "auto" and not given, defaultdict[str, list[Values]](list)
         for row in own.examples if heard else ():
-            rows.setdefault(row["query_id"], []).append(row)
+            rows[row["query_id"]].append(row)
         for (receipt, group), part in zip(inputs.told("queries", Extracted), inputs.parts("queries"), strict=True):
-            yield inputs.task(
-                [STATISTICS.identity(name) for name in names],
-                receipt.fingerprint,
-                label=f"{group.examples} examples",
-                work=group.examples,
-                payload={
-                    "queries": part.name,
-                    "names": names,
-                    "rows": [row for query_id in group.query_ids for row in rows.get(query_id, ())],
-                    "trim": inputs.config.queries.trim == "auto" and not given,
-                    "commands": are_permitted(),
-                },
-            )
+            mine = [row for query_id in group.query_ids for row in rows[query_id]]
+            payload = Describing(part.name, mine, names, trim, are_permitted())
+            matters = [STATISTICS.identity(name) for name in names], receipt.fingerprint
+            label = f"{group.examples} examples"
+            yield inputs.task(*matters, label=label, work=group.examples, payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Describing], context: Context) -> Done:
         """Measure."""
         payload = task.payload
-        folder, state = context.place(payload["queries"])
+        folder, state = context.place(payload.queries)
         store = Store(folder, require(folder, state))
-        with permitted(payload["commands"]):
-            found = described(
-                examples_of(store), store, payload["rows"], payload["names"], payload["trim"], context.storage
-            )
+        with permitted(payload.commands):
+            found = described(examples_of(store), store, payload.rows, payload.names, payload.trim, context.storage)
         return Done((context.publish(task, "described", [to_table(found)], QUERY_STATISTICS),))
 
 
@@ -141,25 +142,22 @@ def demand_posteriors(own: SearchInputs, names: Iterable[str]) -> None:
             raise no_posteriors(name for name, _ in tracks)
 
 
-def sides_of(inputs: Inputs, bucket: int | None = None) -> Values | None:
+def sides_of(inputs: Inputs, slots: tuple[int, int] | None = None) -> Values | None:
     """The files of what steps want to know wherever they stand, for a task; None where they want nothing.
 
     Args:
         inputs: of a stage that reads `described` (if there is such) and `statistics`.
-        bucket: of one bucket's queries; None: of all.
+        slots: of one bucket's queries; None: of all.
     """
     names = sides_wanted(inputs.config.calibrate)
     if not names:
         return None
-    told = inputs.told("statistics", Bucket)
-    mine = [receipt for receipt, one in told if bucket is None or one.bucket == bucket]
-    files = [part.name for receipt in mine for part in receipt.parts("statistics")]
+    files = [part.name for part in inputs.parts("statistics") if slots is None or part.slots == slots]
     return {"names": list(names), "files": [*files, *(part.name for part in inputs.parts("described"))]}
 
 
-def read_sides(context: Context, payload: Mapping[str, Any]) -> dict[str, Tally]:
-    """What a task's `sides` name."""
-    sides = payload.get("sides")
+def read_sides(context: Context, sides: Values | None) -> dict[str, Tally]:
+    """What `sides_of` names."""
     if sides is None:
         return {}
     return joined((from_table(context.read(name)) for name in sides["files"]), sides["names"])

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from swsdist.core.errors import UserError
 from swsdist.exports.interface import BestHit, Material
@@ -13,7 +14,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
-from swsdist.pipeline.task import Done, Part, Task, Values
+from swsdist.pipeline.task import Done, Part, Task
 from swsdist.registry.registries import EXPORTS
 from swsdist.stages import best
 from swsdist.stages.inputs.known import CorpusInputs
@@ -22,7 +23,20 @@ from swsdist.store import parquet
 from swsdist.store.reading import Store
 
 
-class Export(Stage):
+class Exporting(NamedTuple):
+    """The payload of the task: files of `best.files`, and what goes into the exports."""
+
+    scored: list[list[Any]]
+    trials: list[list[Any]]
+    store: tuple[str, str]
+    kinds: tuple[str, ...]
+    query_ids: list[str]
+    clips: int
+    labels: int
+    system: str
+
+
+class Export(Stage[Exporting]):
     """One task writes all exports that the config names; see `swsdist.registry.registries.EXPORTS`.
 
     An export that cannot say what the detections are (a file name that a NIST program takes for a pattern, say) is left out
@@ -39,34 +53,18 @@ class Export(Stage):
     in_driver = True
     replaces = True
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Exporting]]:
         """One task."""
         report, kinds, own = inputs.config.report, inputs.config.exports, inputs.own(CorpusInputs)
         scored, trials = (best.files(inputs.parts(word)) for word in ("scored", "trials"))
         if not kinds or not scored:
             return
         query_ids = sorted({query_id for _, group in inputs.told("queries", Extracted) for query_id in group.query_ids})
-        store = [own.store.folder.root, own.store.open().manifest.fingerprint]
-        yield inputs.task(
-            [EXPORTS.identity(kind) for kind in kinds],
-            scored,
-            report.clips,
-            report.labels,
-            query_ids,
-            inputs.config.system,
-            label=", ".join(kinds),
-            work=sum(part.rows for part in inputs.parts("scored")),
-            payload={
-                "scored": scored,
-                "trials": trials,
-                "store": store,
-                "kinds": list(kinds),
-                "query_ids": query_ids,
-                "clips": report.clips,
-                "labels": report.labels,
-                "system": inputs.config.system,
-            },
-        )
+        system = inputs.config.system
+        payload = Exporting(scored, trials, own.store.state, kinds, query_ids, report.clips, report.labels, system)
+        versions, rows = [EXPORTS.identity(kind) for kind in kinds], sum(part.rows for part in inputs.parts("scored"))
+        matters = versions, scored, report.clips, report.labels, query_ids, system
+        yield inputs.task(*matters, label=", ".join(kinds), work=rows, payload=payload)
 
     def finish(self, inputs: Inputs) -> None:
         """What another config exported goes, where this one exports nothing."""
@@ -74,21 +72,21 @@ class Export(Stage):
             inputs.ledger.drop(self.name)
             _remove_old(inputs.ledger.run)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Exporting], context: Context) -> Done:
         """Write each kind to a temporary folder, then publish its files."""
         payload = task.payload
         material = Material(
-            lambda: (batch for name, _ in payload["scored"] for batch in parquet.rows(*context.place(name))),
-            payload["query_ids"],
-            payload["system"],
+            lambda: (batch for name, _ in payload.scored for batch in parquet.rows(*context.place(name))),
+            payload.query_ids,
+            payload.system,
             self._best(payload, context),
-            payload["labels"],
+            payload.labels,
             context.storage,
         )
         _remove_old(context.run)
         outputs: list[Part] = []
         warnings: list[str] = []
-        for kind in payload["kinds"]:
+        for kind in payload.kinds:
             with tempfile.TemporaryDirectory(dir=scratch()) as place:
                 try:
                     EXPORTS[kind].load()(material, Path(place))
@@ -98,12 +96,12 @@ class Export(Stage):
                 outputs += _publish(Path(place), context.run)
         return Done(tuple(outputs), Exported(warnings, len(outputs)))
 
-    def _best(self, payload: Values, context: Context) -> list[BestHit]:
+    def _best(self, payload: Exporting, context: Context) -> list[BestHit]:
         """The best hits, for exports that read them."""
-        if not any(EXPORTS[kind].best_hits for kind in payload["kinds"]):
+        if not any(EXPORTS[kind].best_hits for kind in payload.kinds):
             return []
-        store = Store.at(*payload["store"], storage=context.storage)
-        hits = best.rows(context.run, payload["scored"], payload["trials"], store, payload["clips"])
+        store = Store.at(*payload.store, storage=context.storage)
+        hits = best.rows(context.run, payload.scored, payload.trials, store, payload.clips)
         return [BestHit(**{name: hit[name] for name in BestHit.__annotations__}) for hit in hits]  # type: ignore[typeddict-item]
 
 

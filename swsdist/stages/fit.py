@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -24,7 +25,37 @@ from swsdist.stages.point import asked_of, point_of
 from swsdist.stages.told import Fitted
 
 
-class Fit(Stage):
+class Fitting(NamedTuple):
+    """The payload of the task.
+
+    Attributes:
+        calibrate: section of the config.
+        own: threshold of the last step, which decides by itself; then nothing is fitted.
+        file: with what was fitted earlier; None: this run's lists are fitted on.
+        seen: the file was fitted on what is scored.
+        folds: 1 fits on all.
+        by_document: whether trials are documents.
+        point: operating point, where a list is read.
+        aligned: files of the list.
+        of: what thresholds are fitted for, the system and the corpus.
+        sides: of `sides_of`.
+        asked: queries whose trials count.
+    """
+
+    calibrate: Calibrate
+    own: float | None = None
+    file: str | None = None
+    seen: bool = False
+    folds: int = 1
+    by_document: bool = False
+    point: Point = Point(1, 1.0)
+    aligned: tuple[str, ...] = ()
+    of: Mapping[str, object] = {}
+    sides: Values | None = None
+    asked: tuple[str, ...] = ()
+
+
+class Fit(Stage[Fitting]):
     """There is one task, for it reads counts and not lists."""
 
     name = "fit"
@@ -37,7 +68,7 @@ class Fit(Stage):
     tables = {"calibration": Table(None, None, digested=False)}
     in_driver = True
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Fitting]]:
         """One task, or none: without references only a FILE can decide."""
         settings, references = inputs.config.calibrate, inputs.own(CorpusInputs).corpus.references
         if settings.fit == "none":
@@ -48,14 +79,13 @@ class Fit(Stage):
             settled = point_of(inputs)
             first, _ = procedures(settings, Point(settled.trials, settled.beta))
             if (threshold := first.own_threshold) is not None:
-                yield inputs.task("own", threshold, label="own", work=1, payload={"own": threshold})
+                yield inputs.task("own", threshold, label="own", work=1, payload=Fitting(settings, threshold))
                 return
         fitted = settings.fit in ("crossfit", "oracle")
         read, of_scored = (None, False) if fitted else named_calibration(inputs.config, inputs.own(CorpusInputs))
         data = None if read is None else read.decode("utf-8", "replace")
-        seen = (
-            ["fitted on what is scored"] if of_scored else []
-        )  # a file of other data names a task by its content alone
+        # A file of other data names a task by its content alone.
+        seen = ["fitted on what is scored"] if of_scored else []
         if fitted and (references is None or not references.num_rows):
             if not settings.fitted:
                 return
@@ -66,67 +96,58 @@ class Fit(Stage):
             )
         folds = settings.folds if settings.fit == "crossfit" else 1
         by_document = protocol_of(inputs.config.score).trials == "document"
-        payload: Values = {"calibrate": settings.model_dump(mode="json"), "folds": folds, "by_document": by_document}
+        file = None if fitted else settings.fit
+        payload = Fitting(settings, None, file, of_scored, folds, by_document)
         named: list[object] = []
         if fitted or settings.fitted:  # a threshold that is read needs no list
-            aligned = inputs.parts("trials")
-            files, point = [part.name for part in aligned], _point(inputs)
-            payload |= {"aligned": files, "point": point, "of": provenance(inputs.config, inputs.own(CorpusInputs))}
-            named = [files, point]
+            aligned, settled = inputs.parts("trials"), point_of(inputs)
+            files, point = tuple(part.name for part in aligned), Point(settled.trials, settled.beta)
+            wanted = {name: getattr(settled, name) for name in ("protocol", "trials", "beta", "true")}
+            of = {**wanted, **provenance(inputs.config, inputs.own(CorpusInputs))}
+            payload = payload._replace(point=point, aligned=files, of=of)
+            named = [files, wanted]
         if settings.fitted:
-            _, steps = procedures(settings, Point(point["trials"], point["beta"]))
-            payload |= {"sides": (sides := sides_of(inputs)), "asked": sorted(asked_of(inputs)) if fitted else []}
+            _, steps = procedures(settings, point)
+            sides, asked = sides_of(inputs), tuple(sorted(asked_of(inputs)) if fitted else ())
+            payload = payload._replace(sides=sides, asked=asked)
             of_list = by_document and any(step.of_list() for step in steps.steps)
-            named += [steps.identity(), settings.threshold, payload["asked"]]
+            named += [steps.identity(), settings.threshold, asked]
             named += [*([sides] if sides else []), *(["by document"] if of_list else [])]
-        yield inputs.task(
-            data,
-            folds,
-            *named,
-            *seen,
-            label=settings.fit if fitted else f"from {settings.fit}",
-            work=sum(part.rows for part in aligned) if named else 1,
-            payload=payload if fitted else {**payload, "file": settings.fit, "seen": bool(seen)},
-        )
+        label = settings.fit if fitted else f"from {settings.fit}"
+        work = sum(part.rows for part in aligned) if named else 1
+        yield inputs.task(data, folds, *named, *seen, label=label, work=work, payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Fitting], context: Context) -> Done:
         """Thresholds of the maximum TWV, and what steps need."""
-        if "own" in task.payload:
-            fitted = Procedure((), thresholds=(task.payload["own"],), fit="own")
+        if task.payload.own is not None:
+            fitted = Procedure((), thresholds=(task.payload.own,), fit="own")
         else:
             fitted = self._fit(task.payload, context)
         output = context.write(task, "calibration", fitted.to_json(), place="")
-        fit = "oracle" if task.payload.get("seen") else fitted.fit
+        fit = "oracle" if task.payload.seen else fitted.fit
         return Done((output,), Fitted(fit, list(fitted.thresholds)))
 
-    def _fit(self, payload: Values, context: Context) -> Procedure:
-        settings = Calibrate.model_validate(payload["calibrate"])
-        point = Point(payload["point"]["trials"], payload["point"]["beta"]) if "point" in payload else Point(1, 1.0)
-        _, steps = procedures(settings, point)
-        by_document = payload["by_document"]
+    def _fit(self, payload: Fitting, context: Context) -> Procedure:
+        point, by_document = payload.point, payload.by_document
+        _, steps = procedures(payload.calibrate, point)
         if steps.steps:
-            steps = replace(steps, sides=read_sides(context, payload), by_document=by_document, documents=by_document)
-        own = settings.threshold == "own"
+            sides = read_sides(context, payload.sides)
+            steps = replace(steps, sides=sides, by_document=by_document, documents=by_document)
+        own = payload.calibrate.threshold == "own"
 
         def parts() -> Iterator[pa.Table]:
-            return (context.read(name) for name in payload.get("aligned", ()))
+            return (context.read(name) for name in payload.aligned)
 
-        if "file" not in payload:
+        if payload.file is None:
             return fit_procedure(
                 parts,
                 steps,
-                folds=payload["folds"],
+                folds=payload.folds,
                 own=own,
                 point=point,
-                trained_on={"aligned": fingerprint(payload["aligned"]), **payload["point"], **payload["of"]},
-                asked=payload.get("asked", ()),
+                trained_on={"aligned": fingerprint(payload.aligned), **payload.of},
+                asked=payload.asked,
             )
-        data = calibration_file(payload["file"], context.storage)
-        steps = steps.with_file(data, payload["file"], thresholds=not own or steps.own_threshold is None)
+        data = calibration_file(payload.file, context.storage)
+        steps = steps.with_file(data, payload.file, thresholds=not own or steps.own_threshold is None)
         return completed(steps, parts, folds=1, own=own, point=point)
-
-
-def _point(inputs: Inputs) -> Values:
-    """What a threshold is fitted for."""
-    settled = point_of(inputs)
-    return {name: getattr(settled, name) for name in ("protocol", "trials", "beta", "true")}

@@ -26,9 +26,9 @@ from swsdist.corpora.documents import part_of
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
 from swsdist.features.fitting.interface import Document, Rounds, Totals
 from swsdist.features.fitting.labels import Labels, read_labels
-from swsdist.features.interface import Extractor, Given, use
+from swsdist.features.interface import Extractor, Given
 from swsdist.features.model import Model, load_model
-from swsdist.features.sources import needs_of_all, planned
+from swsdist.features.sources import Planned, needs_of_all
 from swsdist.features.threads import one_thread
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import Inputs
@@ -63,7 +63,38 @@ class Stepped(NamedTuple):
     done: bool
 
 
-class FitTransforms(Stage):
+class Fitting(NamedTuple):
+    """The payload of a task: a model, and one of what is added up of documents, of frames that are kept, or of totals.
+
+    Attributes:
+        model: file that it becomes.
+        round: number of the round, from 0.
+        known: file of what it came to in the round before.
+        labels: path and SHA-256 of the labels that it is fitted by.
+        of_extractor: whether it is of an extractor, or else of a transform.
+        name, options: of that.
+        documents: rows, in the first round; where totals are summed, hashes of the documents that taught it something.
+        extractor: that makes their frames.
+        commands: whether what commands give may be read.
+        frames: file of frames.
+        totals: files of totals.
+    """
+
+    model: str
+    round: int
+    known: str | None
+    labels: tuple[str, str] | None
+    of_extractor: bool
+    name: str
+    options: dict[str, object]
+    documents: list[Any] = []
+    extractor: Planned | None = None
+    commands: bool = False
+    frames: str = ""
+    totals: list[str] = []
+
+
+class FitTransforms(Stage[Fitting]):
     """Rounds for the models that the store does not have; those of an extractor in the order of the config."""
 
     name = "fit-transforms"
@@ -90,7 +121,7 @@ class FitTransforms(Stage):
         """The store."""
         return inputs.own(SearchInputs).store.folder.root
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Fitting]]:
         """The next tasks of each model: those that add up, or the one that goes on; of an extractor only its first model."""
         own = inputs.own(SearchInputs)
         of_this_round: dict[str, Pending] = {}
@@ -104,14 +135,13 @@ class FitTransforms(Stage):
         for one in of_this_round.values():
             yield from self._next(inputs, one)
 
-    def _next(self, inputs: Inputs, one: Pending) -> Iterator[Task]:
+    def _next(self, inputs: Inputs, one: Pending) -> Iterator[Task[Fitting]]:
         done = _of(inputs, one)
         steps = [each for each in done if "step" in each.told]
         number = len(steps)
         now = [each for each in done if each.told.get("round") == number]
         known = steps[-1].parts("known")[0].name if steps else None
-        shared = {"model": one.file, "round": number, "known": known, "labels": one.labels}
-        shared["fitted"] = [one.of_extractor, one.fitted.name, one.options]
+        shared = Fitting(one.file, number, known, one.labels, one.of_extractor, one.fitted.name, one.options)
         if now:
             if not sum(each.tells(Added).frames for each in now):
                 raise DataError(
@@ -122,7 +152,7 @@ class FitTransforms(Stage):
             parts = [part.name for each in now for part in each.parts("totals")]
             label = f"{one.fitted.name} of {one.track}, round {number + 1}: step"
             of = sorted(key for each in done if "documents" in each.told for key in each.tells(Added).documents)
-            payload = {**shared, "parts": parts, "documents": of}
+            payload = shared._replace(totals=parts, documents=of)
             yield inputs.task(one.file, known, parts, label=label, work=1, payload=payload)
             return
         if known is not None:
@@ -130,33 +160,32 @@ class FitTransforms(Stage):
             for each in first:
                 (frames,) = each.parts("frames")
                 label = f"{one.fitted.name} of {one.track}, round {number + 1}"
-                payload = {**shared, "frames": frames.name}
+                payload = shared._replace(frames=frames.name)
                 yield inputs.task(one.file, known, frames.name, label=label, work=each.work, payload=payload)
             return
         for rows, seconds in _chosen(inputs.own(SearchInputs), one):
-            payload = {**shared, "features": one.payload, "documents": rows, "commands": are_permitted()}
+            payload = shared._replace(extractor=one.planned, documents=rows, commands=are_permitted())
             label = f"{one.fitted.name} of {one.track}, round 1: {len(rows)} documents"
             # By its name a document is found among the labels, and by nothing else: a new name alone gives the same frames.
             named = ("path", "identity", "channel", "speaker", *(() if one.labels is None else ("doc_id",)))
             matters = [[row[name] for name in named] for row in rows]
             yield inputs.task(one.file, matters, label=label, work=seconds, payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Fitting], context: Context) -> Done:
         """Add up, or go on."""
         payload, folder = task.payload, context.folder(task)
-        of_extractor, name, options = payload["fitted"]
-        fitted: Any = (FEATURES if of_extractor else TRANSFORMS)[name].load()(**options)
-        known = None if payload["known"] is None else load_model(folder, payload["known"])
-        labels = None if payload["labels"] is None else read_labels(*payload["labels"])
+        fitted: Any = (FEATURES if payload.of_extractor else TRANSFORMS)[payload.name].load()(**payload.options)
+        known = None if payload.known is None else load_model(folder, payload.known)
+        labels = None if payload.labels is None else read_labels(*payload.labels)
         rounds = fitted.rounds() if labels is None else fitted.rounds(labels.names)
-        if "parts" in payload:
+        if payload.totals:
             return self._go_on(task, folder, rounds, known)
-        if "frames" in payload:
-            with folder.open(payload["frames"]) as file:
+        if payload.frames:
+            with folder.open(payload.frames) as file:
                 return self._add_up(task, folder, rounds, known, read_documents(file))
-        with permitted(payload["commands"]), folder.temporary(".frames") as path:
+        with permitted(payload.commands), folder.temporary(".frames") as path:
             with path.open("wb") as file:
-                documents = _heard(task, context, rounds, labels, file)
+                documents = _heard(payload, context, rounds, labels, file)
                 done = self._add_up(task, folder, rounds, known, documents)
             name = f"models/rounds/{task.fingerprint}.frames"
             output = parquet.describe(path, name)
@@ -164,13 +193,11 @@ class FitTransforms(Stage):
         return Done((*done.outputs, Part("frames", *output)), done.told)
 
     def _add_up(
-        self, task: Task, folder: Folder, rounds: Rounds, known: Model | None, documents: Iterator[Document]
+        self, task: Task[Fitting], folder: Folder, rounds: Rounds, known: Model | None, documents: Iterator[Document]
     ) -> Done:
-        frames, told = 0, (task.payload["model"], task.payload["round"])
+        frames, told = 0, (task.payload.model, task.payload.round)
         # By which documents something was taught is written in the model: results on these are no test of it.
-        taught = (
-            [] if task.payload["labels"] is None else [document_hash(row) for row in task.payload.get("documents", ())]
-        )
+        taught = [] if task.payload.labels is None else [document_hash(row) for row in task.payload.documents]
 
         def totals() -> Iterator[Totals]:
             nonlocal frames
@@ -184,24 +211,24 @@ class FitTransforms(Stage):
             return Done((), Added(*told, 0))
         out = io.BytesIO()
         write_totals(out, total)
-        part = _published(folder, "totals", f"models/rounds/{task.fingerprint}.totals", out.getvalue())
-        return Done((part,), Added(*told, frames, taught))
+        output = parquet.publish_bytes(folder, f"models/rounds/{task.fingerprint}.totals", out.getvalue())
+        return Done((Part("totals", *output),), Added(*told, frames, taught))
 
-    def _go_on(self, task: Task, folder: Folder, rounds: Rounds, known: Model | None) -> Done:
+    def _go_on(self, task: Task[Fitting], folder: Folder, rounds: Rounds, known: Model | None) -> Done:
         from threadpoolctl import threadpool_limits
 
         payload = task.payload
-        total = summed(read_totals(io.BytesIO(folder.read_bytes(part))) for part in payload["parts"])
+        total = summed(read_totals(io.BytesIO(folder.read_bytes(part))) for part in payload.totals)
         with threadpool_limits(limits=1):  # in several threads LAPACK rounds differently
             model, done = rounds.go_on(known, total)
-        if done and payload["labels"] is not None:
-            file, sha256 = payload["labels"]
-            taught = {"file": Path(file).name, "sha256": sha256, "documents": payload["documents"]}
-            taught["automatic"] = payload["fitted"][2].get("automatic", False)
-            model = Model(model.name, model.version, model.arrays, {**model.settings, "taught_by": taught})
-        table, name = ("model", payload["model"]) if done else ("known", f"models/rounds/{task.fingerprint}.npz")
-        part = _published(folder, table, name, model.to_bytes())
-        return Done((part,), Stepped(payload["model"], payload["round"], done))
+        if done and payload.labels is not None:
+            file, sha256 = payload.labels
+            taught = {"file": Path(file).name, "sha256": sha256, "documents": payload.documents}
+            known_by = {**taught, "automatic": payload.options.get("automatic", False)}
+            model = Model(model.name, model.version, model.arrays, {**model.settings, "taught_by": known_by})
+        table, name = ("model", payload.model) if done else ("known", f"models/rounds/{task.fingerprint}.npz")
+        output = parquet.publish_bytes(folder, name, model.to_bytes())
+        return Done((Part(table, *output),), Stepped(payload.model, payload.round, done))
 
     def finish(self, inputs: Inputs) -> None:
         """From here on transforms are those of their models; frames and totals that these were made of are of no more use."""
@@ -219,20 +246,14 @@ def _of(inputs: Inputs, one: Pending) -> list[Receipt]:
     return [each for each in inputs.mine.receipts if each.told.get("model") == one.file]
 
 
-def _published(folder: Folder, table: str, name: str, data: bytes) -> Part:
-    with folder.temporary() as path:
-        path.write_bytes(data)
-        output = parquet.describe(path, name)
-        folder.publish(path, name)
-    return Part(table, *output)
-
-
-def _heard(task: Task, context: Context, rounds: Rounds, labels: Labels | None, file: BinaryIO) -> Iterator[Document]:
+def _heard(
+    payload: Fitting, context: Context, rounds: Rounds, labels: Labels | None, file: BinaryIO
+) -> Iterator[Document]:
     """Each document that can be read, which is kept in a file too; index tells of the others."""
-    extractor = planned(**task.payload["features"])
-    use(extractor, context.granted)
+    assert payload.extractor is not None
+    extractor = payload.extractor.granted(context.granted)
     folder = Folder(".", context.storage)
-    for row in task.payload["documents"]:
+    for row in payload.documents:
         try:
             blocks, speech = _read(row, extractor, folder, rounds.speech)
         except AudioError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +21,9 @@ from swsdist.core.errors import StoreError
 from swsdist.core.needs import Needs
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.corpora.kaldi import demand_permission
-from swsdist.features.interface import Extractor, Given, frame_shift, kind_of, libraries_of, tracks_of, use
+from swsdist.features.interface import Extractor, frame_shift, kind_of, libraries_of, tracks_of
 from swsdist.features.registry import recipe
-from swsdist.features.sources import Source, needs_of_all, planned
+from swsdist.features.sources import Planned, Source, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
@@ -36,7 +37,7 @@ from swsdist.stages.inputs.wanted import State, held, keys_of, places_in, refuse
 from swsdist.stages.told import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.held import or_held
-from swsdist.store.libraries import made_with, with_these
+from swsdist.store.libraries import made_with
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
@@ -60,7 +61,25 @@ _KNOWN = [*_MATTERS, "shard"]
 _PIECE = 1 << 16
 
 
-class Index(Stage):
+class Indexing(NamedTuple):
+    """The payload of a task.
+
+    Attributes:
+        documents: rows, each with where its frames are held, if they are.
+        extractor: that makes them.
+        partition: shard that they are of; None: a new one.
+        listen: whether speech is marked.
+        commands: whether what commands give may be read.
+    """
+
+    documents: list[Row]
+    extractor: Planned
+    partition: str | None
+    listen: bool
+    commands: bool
+
+
+class Index(Stage[Indexing]):
     """Documents that the store does not hold yet, as they are now, are cut into new shards; others stay where they are.
 
     Each extractor has its own tasks, on the shards of the first; a track that is new is computed for all that is there.
@@ -89,7 +108,7 @@ class Index(Stage):
         """The store."""
         return inputs.own(SearchInputs).store.folder.root
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Indexing]]:
         """A task a new shard, and one a shard whose frames of an extractor are missing; of each extractor."""
         own, config = inputs.own(SearchInputs), inputs.config
         state = own.store.load(anew=inputs.redo)
@@ -102,28 +121,18 @@ class Index(Stage):
         own.store.planned.clear()
         listening = next((one for one in own.features.sources if isinstance(one.extractor, Extractor)), None)
 
-        def task(source: Source, wanted: list[Row], partition: str | None, label: str, work: float) -> Task:
+        def task(source: Source, wanted: list[Row], partition: str | None, label: str, work: float) -> Task[Indexing]:
             rows = [row_for(source, row) for row in wanted]
             for row in rows if carry else ():
                 held = carry.get((row["doc_id"], row["channel"]), {}).get(source.fingerprint)
                 row |= {} if held is None else {"held": held}
             # Marks of speech are a part of one track's documents: of the first that is made of audio.
             heard = source is listening
-            made = inputs.task(
-                source.fingerprint,
-                [[row[name] for name in _MATTERS] for row in rows],
-                *([] if partition is None else [partition]),
-                *([marks.VERSION] if heard else []),
-                label=label if len(own.features.sources) == 1 else f"{source.tracks[0].name}, {label}",
-                work=work,
-                payload={
-                    "documents": rows,
-                    "features": source.payload,
-                    "partition": partition,
-                    "listen": heard,
-                    "commands": are_permitted(),
-                },
-            )
+            matters = source.fingerprint, [[row[name] for name in _MATTERS] for row in rows]
+            more = *([] if partition is None else [partition]), *([marks.VERSION] if heard else [])
+            label = label if len(own.features.sources) == 1 else f"{source.tracks[0].name}, {label}"
+            payload = Indexing(rows, source.planned, partition, heard, are_permitted())
+            made = inputs.task(*matters, *more, label=label, work=work, payload=payload)
             own.store.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint), work
             return made
 
@@ -156,9 +165,9 @@ class Index(Stage):
                     some = chunk.slice(first, _PIECE).to_pylist()
                     demand_permission(some, own.config.corpus.documents, own.config.storage)
 
-    def warm(self, task: Task, context: Context) -> None:
+    def warm(self, task: Task[Indexing], context: Context) -> None:
         """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""
-        extractor = _granted(task, context)
+        extractor = task.payload.extractor.granted(context.granted)
         if not isinstance(extractor, Extractor):
             return  # frames that are there need no decoder
         with tempfile.TemporaryDirectory(dir=scratch()) as place:
@@ -167,18 +176,17 @@ class Index(Stage):
             row = {"doc_id": "silence", "channel": 1, "path": path, "speaker": None, "identity": "0:0"}
             write_tracks(Folder(place), "warm", [row], extractor)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Indexing], context: Context) -> Done:
         """Decode, compute, write."""
-        extractor = _granted(task, context)
-        payload = task.payload
-        reading = heard_recording if payload["listen"] else whole_recording
-        with permitted(payload["commands"]), ffmpeg.watched() as used:
+        payload, extractor = task.payload, task.payload.extractor.granted(context.granted)
+        reading = heard_recording if payload.listen else whole_recording
+        with permitted(payload.commands), ffmpeg.watched() as used:
             made = write_tracks(
                 context.folder(task),
                 task.fingerprint,
-                payload["documents"],
+                payload.documents,
                 extractor,
-                payload["partition"],
+                payload.partition,
                 telling(or_held(reading), lambda seconds: context.report(seconds / max(task.work, 1e-3))),
             )
         frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
@@ -188,7 +196,7 @@ class Index(Stage):
             named = zip(self.tables, indexed.outputs, rows, strict=True)
             # All tracks of a pass share the list of what was rejected.
             parts += [Part(table, *out, n) for table, out, n in named if not parts or table != "rejected"]
-        first, held = made[0], sum("held" in row for row in payload["documents"])
+        first, held = made[0], sum("held" in row for row in payload.documents)
         return Done(
             tuple(parts),
             Indexed(
@@ -311,13 +319,8 @@ class Index(Stage):
         provisional = bool(ended.failures) or unfinished is not None
         libraries = {} if old is None else old.libraries
         said = [one.tells(Indexed) for one in new]
-        parts, decoders = (
-            [one.libraries for one in said if one.libraries],
-            [name for one in said for name in one.ffmpeg],
-        )
-        used_by = [name for source in own.features.sources for name in libraries_of(source.extractor)]
         computed = any(one.held < one.documents for one in said)  # and not only copied
-        libraries = with_these(libraries, parts, decoders, used_by) if computed or not libraries else libraries
+        libraries = own.features.libraries(libraries, said) if computed or not libraries else libraries
         inputs.commits()
         state_now = commit(
             own.store.folder,
@@ -342,13 +345,6 @@ class Index(Stage):
         """Of the live documents and their frames, whatever the shards."""
         own = inputs.own(SearchInputs)
         return {} if own.store.manifest is None else digest.of_store(own.store.open())
-
-
-def _granted(task: Task, context: Context) -> Extractor | Given:
-    """The extractor of a task, told what this worker was given."""
-    extractor = planned(**task.payload["features"])
-    use(extractor, context.granted)
-    return extractor
 
 
 def _tell_of_copies(own: SearchInputs, documents: pa.Table) -> None:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from swsdist.corpora.places import Places, stored
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.task import Done, Task, Values
 from swsdist.score import PER_TERM, per_term
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.evaluating import identities, measure_parts
+from swsdist.stages.buckets import BucketStage
 from swsdist.stages.documents import population_at
 from swsdist.stages.inputs.known import CorpusInputs
 from swsdist.stages.point import point_of, population_for
-from swsdist.stages.told import Bucket, Counted
+from swsdist.stages.told import Counted
 
 
-class Measure(Stage):
+class Measuring(NamedTuple):
+    """The payload of a task."""
+
+    trials: str
+    point: OperatingPoint
+    population: Values | None
+
+
+class Measure(BucketStage[Measuring]):
     """Counts that add, so that the driver merges them as streams and holds no list."""
 
     name = "measure"
@@ -28,38 +38,30 @@ class Measure(Stage):
     with_hours = "kept"
     tables = {"parts": Table(None, digested=False), "terms": Table(PER_TERM)}
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Measuring]]:
         """A task a bucket that has trials."""
-        lists = inputs.told("trials", Bucket)
-        if not lists:
+        receipts = inputs.receipts("trials")
+        if not receipts:
             return
-        point, measures = point_of(inputs).as_json(), identities()
+        point, measures = point_of(inputs), identities()
         # Lists of document trials name documents, others recordings.
-        by_recording = inputs.own(CorpusInputs).corpus.placed and point["trials_are"] != "document"
+        by_recording = inputs.own(CorpusInputs).corpus.placed and point.trials_are != "document"
         population = population_for(inputs) if by_recording else None
-        for (_, told), part in zip(lists, inputs.parts("trials"), strict=True):
-            yield inputs.task(
-                measures,
-                point,
-                part.name,
-                *([population] if population else []),
-                label=f"bucket {told.bucket}",
-                work=told.rows,
-                payload={"trials": part.name, "point": point, "slots": part.slots, "population": population},
-            )
+        for receipt, part in zip(receipts, inputs.parts("trials"), strict=True):
+            matters = measures, point.as_json(), part.name, *([population] if population else [])
+            yield self.following(receipt, inputs, *matters, payload=Measuring(part.name, point, population))
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Measuring], context: Context) -> Done:
         """Count."""
-        point = OperatingPoint(**task.payload["point"])
-        trials, slots = context.read(task.payload["trials"]), tuple(task.payload["slots"])
-        population, places = task.payload["population"], None
-        if population is not None:
-            places = Places(stored(population_at(population, context)))
+        payload = task.payload
+        trials, point, places = context.read(payload.trials), payload.point, None
+        if payload.population is not None:
+            places = Places(stored(population_at(payload.population, context)))
         outputs = [
-            context.publish(task, "parts", [table], table.schema, slots, suffix=f"-{name}.parquet")
+            context.publish(task, "parts", [table], table.schema, suffix=f"-{name}.parquet")
             for name, table in measure_parts(trials, point, places=places).items()
         ]
         names = list(measure_parts(trials.slice(0, 0), point))
         terms = per_term(trials, trials=point.trials, beta=point.beta)
-        outputs.append(context.publish(task, "terms", [terms], PER_TERM, slots))
+        outputs.append(context.publish(task, "terms", [terms], PER_TERM))
         return Done(tuple(outputs), Counted(names))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table, summed
@@ -12,31 +13,42 @@ from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of
 from swsdist.config.calibration import Calibrate
 from swsdist.core.types import DETECTIONS
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
-from swsdist.score import score_limits
+from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.task import Done, Task, Values
 from swsdist.score.measures.protocol import protocol_of
+from swsdist.stages.buckets import BucketStage
 from swsdist.stages.describe import read_sides, sides_of
 from swsdist.stages.documents import talkers_of
 from swsdist.stages.inputs.known import CorpusInputs
 from swsdist.stages.point import point_of
-from swsdist.stages.told import Bucket
 
 
-class Normalise(Stage):
+class Normalising(NamedTuple):
+    """The payload of a task."""
+
+    calibrate: Calibrate
+    point: Point
+    detections: str
+    statistics: str
+    sides: Values | None
+    cohort: dict[str, list[str]]
+    store: tuple[str, str] | None
+    by_document: bool
+
+
+class Normalise(BucketStage[Normalising]):
     """This stage applies the steps of calibration before the first that is fitted. It needs no references, so it is a part of
     searching."""
 
     name = "normalise"
     version = 1
-    unit = "detections"
     phase = "search"
     takes = {"detections": "detections"}
     may_take = {"statistics": "statistics", "described": "described", "cohort": "sums"}
     with_hours = "kept"
     tables = {"normalised": Table(DETECTIONS)}
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Normalising]]:
         """A task a bucket."""
         settings = inputs.config.calibrate
         entries = settings.entries()
@@ -47,51 +59,31 @@ class Normalise(Stage):
         first, _ = procedures(settings, point)
         own = inputs.own(CorpusInputs)
         by_talker = any("talker" in entries[name].columns for name in settings.unfitted)
-        store = [own.store.folder.root, own.store.open().manifest.fingerprint] if by_talker else None
+        store = own.store.state if by_talker else None
         trials = protocol_of(inputs.config.score).trials
-        documents = trials == "document" and any(step.of_list() for step in first.steps)
-        for receipt, told in inputs.told("detections", Bucket):
+        by_document = trials == "document" and any(step.of_list() for step in first.steps)
+        cohort = [part.name for part in inputs.parts("cohort")]
+        known = COHORT if inputs.config.corpus.cohort is not None else ALL
+        for receipt in inputs.receipts("detections"):
             (detections,), (statistics,) = receipt.parts("detections"), receipt.parts("statistics")
-            sides = sides_of(inputs, told.bucket)
-            cohort = [part.name for part in inputs.parts("cohort")]
-            known = COHORT if inputs.config.corpus.cohort is not None else ALL
-            yield inputs.task(
-                first.identity(),
-                first.point,
-                receipt.fingerprint,
-                *([sides] if sides else []),
-                *([known, cohort] if cohort else []),
-                *(["by document"] if documents else []),
-                label=f"bucket {told.bucket}",
-                work=told.rows,
-                payload={
-                    "calibrate": settings.model_dump(mode="json"),
-                    "point": list(point),
-                    "bucket": told.bucket,
-                    "detections": detections.name,
-                    "statistics": statistics.name,
-                    "sides": sides,
-                    "cohort": {known: cohort} if cohort else {},
-                    "store": store,
-                    "documents": documents,
-                    "slots": detections.slots,
-                },
-            )
+            sides, sums = sides_of(inputs, detections.slots), {known: cohort} if cohort else {}
+            payload = Normalising(settings, point, detections.name, statistics.name, sides, sums, store, by_document)
+            matters: list[Any] = [first.identity(), first.point, receipt.fingerprint, *([sides] if sides else [])]
+            matters += [*([known, cohort] if cohort else []), *(["by document"] if by_document else [])]
+            yield self.following(receipt, inputs, *matters, payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Normalising], context: Context) -> Done:
         """Scores as these steps make them, all else as it was."""
         payload = task.payload
-        first, _ = procedures(Calibrate.model_validate(payload["calibrate"]), Point(*payload["point"]))
-        first = replace(first, sides=read_sides(context, payload), documents=payload["documents"])
-        statistics = from_table(context.read(payload["statistics"]))
-        for name, files in payload["cohort"].items():
+        first, _ = procedures(payload.calibrate, payload.point)
+        first = replace(first, sides=read_sides(context, payload.sides), documents=payload.by_document)
+        statistics = from_table(context.read(payload.statistics))
+        for name, files in payload.cohort.items():
             statistics[name] = summed(cohort_of(context.read(file)) for file in files)
-        detections = context.read(payload["detections"])
-        if payload["store"] is None:
+        detections = context.read(payload.detections)
+        if payload.store is None:
             detections = first.scores(detections, statistics)
         else:
-            known = talkers_of(payload["store"], context).added(detections, recordings=True)
+            known = talkers_of(payload.store, context).added(detections, recordings=True)
             detections = first.scores(known, statistics).drop_columns(["talker"])
-        output = context.publish(task, "normalised", [detections], DETECTIONS, tuple(payload["slots"]))
-        limits = score_limits(detections["score"].to_numpy())
-        return Done((output,), Bucket(payload["bucket"], detections.num_rows, *limits))
+        return self.done(task, context, detections)

@@ -62,16 +62,13 @@ def population_for(inputs: Inputs) -> Values:
     """The population as a task takes it (`documents.population_at`): the state of the store, and what is not in it."""
     own = inputs.own(CorpusInputs)
     unread = own.population.filter(pc.invert(own.population["read"]))
-    return {"store": [own.store.folder.root, own.store.open().manifest.fingerprint], "unread": unread.to_pylist()}
+    return {"store": own.store.state, "unread": unread.to_pylist()}
 
 
 def trial_settings(inputs: Inputs) -> Values:
-    """What a task needs to make trials, JSON values; with the identity of what they depend on besides the config."""
+    """What trials depend on besides the protocol: queries that are left out, speech, and the population; JSON values."""
     own, settings = inputs.own(CorpusInputs), inputs.config.score
-    values: Values = {
-        "score": settings.model_dump(mode="json", exclude={"cnxe_prior"}),
-        "left_out": sorted(left_out_of(inputs)),
-    }
+    values: Values = {"left_out": sorted(left_out_of(inputs))}
     if protocol_of(settings).trials == "segment":
         check_needs(protocol_of(settings), {"speech": settings.speech is not None}, "score.speech")
         try:

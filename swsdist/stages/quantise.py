@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from swsdist.config.search import Search
 from swsdist.methods.first_pass.landmarks import (
@@ -16,13 +17,22 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.stages.inputs.known import SearchInputs
-from swsdist.stages.inputs.recordings import Row
 from swsdist.store import parquet
 from swsdist.store.manifest import pin
 from swsdist.store.reading import Store
 
 
-class Quantise(Stage):
+class Quantising(NamedTuple):
+    """The payload of a task; without a shard it is that for the codebook."""
+
+    store: tuple[str, str]
+    search: Search
+    codebook: str = ""
+    shard: str = ""
+    content: str = ""
+
+
+class Quantise(Stage[Quantising]):
     """The codewords are frames of some documents, chosen once; documents that come later are indexed by the same.
 
     Round 0 makes the codebook, if none is pinned, and the next the posting lists of each shard.
@@ -43,18 +53,13 @@ class Quantise(Stage):
         """The store."""
         return inputs.own(SearchInputs).store.folder.root
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Quantising]]:
         """A task for the codebook, or one a shard."""
         own, settings = inputs.own(SearchInputs), inputs.config.search
         store = own.store.open()
         codebook = codebook_file(store, settings)
-        payload: Row = {
-            "store": own.store.folder.root,
-            "state": store.manifest.fingerprint,
-            "search": settings.model_dump(mode="json"),
-        }
         if codebook is None and inputs.round == 0:
-            yield self._codebook(inputs, store, payload)
+            yield self._codebook(inputs, store)
             return
         if inputs.round > (1 if codebook is None else 0):
             return
@@ -64,46 +69,34 @@ class Quantise(Stage):
         shards = store.manifest.shards
         known = contents(store, settings, [shard.name for shard in shards])
         for shard in shards:
-            yield inputs.task(
-                codebook,
-                known[shard.name],
-                label=f"{shard.documents} documents",
-                work=shard.frames,
-                payload={**payload, "codebook": codebook, "shard": shard.name, "content": known[shard.name]},
-            )
+            content, label = known[shard.name], f"{shard.documents} documents"
+            payload = Quantising(own.store.state, settings, codebook, shard.name, content)
+            yield inputs.task(codebook, content, label=label, work=shard.frames, payload=payload)
 
-    def _codebook(self, inputs: Inputs, store: Store, payload: Row) -> Task:
+    def _codebook(self, inputs: Inputs, store: Store) -> Task[Quantising]:
         settings = inputs.config.search
         rows = store.documents(columns=["doc_id", "channel", "shard", "frames"]).to_pylist()
         chosen = landmark_documents([(row["doc_id"], row["channel"]) for row in rows])
         used = [row for row in rows if (row["doc_id"], row["channel"]) in chosen]
         known = contents(store, settings, sorted({row["shard"] for row in used}))
-        return inputs.task(
-            codebook_name(store, settings),
-            [list(key) for key in chosen],
-            sorted(known.values()),
-            label=f"codebook, from {len(used)} documents",
-            work=sum(row["frames"] for row in used),
-            payload=payload,
-        )
+        matters = codebook_name(store, settings), [list(key) for key in chosen], sorted(known.values())
+        label, work = f"codebook, from {len(used)} documents", sum(row["frames"] for row in used)
+        payload = Quantising(inputs.own(SearchInputs).store.state, settings)
+        return inputs.task(*matters, label=label, work=work, payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Quantising], context: Context) -> Done:
         """Choose codewords, or look up the nearest to each frame."""
         from swsdist.methods.first_pass.search import fit_codebook, index_shard  # loads numba: planning does without
 
         payload = task.payload
-        store = Store.at(payload["store"], payload["state"], storage=context.storage)
-        settings = Search.model_validate(payload["search"])
-        if "shard" not in payload:
-            model = fit_codebook(store, settings)
+        store = Store.at(*payload.store, storage=context.storage)
+        if not payload.shard:
+            model = fit_codebook(store, payload.search)
             name = f"models/codebook-{model.fingerprint}.npz"
-            with store.folder.temporary(".npz") as path:
-                path.write_bytes(model.to_bytes())
-                output = parquet.describe(path, name)
-                store.folder.publish(path, name)
+            output = parquet.publish_bytes(store.folder, name, model.to_bytes())
             return Done((Part("codebook", *output, len(model.arrays["query"])),))
-        table = index_shard(store, payload["shard"], settings, payload["codebook"])
-        name = postings_name(payload["codebook"], payload["content"])
+        table = index_shard(store, payload.shard, payload.search, payload.codebook)
+        name = postings_name(payload.codebook, payload.content)
         output = parquet.publish(store.folder, name, [table], table.schema)
         return Done((Part("postings", *output, table.num_rows),))
 

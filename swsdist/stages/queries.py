@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -18,9 +18,9 @@ from swsdist.core.errors import StoreError, UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
 from swsdist.core.types import DOCUMENTS, EXAMPLES, FRAMES, QUERIES
-from swsdist.features.interface import Columns, Extractor, Given, kind_of, libraries_of, use
+from swsdist.features.interface import Columns, Extractor, Given, kind_of, libraries_of
 from swsdist.features.registry import recipe
-from swsdist.features.sources import Source, needs_of_all, planned
+from swsdist.features.sources import Planned, Source, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.kernels.scales import LONGEST_QUERY
@@ -35,7 +35,7 @@ from swsdist.registry.registries import METHODS, RECURRENCES
 from swsdist.stages.inputs.known import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.oddities import seconds_of
 from swsdist.stages.told import Extracted
-from swsdist.store.libraries import made_with, with_these
+from swsdist.store.libraries import made_with
 from swsdist.store.manifest import (
     GROUPS,
     REJECTED_DOCUMENTS,
@@ -65,18 +65,26 @@ _OF_RECORDING = ["mean", "variance", "bandwidth"]
 STORE = "queries"
 
 
-def _granted(task: Task, context: Context) -> list[Source]:
+class Extracting(NamedTuple):
+    """The payload of a task: examples, and by which extractors, each with its tracks, how, and for which search."""
+
+    examples: list[dict[str, Any]]
+    sources: list[tuple[Planned, tuple[Columns, ...]]]
+    search: Search
+    trim: bool
+    commands: bool
+
+
+def _granted(task: Task[Extracting], context: Context) -> list[Source]:
     """The extractors of a task, told what this worker was given, and their tracks."""
     found = []
-    for given in task.payload["sources"]:
-        extractor = planned(**given["extractor"])
-        use(extractor, context.granted)
-        tracks = tuple(Columns(*track) for track in given["tracks"])
-        found.append(Source(extractor.name, {}, extractor, given["extractor"]["recipe"], tracks))
+    for source, tracks in task.payload.sources:
+        extractor = source.granted(context.granted)
+        found.append(Source(extractor.name, {}, extractor, source.recipe, tracks))
     return found
 
 
-class Queries(Stage):
+class Queries(Stage[Extracting]):
     """Queries are searched in groups; the ids alone determine the borders between groups.
 
     A group is a shard of the store of queries, and a state of it by itself: the search of a group reads that, whatever other
@@ -109,7 +117,7 @@ class Queries(Stage):
         """The examples that it is about, with what their frames come from."""
         return own.examples
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Extracting]]:
         """A task a group."""
         own, search = inputs.own(SearchInputs), inputs.config.search
         takes = METHODS[search.method].queries
@@ -135,28 +143,15 @@ class Queries(Stage):
         cut = groups(list(by_query))
         # Of one extractor, columns are its own, whatever it calls its tracks.
         made_by: Any = own.features.extractor_fingerprint if len(own.features.sources) == 1 else own.features.recipes
-        settings = {
-            "sources": [
-                {"extractor": source.payload, "tracks": [list(track) for track in source.tracks]}
-                for source in own.features.sources
-            ],
-            "search": search.model_dump(mode="json"),
-            "trim": trim,
-            "commands": are_permitted(),
-        }
+        sources = [(source.planned, source.tracks) for source in own.features.sources]
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
             matters = [{key: value for key, value in row.items() if key not in _WITHOUT} for row in members]
-            yield inputs.task(
-                made_by,
-                matters,
-                *refusing,
-                label=f"group {k + 1} of {len(cut)}: {len(query_ids)} queries",
-                work=len(members),
-                payload={"examples": members, **settings},
-            )
+            label = f"group {k + 1} of {len(cut)}: {len(query_ids)} queries"
+            payload = Extracting(members, sources, search, trim, are_permitted())
+            yield inputs.task(made_by, matters, *refusing, label=label, work=len(members), payload=payload)
 
-    def warm(self, task: Task, context: Context) -> None:
+    def warm(self, task: Task[Extracting], context: Context) -> None:
         """Extract a second of silence: decoder, extractor and writer are then loaded."""
         sources = [source for source in _granted(task, context) if isinstance(source.extractor, Extractor)]
         if not sources:
@@ -168,17 +163,16 @@ class Queries(Stage):
             row |= {"query_id": "silence", "example": 1, "channel": 1, "path": path}
             write_group(Folder(place), "warm", [row], sources, trim=False)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Extracting], context: Context) -> Done:
         """Features of the group's examples, and the state that holds them."""
-        settings = Search.model_validate(task.payload["search"])
-        folder, name, rows = context.folder(task), task.fingerprint, task.payload["examples"]
+        payload, folder, rows = task.payload, context.folder(task), task.payload.examples
         sources = _granted(task, context)
         reads = any(isinstance(source.extractor, Extractor) for source in sources)
         given = [row["path"] for row in rows if row["path"] is not None and is_command(row["path"])]
-        if reads and given and not task.payload["commands"]:
+        if reads and given and not payload.commands:
             raise refusal(given[0])  # not rejected: what is allowed is no property of the queries
-        with permitted(task.payload["commands"]), ffmpeg.watched() as used:
-            group = write_group(folder, name, rows, sources, settings, task.payload["trim"])
+        with permitted(payload.commands), ffmpeg.watched() as used:
+            group = write_group(folder, task.fingerprint, rows, sources, payload.search, payload.trim)
         examples = group.examples
         told = Extracted(
             examples.num_rows,
@@ -243,12 +237,7 @@ class Queries(Stage):
         ]
         rejected = pa.concat_tables(group.rejected() for group in groups)
         told = [receipt.tells(Extracted) for receipt in inputs.mine.receipts]
-        parts, decoders = (
-            [one.libraries for one in told if one.libraries],
-            {name for one in told for name in one.ffmpeg},
-        )
-        used_by = [name for source in own.features.sources for name in libraries_of(source.extractor)]
-        libraries = with_these({}, parts, decoders, used_by)
+        libraries = own.features.libraries({}, told)
         commit(folder, made, groups[0].manifest.tick, shards, rejected, source=source, libraries=libraries)
         inputs.ledger.forget(inputs.place)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,8 @@ from swsdist.core.needs import Needs
 from swsdist.core.types import STATISTICS
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.features.fitting.moments import Sums
-from swsdist.features.interface import Extractor, use
-from swsdist.features.sources import needs_of_all, planned
+from swsdist.features.interface import Extractor
+from swsdist.features.sources import Planned, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -48,7 +48,23 @@ class Summed(NamedTuple):
     documents: int
 
 
-class QueryStatistics(Stage):
+class Summing(NamedTuple):
+    """The payload of a task of the first round: documents, each with its scopes, and the number of their extractor."""
+
+    number: int
+    extractor: Planned
+    documents: list[Row]
+    commands: bool
+
+
+class Merging(NamedTuple):
+    """The payload of the task of the second round: numbers of extractors, each with a file of sums; where the documents are."""
+
+    sums: list[tuple[int, str]]
+    where: str
+
+
+class QueryStatistics(Stage[Summing | Merging]):
     """Two rounds: sums of some minutes of documents, of each extractor; then all of them as STATISTICS, side by side."""
 
     name = "query-statistics"
@@ -70,23 +86,23 @@ class QueryStatistics(Stage):
         """What suffices for each of the extractors."""
         return needs_of_all(config.features)
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Summing | Merging]]:
         """A task for some minutes of documents and an extractor; then one that adds up."""
         own = inputs.own(SearchInputs)
         if inputs.round == 0:
             yield from self._summing(inputs, own)
         elif inputs.round == 1:
             sums = [
-                [one.tells(Summed).extractor, part.name]
+                (one.tells(Summed).extractor, part.name)
                 for one in inputs.mine.receipts
                 for part in one.parts("query_sums")
             ]
             label = "means and variances of the queries' corpus"
             where = inputs.config.corpus.queries_from.documents
-            yield inputs.task(sums, label=label, work=1, payload={"sums": sums, "where": where})
+            yield inputs.task(sums, label=label, work=1, payload=Merging(sums, str(where)))
 
     @staticmethod
-    def _summing(inputs: Inputs, own: SearchInputs) -> Iterator[Task]:
+    def _summing(inputs: Inputs, own: SearchInputs) -> Iterator[Task[Summing | Merging]]:
         theirs = own.theirs
         assert theirs is not None  # or the chain is without this stage
         rows = _chosen(own, theirs)
@@ -102,29 +118,23 @@ class QueryStatistics(Stage):
             for part in parts_of(seconds, _TASK_SECONDS):
                 documents = [{**row_for(source, rows[j][0]), "scopes": rows[j][1]} for j in part]
                 matters = [[row["path"], row["identity"], row["channel"], row["scopes"]] for row in documents]
-                payload = {
-                    "extractor": k,
-                    "features": source.payload,
-                    "documents": documents,
-                    "commands": are_permitted(),
-                }
+                payload = Summing(k, source.planned, documents, are_permitted())
                 label = f"{source.tracks[0].name}: {len(part)} documents that queries are from"
                 work = sum(seconds[j] for j in part)
                 yield inputs.task(k, source.fingerprint, matters, label=label, work=work, payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Summing | Merging], context: Context) -> Done:
         """Add up frames, or sums."""
         payload = task.payload
-        if "sums" in payload:
-            rows = _merged(payload["sums"], payload["where"], context)
+        if isinstance(payload, Merging):
+            rows = _merged(payload, context)
             return Done((context.publish(task, "query_statistics", [rows], STATISTICS),), Summed(-1, 0))
-        extractor = planned(**payload["features"])
+        extractor = payload.extractor.granted(context.granted)
         assert isinstance(extractor, Extractor)
-        use(extractor, context.granted)
         total: dict[Scope, Sums] = {}
         folder, count = Folder(".", context.storage), 0
-        with permitted(payload["commands"]):
-            for row in payload["documents"]:
+        with permitted(payload.commands):
+            for row in payload.documents:
                 try:
                     found = Sums.of(whole_recording(row, extractor, folder), extractor.dimension)
                 except AudioError as error:
@@ -134,7 +144,7 @@ class QueryStatistics(Stage):
                 for kind, name in row["scopes"]:
                     total[kind, name] = total[kind, name] + found if (kind, name) in total else found
         data = json.dumps([[*scope, *sums] for scope, sums in sorted(total.items())])
-        return Done((context.write(task, "query_sums", data.encode()),), Summed(payload["extractor"], count))
+        return Done((context.write(task, "query_sums", data.encode()),), Summed(payload.number, count))
 
 
 def _chosen(own: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Scope]]]:
@@ -158,14 +168,14 @@ def _chosen(own: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Sco
     return chosen
 
 
-def _merged(files: list[Any], where: str, context: Context) -> pa.Table:
+def _merged(payload: Merging, context: Context) -> pa.Table:
     """STATISTICS of the columns of all extractors, side by side.
 
     Raises:
         DataError: there are no frames.
     """
     by_extractor: dict[int, dict[Scope, Sums]] = {}
-    for extractor, name in files:
+    for extractor, name in payload.sums:
         known = by_extractor.setdefault(extractor, {})
         for kind, of, *sums in json.loads(context.read_bytes(name)):
             found = Sums(*sums)
@@ -175,7 +185,7 @@ def _merged(files: list[Any], where: str, context: Context) -> pa.Table:
     if ("collection", "") not in scopes:
         raise DataError(
             "none of the documents that the queries are from can be read, so nothing is known to normalise them by",
-            where=f"corpus.queries_from.documents: {where}",
+            where=f"corpus.queries_from.documents: {payload.where}",
             remedy="look at them (swsdist check), or set corpus.queries_from.statistics: ours",
         )
     rows = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ from swsdist.core.partition import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.records.chosen import Parts
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
@@ -25,9 +25,10 @@ from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.spans import Kept
 from swsdist.reduce.talkers import WHO
 from swsdist.registry.registries import STATISTICS
+from swsdist.stages.buckets import BucketStage
 from swsdist.stages.documents import places_of, talkers_of
 from swsdist.stages.inputs.known import CorpusInputs
-from swsdist.stages.told import Bucket, Extracted
+from swsdist.stages.told import Extracted
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
 
@@ -45,22 +46,44 @@ def _list_name(files: Parts) -> str:
     return f"tables/lists/{Naming('files').listing(files.pieces()).listing(slots[:1]).listing(slots[1:])()}.parquet"
 
 
-def _files(payload: Values, context: Context) -> list[str]:
+class Reducing(NamedTuple):
+    """The payload of a task.
+
+    Attributes:
+        rules: of `reduce_examples`.
+        files: of candidates; of very many each bucket reads the list itself, by its name.
+        store: where something of its documents is wanted.
+        placed: whether documents are places in recordings.
+        by_talker: whether a statistic wants to know who speaks.
+        apart: places that the queries were cut from, and which are left out.
+        window: of a cohort.
+    """
+
+    rules: Values
+    files: list[str] | str
+    store: tuple[str, str]
+    placed: bool
+    by_talker: bool
+    apart: list[list[Any]]
+    window: float | None = None
+
+
+def _files(task: Task[Reducing], context: Context) -> list[str]:
     """Names of the files of candidates that a bucket reads."""
-    if not isinstance(payload["files"], str):
-        return list(payload["files"])
-    table, (first, last) = context.read(payload["files"]), payload["slots"]
-    meets = pc.and_(pc.less_equal(table["first_slot"], last), pc.greater_equal(table["last_slot"], first))
+    if not isinstance(task.payload.files, str):
+        return task.payload.files
+    table, slots = context.read(task.payload.files), task.slots
+    meets = pc.and_(pc.less_equal(table["first_slot"], slots[-1]), pc.greater_equal(table["last_slot"], slots[0]))
     found: list[str] = table.filter(meets)["name"].to_pylist()
     return found
 
 
-def apart_of(task: Task) -> OwnPlaces:
+def apart_of(task: Task[Reducing]) -> OwnPlaces:
     """Places that the queries of a bucket were cut from, and which are left out."""
-    return {(query_id, recording): spans for query_id, recording, spans in task.payload["apart"]}
+    return {(query_id, recording): spans for query_id, recording, spans in task.payload.apart}
 
 
-class Reduce(Stage):
+class Reduce(BucketStage[Reducing]):
     """Each bucket reads its own rows of every file of candidates."""
 
     name = "reduce"
@@ -70,13 +93,15 @@ class Reduce(Stage):
     takes = {"queries": "groups", "candidates": "candidates"}
     tables = {"detections": Table(DETECTIONS), "statistics": Table(QUERY_STATISTICS)}
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Reducing]]:
         """A task a bucket that holds a query."""
         config = inputs.config
         seconds = inputs.own(CorpusInputs).store.open().manifest.counts["seconds"]
         yield from self.tasks(inputs, candidate_statistics(config.calibrate), config.reduce.nbest.count(seconds))
 
-    def tasks(self, inputs: Inputs, wanted: list[str], nbest: int, *matters: object) -> Iterator[Task]:
+    def tasks(
+        self, inputs: Inputs, wanted: list[str], nbest: int, *matters: object, window: float | None = None
+    ) -> Iterator[Task[Reducing]]:
         """The tasks.
 
         Args:
@@ -84,6 +109,7 @@ class Reduce(Stage):
             wanted: names of statistics.
             nbest: detections kept per query.
             matters: what else the outputs depend on.
+            window: see `Reducing`.
         """
         own, config = inputs.own(CorpusInputs), inputs.config
         settings = config.reduce
@@ -97,7 +123,6 @@ class Reduce(Stage):
         )
         versions = [STATISTICS.identity(name) for name in wanted]
         by_talker = any(getattr(one, "by_talker", False) for one in made(wanted).values())
-        store = [own.store.folder.root, manifest.fingerprint] if own.corpus.placed or by_talker else None
         who = [of_rows(own.store.open().documents(columns=list(WHO)).sort_by(_ORDER))] if by_talker else []
         # Names and times of recordings come from the documents.
         placed = [of_rows(own.store.open().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.corpus.placed else []
@@ -106,25 +131,12 @@ class Reduce(Stage):
             apart.setdefault(bucket_of(query_id, settings.buckets), []).append([query_id, recording, spans])
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
             slots = slots_of(bucket, settings.buckets)
-            mine, span = filled.meeting(slots), [slots[0], slots[-1]]
-            yield inputs.named(
-                inputs.naming(rules, versions, span).listing(mine.pieces())(
-                    *placed, *who, *matters, *apart.get(bucket, ())
-                ),
-                label=f"bucket {bucket}",
-                work=work,
-                payload={
-                    "rules": rules,
-                    # Of very many files each bucket reads the list itself.
-                    "files": mine.names.to_pylist() if listed is None else listed,
-                    "bucket": bucket,
-                    "slots": span,
-                    "store": store,
-                    "placed": own.corpus.placed,
-                    "by_talker": by_talker,
-                    "apart": apart.get(bucket, []),
-                },
-            )
+            mine, gone = filled.meeting(slots), apart.get(bucket, [])
+            names = mine.names.to_pylist() if listed is None else listed
+            naming = inputs.naming(rules, versions, [slots[0], slots[-1]]).listing(mine.pieces())
+            name = naming(*placed, *who, *matters, *gone)
+            payload = Reducing(rules, names, own.store.state, own.corpus.placed, by_talker, gone, window)
+            yield inputs.named(name, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
 
     def begin(self, inputs: Inputs) -> None:
         """Write the list of files, where it is too long for a task."""
@@ -134,38 +146,33 @@ class Reduce(Stage):
             table = pa.table({name: filled.columns.field(name) for name in _LISTED.names}, schema=_LISTED)
             parquet.publish(inputs.ledger.run, _list_name(filled), [table], _LISTED)
 
-    def warm(self, task: Task, context: Context) -> None:
+    def warm(self, task: Task[Reducing], context: Context) -> None:
         """Load the compiled kernel."""
         importlib.import_module("swsdist.kernels.suppression")
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Reducing], context: Context) -> Done:
         """Overlaps out, the best N kept."""
-        reduced, (first, last) = self.reduced(task, context), task.payload["slots"]
-        slots = (first, last)
+        reduced = self.reduced(task, context)
         found = elsewhere(reduced.detections, apart_of(task))
-        outputs = (
-            context.publish(task, "detections", [found], DETECTIONS, slots),
-            context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS, slots),
-        )
-        return Done(outputs, Bucket(task.payload["bucket"], found.num_rows))
+        statistics = context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS)
+        return self.done(task, context, found, statistics)
 
-    def reduced(self, task: Task, context: Context, kept: Kept | None = None) -> Reduced:
+    def reduced(self, task: Task[Reducing], context: Context, kept: Kept | None = None) -> Reduced:
         """The detections of a bucket, or of each document those that are kept, with names and times of recordings, and its
         statistics."""
         payload = task.payload
-        first, last = payload["slots"]
 
         def candidates() -> Iterator[pa.Table]:
-            for name in _files(payload, context):
-                yield parquet.in_slots(*context.place(name), range(first, last + 1), codes=("query_id", "doc_id"))
+            for name in _files(task, context):
+                yield parquet.in_slots(*context.place(name), task.slots, codes=("query_id", "doc_id"))
 
         reduced = reduce_examples(
             candidates=candidates,
-            **payload["rules"],
-            talkers=talkers_of(payload["store"], context) if payload["by_talker"] else None,
+            **payload.rules,
+            talkers=talkers_of(payload.store, context) if payload.by_talker else None,
             kept=kept,
         )
-        if not payload["placed"]:
+        if not payload.placed:
             return reduced
-        where = places_of(payload["store"], context)
-        return reduced._replace(detections=in_recordings(reduced.detections, where, payload["rules"]["overlap"]))
+        where = places_of(payload.store, context)
+        return reduced._replace(detections=in_recordings(reduced.detections, where, payload.rules["overlap"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,16 @@ from swsdist.stages.told import Counted, Fitted, Measured
 from swsdist.store import parquet
 
 
-class Score(Stage):
+class Scoring(NamedTuple):
+    """The payload of the task."""
+
+    files: dict[str, list[str]]
+    point: OperatingPoint
+    fit: Fitted
+    left_out: list[str]
+
+
+class Score(Stage[Scoring]):
     """Scoring never changes a score."""
 
     name = "score"
@@ -38,7 +47,7 @@ class Score(Stage):
     tables = {"measures": Table(None, None), "det": Table(DET, None, digested=False)}
     in_driver = True
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Scoring]]:
         """One task; none without references."""
         references = inputs.own(CorpusInputs).corpus.references
         counted = inputs.told("parts", Counted)
@@ -48,40 +57,28 @@ class Score(Stage):
         for receipt, told in counted:
             for name, part in zip(told.names, receipt.parts("parts"), strict=True):
                 files.setdefault(name, []).append(part.name)
-        point = point_of(inputs).as_json()
+        point = point_of(inputs)
         fitted = [told for _, told in inputs.told("calibration", Fitted)]
         calibration = fitted[0] if fitted else Fitted("none", [])
-        yield inputs.task(
-            files,
-            identities(),
-            point,
-            calibration._asdict(),
-            label=str(point["protocol"]),
-            work=len(counted),
-            payload={
-                "files": files,
-                "point": point,
-                "fit": calibration._asdict(),
-                "left_out": sorted(left_out_of(inputs)),
-            },
-        )
+        payload = Scoring(files, point, calibration, sorted(left_out_of(inputs)))
+        matters = files, identities(), point.as_json(), calibration._asdict()
+        yield inputs.task(*matters, label=point.protocol, work=len(counted), payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Scoring], context: Context) -> Done:
         """Merge the counts, and evaluate every measure once."""
-        payload = task.payload
-        point, fit = OperatingPoint(**payload["point"]), payload["fit"]
+        payload, point = task.payload, task.payload.point
         parts = merge(
-            {name: [partial(_rows, context, file) for file in files] for name, files in payload["files"].items()}
+            {name: [partial(_rows, context, file) for file in files] for name, files in payload.files.items()}
         )
         found: dict[str, Any] = {**values(parts, point)}
-        found |= {"calibration": fit["fit"], "atwv_thresholds": fit["thresholds"]}
+        found |= {"calibration": payload.fit.fit, "atwv_thresholds": payload.fit.thresholds}
         points = det_of(curve_of(parts, point))
         drawn = pa.table([np.asarray(points.threshold), points.pmiss, points.pfa], schema=DET)
         outputs = (
             context.write(task, "measures", json.dumps(found, indent=1).encode()),
             context.publish(task, "det", [drawn], DET),
         )
-        return Done(outputs, Measured(found, payload["point"], payload["left_out"]))
+        return Done(outputs, Measured(found, point.as_json(), payload.left_out))
 
 
 def _rows(context: Context, name: str) -> Iterator[pa.Table]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -18,13 +18,13 @@ from swsdist.methods.method import Method
 from swsdist.methods.registry import create, demand_readable, identity
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Done, Task
 from swsdist.registry.registries import BACKENDS
 from swsdist.stages.inputs.across import moved
 from swsdist.stages.inputs.known import SearchInputs
 from swsdist.stages.queries import read_group
 from swsdist.stages.told import Extracted, Searched
-from swsdist.store.manifest import Manifest, require, state_name
+from swsdist.store.manifest import Manifest, Shard, require, state_name
 from swsdist.store.reading import Store
 from swsdist.store.statistics import statistics_in
 from swsdist.store.tracks import Tracks
@@ -33,7 +33,33 @@ from swsdist.store.tracks import Tracks
 _FEW_SHARDS = 4
 
 
-class Search(Stage):
+class Shared(NamedTuple):
+    """What the tasks of a group of queries have in common.
+
+    Attributes:
+        store: that is searched; its manifest without shards where each task has the lines of its own.
+        search: section of the config.
+        buckets: that candidates are cut into.
+        queries: file of the group.
+        theirs: means and variances of another corpus, which the queries are of.
+    """
+
+    store: tuple[str, str]
+    manifest: Manifest | None
+    search: Settings
+    buckets: int
+    queries: str
+    theirs: str | None
+
+
+class Searching(NamedTuple):
+    """The payload of a task: its shards, and their lines of the manifest, unless they are many."""
+
+    shards: tuple[str, ...]
+    held: tuple[Shard, ...] = ()
+
+
+class Search(Stage[Searching]):
     """Every group of queries meets every part of the store once; the method says how."""
 
     name = "search"
@@ -52,7 +78,7 @@ class Search(Stage):
         on_gpu, on_cpu = (Needs(gpus=1.0),), (Needs(),)
         return {True: on_gpu, False: on_cpu, None: on_gpu + on_cpu}[BACKENDS[config.search.backend].gpu]
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Searching]]:
         """A task a group and unit."""
         own, settings = inputs.own(SearchInputs), inputs.config.search
         store, method = own.store.open(), create(settings)
@@ -69,65 +95,54 @@ class Search(Stage):
         units = list(method.plan(store)) if groups else []
         # A task knows its shards, so no worker reads of all others.
         few = all(len(unit.shards) <= _FEW_SHARDS for unit in units)
-        shards = [
-            {"held": [asdict(store.manifest.shard(name)) for name in unit.shards]} if few else {} for unit in units
+        payloads = [
+            Searching(unit.shards, tuple(store.manifest.shard(name) for name in unit.shards) if few else ())
+            for unit in units
         ]
-        payload = {
-            "store": own.store.folder.root,
-            "state": store.manifest.fingerprint,
-            "manifest": asdict(replace(store.manifest, shards=())) if few else None,
-            "search": settings.model_dump(mode="json"),
-            "buckets": inputs.config.reduce.buckets,
-        }
+        manifest, buckets = replace(store.manifest, shards=()) if few else None, inputs.config.reduce.buckets
         theirs = inputs.parts("theirs")  # of another corpus, and then one file
-        if inputs.has("theirs") and not theirs:
+        if "theirs" in inputs.made and not theirs:
             raise DataError(
                 "there are no means and variances of the corpus that the queries are of",
                 where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}",
                 remedy="look at what failed in query-statistics, or set corpus.queries_from.statistics: ours",
             )
         of_theirs = [theirs[0].sha256] if theirs else []
-        payload |= {"theirs": theirs[0].name} if theirs else {}
         for (receipt, group), part in zip(groups, inputs.parts("queries"), strict=True):
             if group.examples == 0:
                 continue
             weight = method.weight(len(group.query_ids), group.examples, group.frames)
             # A million tasks differ in their units only: what they share is named, and held, once.
-            naming = inputs.naming(matters, inputs.config.reduce.buckets, receipt.fingerprint)
-            common = {**payload, "queries": part.name}
-            for unit, held in zip(units, shards, strict=True):
-                yield inputs.named(
-                    naming(unit.matters, *of_theirs),
-                    label=f"{group.examples} examples in {unit.documents} documents",
-                    work=weight * unit.frames,
-                    payload={"shards": unit.shards, **held},
-                    common=common,
-                )
+            naming = inputs.naming(matters, buckets, receipt.fingerprint)
+            moments = theirs[0].name if theirs else None
+            common = Shared(own.store.state, manifest, settings, buckets, part.name, moments)
+            for unit, payload in zip(units, payloads, strict=True):
+                name = naming(unit.matters, *of_theirs)
+                label = f"{group.examples} examples in {unit.documents} documents"
+                yield inputs.named(name, label=label, work=weight * unit.frames, payload=payload, common=common)
 
     def expected(self, inputs: Inputs) -> float:
         """Query frames times document frames, from durations."""
         return inputs.own(SearchInputs).expected_cells()
 
-    def reads(self, task: Task) -> Iterator[tuple[str, int]]:
+    def reads(self, task: Task[Searching]) -> Iterator[tuple[str, int]]:
         """The files of its shards, if these are few."""
-        for shard in task.payload.get("held", ()):
-            for file in shard["files"].values():
-                yield file["sha256"], file["size"]
+        for shard in task.payload.held:
+            for file in shard.files.values():
+                yield file.sha256, file.size
 
-    def warm(self, task: Task, context: Context) -> None:
+    def warm(self, task: Task[Searching], context: Context) -> None:
         """Load what the method loads."""
-        create(_settings(task, context)).warm()
+        create(_settings(task.common.search, context)).warm()
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Searching], context: Context) -> Done:
         """What the method finds."""
-        payload = task.payload
-        method = create(_settings(task, context))
-        state = _opened(payload, context)
-        frames = sum(state.manifest.shard(name).frames for name in payload["shards"])
+        shards, shared = task.payload.shards, task.common
+        method = create(_settings(task.common.search, context))
+        state = _opened(task, context)
+        frames = sum(state.manifest.shard(name).frames for name in shards)
         store = Store(state.folder, state.manifest, _watch(context, frames))
-        result = method.search(
-            _prepared(task, context, method, store), store, tuple(payload["shards"]), payload["buckets"]
-        )
+        result = method.search(_prepared(shared, context, method, store), store, shards, shared.buckets)
         slots: list[int] = []
 
         def tables() -> Iterator[pa.Table]:
@@ -143,23 +158,23 @@ class Search(Stage):
         )
 
 
-def _opened(payload: Values, context: Context) -> Store:
+def _opened(task: Task[Searching], context: Context) -> Store:
     """The store, of which only the shards of a task are looked at.
 
     Raises:
         StoreError: it is not in this state any more.
     """
-    if "held" not in payload:
-        return Store.at(payload["store"], payload["state"], storage=context.storage)
-    folder = Folder(payload["store"], context.storage)
-    if not folder.exists(state_name(payload["state"])):
-        require(folder, state_name(payload["state"]))
-    return Store(folder, Manifest.from_json({**payload["manifest"], "shards": payload["held"]}))
+    root, state = task.common.store
+    if task.common.manifest is None:
+        return Store.at(root, state, storage=context.storage)
+    folder = Folder(root, context.storage)
+    if not folder.exists(state_name(state)):
+        require(folder, state_name(state))
+    return Store(folder, replace(task.common.manifest, shards=task.payload.held))
 
 
-def _settings(task: Task, context: Context) -> Settings:
-    """How the task searches, with what this worker was granted."""
-    settings = Settings.model_validate(task.payload["search"])
+def _settings(settings: Settings, context: Context) -> Settings:
+    """How a task searches, with what this worker was granted."""
     if settings.backend != "auto":
         return settings
     return settings.model_copy(update={"backend": "cuda" if context.granted.gpus else "cpu"})
@@ -177,16 +192,15 @@ def _watch(context: Context, whole: int) -> Callable[[int], None]:
     return watch
 
 
-def _prepared(task: Task, context: Context, method: Method, store: Store) -> Any:
+def _prepared(shared: Shared, context: Context, method: Method, store: Store) -> Any:
     """A group's queries, ready for the method; they are kept for its next units."""
-    payload = task.payload
-    key = payload["queries"], payload["state"], payload.get("theirs"), repr(sorted(payload["search"].items()))
+    key = shared.queries, shared.store, shared.theirs, shared.search
     if context.memory.get("group") != key:
-        examples = read_group(context, payload["queries"])
-        if "theirs" in payload:
+        examples = read_group(context, shared.queries)
+        if shared.theirs is not None:
             tracks = Tracks(store)
-            settings = Settings.model_validate(payload["search"]).placed(tracks.places)
-            theirs = statistics_in(context.read(payload["theirs"]))
+            settings = shared.search.placed(tracks.places)
+            theirs = statistics_in(context.read(shared.theirs))
             examples = moved(examples, theirs, tracks.statistics()["collection", ""], settings)
         context.memory |= {"group": key, "prepared": method.prepare(examples, store)}
     return context.memory["prepared"]

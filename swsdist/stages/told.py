@@ -59,7 +59,6 @@ class Searched(NamedTuple):
 class Bucket(NamedTuple):
     """The list of one bucket of queries: its rows, and its least and greatest score."""
 
-    bucket: int
     rows: int
     low: float = 0.0
     high: float = 0.0

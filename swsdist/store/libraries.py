@@ -7,6 +7,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 from swsdist.accounts.hardware import versions
 
+#: By name; several where parts were made with several.
+Libraries = dict[str, tuple[str, ...]]
+
 
 def made_with(more: Iterable[str] = ()) -> dict[str, str]:
     """Versions of the libraries that frames depend on, as they are here: decoding, resampling, transforms.
@@ -30,7 +33,7 @@ def with_these(
     parts: Iterable[Mapping[str, str]] = (),
     ffmpeg: Iterable[str] = (),
     more: Iterable[str] = (),
-) -> dict[str, tuple[str, ...]]:
+) -> Libraries:
     """Versions that a store's parts were made with.
 
     Args:

@@ -44,6 +44,12 @@ def describe(path: Path, name: str) -> Output:
         return Output(name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
+def publish_bytes(folder: Folder, name: str, data: bytes) -> Output:
+    """Put a small file in its place."""
+    folder.write_bytes(name, data)
+    return Output(name, len(data), hashlib.sha256(data).hexdigest())
+
+
 def publish(folder: Folder, name: str, tables: Iterable[pa.Table], schema: pa.Schema) -> Output:
     """Write tables to one Parquet file, a row group a table, and put it in its place.
 

@@ -185,10 +185,10 @@ class Note(Stage):
     matter = staticmethod(lambda: 0)
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
-        yield inputs.task(self.matter(), label="a word", work=1, payload={"word": self.word(inputs)})
+        yield inputs.task(self.matter(), label="a word", work=1, payload=self.word(inputs))
 
     def run(self, task: Task, context: Context) -> Done:
-        return Done((context.write(task, "words", task.payload["word"].encode()),))
+        return Done((context.write(task, "words", task.payload.encode()),))
 
 
 class Restless(Note):

@@ -251,7 +251,7 @@ def io():
 kernel, run = {}, Worker.run
 
 def watched(self, task):
-    self._warm_up(self._context.stages[task.stage], task.whole())
+    self._warm_up(self._context.stages[task.stage], task)
     before = io()
     receipt = run(self, task)
     kernel[receipt.fingerprint] = [new - old for new, old in zip(io(), before)]

@@ -273,13 +273,11 @@ def test_what_is_left_is_told_before_and_after(fused: Fusing, tmp_path: Path, sm
     assert not (tmp_path / "fresh").exists()
     after = estimates(load_config(str(fused.folder / "fused.yaml")), Choice())
     assert all(row.tasks == row.done for row in after)
-    good = [
-        finding.good for finding in check(FuseInputs.of(load_config(path), Ledger(Folder(str(tmp_path / "fresh")))))
-    ]
+    good = [finding.good for finding in check(FuseInputs(load_config(path), Ledger(Folder(str(tmp_path / "fresh")))))]
     assert good
     assert all(one is not False for one in good)
     taken = before.write("taken", chain="fuse", options={"systems": [{"name": "gone", "run": "nowhere"}]})
-    (finding,) = check(FuseInputs.of(load_config(taken), Ledger(Folder(str(tmp_path / "taken")))))
+    (finding,) = check(FuseInputs(load_config(taken), Ledger(Folder(str(tmp_path / "taken")))))
     assert finding.good is False
 
 
@@ -294,7 +292,7 @@ def test_systems_that_never_found_the_same_are_told(tmp_path: Path, small_corpus
     systems = [{"name": name, "run": name} for name in ("left", "right")]
     with pytest.raises(ImplausibleError, match="4 of 8 documents that either the corpus or the system left has"):
         fusing.fuse("refused", systems=systems)
-    found = check(FuseInputs.of(load_config(str(tmp_path / "refused.yaml")), Ledger(Folder(str(tmp_path / "refused")))))
+    found = check(FuseInputs(load_config(str(tmp_path / "refused.yaml")), Ledger(Folder(str(tmp_path / "refused")))))
     assert any(finding.good is False and "4 of 8 documents" in finding.text for finding in found)
     fusing.fuse("apart", "force=true", systems=systems)
     warnings = json.loads((tmp_path / "apart/report.json").read_text())["warnings"]

@@ -49,7 +49,7 @@ def test_what_could_be_indexed_is_searched_if_that_is_wanted(scene: Any, monkeyp
     honest = Index.run
 
     def run(self: Index, task: Any, context: Any) -> Any:
-        if any(row["doc_id"] == "d004" for row in task.payload["documents"]):
+        if any(row["doc_id"] == "d004" for row in task.payload.documents):
             raise RuntimeError("this shard fails")
         return honest(self, task, context)
 

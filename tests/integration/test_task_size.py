@@ -61,14 +61,14 @@ def test_of_a_shard(own_corpus: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for documents in (3, 24):
         stage, tasks, context = search_tasks(own_corpus, documents)
         assert len(tasks) == documents
-        sent = len(pickle.dumps(tasks[0].whole()))
-        stage.run(tasks[1].whole(), context)  # the first of a worker: it reads which row groups are of which shard
+        sent = len(pickle.dumps(tasks[0]))
+        stage.run(tasks[1], context)  # the first of a worker: it reads which row groups are of which shard
         read: dict[str, int] = {}
         monkeypatch.setattr(Counted, "read_of", read, raising=False)
         monkeypatch.setattr(Folder, "open", lambda self, name, ahead=0: Counted(self.path(name)))
         tracemalloc.start()
         try:
-            stage.run(tasks[0].whole(), context)
+            stage.run(tasks[0], context)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

@@ -10,7 +10,6 @@ from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.placement import fit_on, matched, nothing_fits, workers_for
 from swsdist.pipeline.stage import Context
-from swsdist.pipeline.task import Task
 from swsdist.stages.search import Search, _settings
 
 GPU, CPU = Needs(1, 2.0, 1.0), Needs(1, 2.0)
@@ -58,6 +57,5 @@ def test_a_search_on_either_device_asks_for_both_and_takes_what_it_is_given(tmp_
     for device, gpus in (("cpu", [0]), ("cuda", [1]), ("auto", [1, 0])):
         made = config_from_dict({**config, "search": {"backend": device}})
         assert [one.gpus for one in stage.needs(made)] == gpus
-    task = Task("search", "x", "x", 1.0, {"search": made.search.model_dump(mode="json")})
     for granted, device in ((Needs(gpus=0.5), "cuda"), (Needs(), "cpu")):
-        assert _settings(task, Context(Folder(str(tmp_path)), {}, granted=granted)).backend == device
+        assert _settings(made.search, Context(Folder(str(tmp_path)), {}, granted=granted)).backend == device

@@ -6,59 +6,59 @@ With `leave`, which takes it away, it makes what is decided of a query depend on
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.core.partition import bucket_of, slot_of
+from swsdist.chains.fuse.union import of_slots
+from swsdist.core.partition import slot_of
 from swsdist.core.types import DETECTIONS
 from swsdist.fusion.joining import staying
 from swsdist.fusion.parts import KEY
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Done, Task
+from swsdist.stages.buckets import BucketStage
 from swsdist.stages.told import Bucket
 
 #: Detections that go, by the slot of their query.
 GONE = pa.schema([pa.field("slot", pa.int32(), False), *(DETECTIONS.field(name) for name in KEY)])
 
 
-class Apart(Stage):
+class Parting(NamedTuple):
+    """The payload of a task."""
+
+    files: list[str]
+    overlap: float
+
+
+class Apart(BucketStage[Parting]):
     """A task a bucket of documents: what of them goes."""
 
     name = "apart"
     version = 1
-    unit = "detections"
     phase = "score"
     takes = {"scored": "scored"}
     tables = {"gone": Table(GONE, key="doc_id", order=KEY, digested=False)}
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Parting]]:
         """Each reads its own rows of every file."""
         files, buckets = inputs.parts("scored"), inputs.config.reduce.buckets
         overlap = inputs.own(FuseInputs).options.overlap
         names, rows = [part.name for part in files], sum(part.rows for part in files)
         for bucket in range(buckets) if rows else ():
-            payload = {"files": names, "overlap": overlap, "bucket": bucket, "buckets": buckets}
-            yield inputs.task(
-                names, overlap, bucket, buckets, label=f"bucket {bucket}", work=rows / buckets, payload=payload
-            )
+            payload, work = Parting(names, overlap), rows / buckets
+            yield self.numbered(bucket, inputs, names, overlap, bucket, buckets, work=work, payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Parting], context: Context) -> Done:
         """Best first, whatever the query."""
         payload = task.payload
-        bucket, buckets = payload["bucket"], payload["buckets"]
-        mine = [DETECTIONS.empty_table()]
-        for name in payload["files"]:
-            table = context.read(name)
-            coded = table["doc_id"].combine_chunks().dictionary_encode()
-            here = np.array([bucket_of(name, buckets) == bucket for name in coded.dictionary.to_pylist()], bool)
-            mine.append(table.filter(pa.array(here[coded.indices.to_numpy()])) if len(here) else table)
-        whole = pa.concat_tables(mine)
-        gone = whole.filter(pa.array(~staying(whole, payload["overlap"], between_queries=True))).select(KEY)
+        mine = [of_slots(context.read(name), "doc_id", task.slots) for name in payload.files]
+        whole = pa.concat_tables([DETECTIONS.empty_table(), *mine])
+        gone = whole.filter(pa.array(~staying(whole, payload.overlap, between_queries=True))).select(KEY)
         slots = pa.array([slot_of(query_id) for query_id in gone["query_id"].to_pylist()], pa.int32())
         gone = gone.add_column(0, GONE.field("slot"), slots).sort_by(
             [("slot", "ascending"), *((k, "ascending") for k in KEY)]
         )
-        return Done((context.publish(task, "gone", [gone], GONE),), Bucket(bucket, gone.num_rows))
+        return Done((context.publish(task, "gone", [gone], GONE),), Bucket(gone.num_rows))

@@ -13,7 +13,7 @@ from swsdist.pipeline.task import Done, Task
 from swsdist.stages.told import Extracted
 
 
-class Asked(Stage):
+class Asked(Stage[Extracted]):
     """A query that several systems searched has the examples and frames of the first that did."""
 
     name = "asked"
@@ -23,7 +23,7 @@ class Asked(Stage):
     tables = {"groups": Table(None, None, digested=False)}
     in_driver = True
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Extracted]]:
         """One task."""
         own = inputs.own(FuseInputs)
         own.settle()
@@ -41,8 +41,8 @@ class Asked(Stage):
                     told[name] += getattr(group, name) * len(fresh) / len(group.query_ids)
                 seen.update(fresh)
         told |= {"examples": round(told["examples"]), "frames": round(told["frames"])}
-        yield inputs.task(told, label=f"{len(seen)} queries", work=len(seen), payload=told)
+        yield inputs.task(told, label=f"{len(seen)} queries", work=len(seen), payload=Extracted(**told))
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Extracted], context: Context) -> Done:
         """Tell them."""
-        return Done((), Extracted(**task.payload))
+        return Done((), task.payload)

@@ -48,7 +48,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     Raises:
         ConfigError: its options are wrong.
     """
-    own, options = FuseInputs.of(config, ledger), options_of(config)
+    own, options = FuseInputs(config, ledger), options_of(config)
     own.demands.update(demands_of(config))
     own.folds.update(folds_of_steps(config.calibrate))
     own.files.update(files_of(config))

@@ -37,11 +37,6 @@ class FuseInputs(CorpusInputs):
         super().__init__(config, ledger)
         self.options = options_of(config)
 
-    @classmethod
-    def of(cls, config: Config, ledger: Ledger) -> FuseInputs:
-        """Those of a config."""
-        return cls(config, ledger)
-
     def place(self, system: FusedSystem) -> str:
         """The run folder of a system."""
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +12,9 @@ from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Point
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
 from swsdist.core.errors import ConfigError
-from swsdist.core.needs import Needs
 from swsdist.core.times import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import KEY, parts_of
@@ -26,7 +24,7 @@ from swsdist.methods.registry import create, identity
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Done, Task
 from swsdist.stages.documents import talkers_of
 from swsdist.stages.inputs.across import takes_theirs
 from swsdist.stages.queries import read_group
@@ -34,7 +32,38 @@ from swsdist.stages.told import Bucket
 from swsdist.store.reading import Store
 
 
-class Rescore(Stage):
+class System(NamedTuple):
+    """What a task needs of a system to ask its method and normalise what it says.
+
+    Attributes:
+        reads: SHA-256 of what it made that is read.
+        statistics: files of its score statistics, each with its first and last slot.
+        queries: files of its queries.
+        store: that it searched.
+        method: what its matches depend on.
+        search, calibrate: sections of its config.
+    """
+
+    reads: list[str]
+    statistics: list[tuple[str, int, int]]
+    queries: list[str]
+    store: tuple[str, str]
+    method: Any
+    search: Search
+    calibrate: Calibrate
+
+
+class Rescoring(NamedTuple):
+    """The payload of a task."""
+
+    joined: str
+    known: str
+    name: str
+    system: System
+    margin: float
+
+
+class Rescore(Stage[Rescoring]):
     """A task a bucket and system. The match lies in the place, widened by a margin, and is normalised as the system's are.
 
     A query that the system did not search, or a place too short for its query, has no score: what stands for it is filled in.
@@ -47,54 +76,36 @@ class Rescore(Stage):
     takes = {"joined": "joined"}
     tables = {"rescored": Table(RESCORED, order=(*KEY[1:], "system"), digested=False)}
 
-    def needs(self, config: Config) -> tuple[Needs, ...]:
-        """One CPU and what a search in a piece of a document takes."""
-        return (Needs(),)
-
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Rescoring]]:
         """Of each system the places in the bucket that it did not find.
 
         Raises:
             ConfigError: a system's documents are places in recordings, which its method does not know by these names.
         """
         own = inputs.own(FuseInputs)
-        runs = {name: described(name, course) for name, course in own.courses.items()}
+        margin, runs = own.options.margin, {name: described(name, course) for name, course in own.courses.items()}
         for receipt, told in inputs.told("joined", Bucket):
             (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
             for name, run in runs.items():
-                yield inputs.task(
-                    receipt.fingerprint,
-                    name,
-                    [run[key] for key in ("reads", "method", "store", "calibrate")],
-                    own.options.margin,
-                    label=f"{name}, bucket {told.bucket}",
-                    work=told.rows / len(runs),
-                    payload={
-                        "joined": joined.name,
-                        "known": known.name,
-                        "system": name,
-                        "run": run,
-                        "margin": own.options.margin,
-                        "bucket": told.bucket,
-                        "slots": joined.slots,
-                    },
-                )
+                method = [run.reads, run.method, run.store, run.calibrate.model_dump(mode="json")]
+                matters, label = (receipt.fingerprint, name, method, margin), f"{name}, {receipt.label}"
+                payload, work = Rescoring(joined.name, known.name, name, run, margin), told.rows / len(runs)
+                slots = range(joined.slots[0], joined.slots[1] + 1)
+                yield inputs.task(*matters, label=label, work=work, payload=payload, slots=slots)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Rescoring], context: Context) -> Done:
         """Search these places."""
-        payload = task.payload
-        table = context.read(payload["joined"])
+        table = context.read(task.payload.joined)
         systems, _, given = parts_of(table)
         lacking = table.select(KEY)
         if table.num_rows:
-            lacking = lacking.filter(pa.array(~given[:, systems.index(payload["system"])]))
-        rows = rescored(lacking, payload, context) if lacking.num_rows else RESCORED.empty_table()
-        output = context.publish(task, "rescored", [rows], RESCORED, tuple(payload["slots"]))
-        return Done((output,), Bucket(payload["bucket"], rows.num_rows))
+            lacking = lacking.filter(pa.array(~given[:, systems.index(task.payload.name)]))
+        rows = rescored(lacking, task, context) if lacking.num_rows else RESCORED.empty_table()
+        return Done((context.publish(task, "rescored", [rows], RESCORED),), Bucket(rows.num_rows))
 
 
-def described(name: str, course: Course) -> Values:
-    """What a task needs of a system to ask its method and normalise what it says: JSON values.
+def described(name: str, course: Course) -> System:
+    """What a task needs of a system.
 
     Raises:
         ConfigError: its scores of single places cannot be made as those of its list were.
@@ -117,24 +128,24 @@ def described(name: str, course: Course) -> Values:
             )
     folder = course.place(course.chain.step("queries")) or root
     statistics, queries = course.parts("reduce", "statistics"), course.parts("queries", "groups")
-    return {
-        "reads": [part.sha256 for part in (*statistics, *queries)],
-        "statistics": [[f"{root}/{part.name}", *part.slots] for part in statistics],
-        "queries": [f"{folder}/{part.name}" for part in queries],
-        "store": [own.store.folder.root, own.store.open().manifest.fingerprint],
-        "method": identity(course.config.search),
-        "search": course.config.search.model_dump(mode="json"),
-        "calibrate": course.config.calibrate.model_dump(mode="json"),
-    }
+    return System(
+        [part.sha256 for part in (*statistics, *queries)],
+        [(f"{root}/{part.name}", *part.slots) for part in statistics],
+        [f"{folder}/{part.name}" for part in queries],
+        own.store.state,
+        identity(course.config.search),
+        course.config.search,
+        settings,
+    )
 
 
-def rescored(lacking: pa.Table, payload: Values, context: Context) -> pa.Table:
+def rescored(lacking: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
     """RESCORED of the places of a bucket that a system did not find."""
-    run = payload["run"]
-    store = Store.at(*run["store"], storage=context.storage)
-    method, shift, margin = create(Search.model_validate(run["search"])), store.manifest.tick, payload["margin"]
+    system, margin = task.payload.system, task.payload.margin
+    store = Store.at(*system.store, storage=context.storage)
+    method, shift = create(system.search), store.manifest.tick
     wanted = set(lacking["query_id"].to_pylist())
-    groups = [read_group(context, name) for name in run["queries"]]
+    groups = [read_group(context, name) for name in system.queries]
     queries = pa.concat_tables(
         group.filter(pa.array([query_id in wanted for query_id in group["query_id"].to_pylist()], pa.bool_()))
         for group in groups
@@ -152,9 +163,9 @@ def rescored(lacking: pa.Table, payload: Values, context: Context) -> pa.Table:
     raw |= {name: pa.nulls(len(rows), DETECTIONS.field(name).type) for name in DETECTIONS.names if name not in raw}
     raw |= {"score": score, "example": found["example"]}
     listed = pa.table({name: raw[name] for name in DETECTIONS.names}).cast(DETECTIONS)
-    if any("talker" in entry.columns for entry in Calibrate.model_validate(run["calibrate"]).entries().values()):
-        listed = talkers_of(run["store"], context).added(listed)
-    return scaled(listed, payload, context)
+    if any("talker" in entry.columns for entry in system.calibrate.entries().values()):
+        listed = talkers_of(system.store, context).added(listed)
+    return scaled(listed, task, context)
 
 
 def matched(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
@@ -179,16 +190,15 @@ def matched(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
     return rows
 
 
-def scaled(listed: pa.Table, payload: Values, context: Context) -> pa.Table:
+def scaled(listed: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
     """RESCORED in the scale that is fused: by the system's steps before the first fitted one, then as its list was scaled."""
-    run = payload["run"]
-    low, high = payload["slots"]
-    files = [name for name, first, last in run["statistics"] if first <= high and low <= last]
+    payload, low, high = task.payload, task.slots[0], task.slots[-1]
+    files = [name for name, first, last in payload.system.statistics if first <= high and low <= last]
     statistics = from_table(pa.concat_tables(context.read(name) for name in files))
-    first, _ = procedures(Calibrate.model_validate(run["calibrate"]), Point(1, 1.0))
+    first, _ = procedures(payload.system.calibrate, Point(1, 1.0))
     listed = first.scores(listed, statistics)
-    known = context.read(payload["known"])
-    mine = [row for row in known.to_pylist() if row["system"] == payload["system"]]
+    known = context.read(payload.known)
+    mine = [row for row in known.to_pylist() if row["system"] == payload.name]
     scale = {row["query_id"]: (row["mean"], row["deviation"]) for row in mine}
     # A query of which the system made no detection has no scale of its own, as long as its list has one.
     changed = any(pair != (0.0, 1.0) for pair in scale.values())
@@ -199,5 +209,5 @@ def scaled(listed: pa.Table, payload: Values, context: Context) -> pa.Table:
     )
     score = (listed["score"].to_numpy().astype(np.float64) - pairs[:, 0]) / pairs[:, 1]
     columns = {name: listed[name] for name in KEY}
-    system = pa.array([payload["system"]] * listed.num_rows, pa.string())
+    system = pa.array([payload.name] * listed.num_rows, pa.string())
     return pa.table({**columns, "system": system, "score": score}).cast(RESCORED)

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.core.errors import ConfigError
-from swsdist.core.partition import bucket_of, slots_of
+from swsdist.core.partition import slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
 from swsdist.fusion.fusing import joined
 from swsdist.fusion.weights import KNOWN
 from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.score import score_limits
-from swsdist.stages.told import Bucket
+from swsdist.stages.buckets import BucketStage
 
 #: The table of a system's run that its scores are taken from.
 TABLES = {"normalised": "normalise:normalised", "q-norm": "normalise:normalised", "final": "decide:scored"}
 
 
-class Union(Stage):
+class Joining(NamedTuple):
+    """The payload of a task."""
+
+    lists: dict[str, list[str]]
+    scores: Literal["normalised", "q-norm", "final"]
+    meet: Literal["overlap", "middle"]
+    overlap: float
+
+
+class Union(BucketStage[Joining]):
     """A row a place that any system found, with the scores there are; and what is known of each system's scores by query."""
 
     name = "union"
     version = 1
-    unit = "detections"
     phase = "search"
     tables = {"joined": Table(JOINED), "known": Table(KNOWN, digested=False)}
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Joining]]:
         """A task a bucket that any list may have rows of.
 
         Raises:
@@ -44,53 +52,36 @@ class Union(Stage):
         if options.scores == "final":
             for name, course in own.courses.items():
                 demand_independent(name, course)
-        lists = dict(zip(own.courses, inputs.made["lists"], strict=True))
+        lists = {name: made.parts for name, made in zip(own.courses, inputs.made["lists"], strict=True)}
         common = {"scores": options.scores, "meet": options.meet, "overlap": options.overlap}
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
-            near = {name: [part for part in lists[name].parts if part.meets(slots)] for name in sorted(lists)}
-            work = sum(part.rows for parts in near.values() for part in parts)
+            near = {name: lists[name].meeting(slots) for name in sorted(lists)}
             if not any(near.values()):
                 continue
-            span = [slots[0], slots[-1]]
-            yield inputs.task(
-                common,
-                span,
-                {name: [part.sha256 for part in parts] for name, parts in near.items()},
-                label=f"bucket {bucket}",
-                work=work,
-                payload={
-                    **common,
-                    "lists": {name: [part.name for part in parts] for name, parts in near.items()},
-                    "bucket": bucket,
-                    "buckets": buckets,
-                    "slots": span,
-                },
-            )
+            names = {name: [part.name for part in parts] for name, parts in near.items()}
+            hashes = {name: [part.sha256 for part in parts] for name, parts in near.items()}
+            work = sum(part.rows for parts in near.values() for part in parts)
+            payload = Joining(names, options.scores, options.meet, options.overlap)
+            matters = common, [slots[0], slots[-1]], hashes
+            yield self.numbered(bucket, inputs, *matters, work=work, payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Joining], context: Context) -> Done:
         """Join; rows of other buckets' queries are left to them."""
-        payload = task.payload
-        lists = {name: self._mine(names, payload, context) for name, names in payload["lists"].items()}
-        standardise = payload["scores"] == "q-norm"
-        table, known = joined(lists, standardise=standardise, meet=payload["meet"], overlap=payload["overlap"])
-        slots = tuple(payload["slots"])
-        outputs = (
-            context.publish(task, "joined", [table], JOINED, slots),
-            context.publish(task, "known", [known], KNOWN, slots),
-        )
-        limits = score_limits(table["score"].to_numpy().astype(np.float64))
-        return Done(outputs, Bucket(payload["bucket"], table.num_rows, *limits))
+        payload, lists = task.payload, {}
+        for system, names in payload.lists.items():
+            whole = pa.concat_tables([DETECTIONS.empty_table(), *(context.read(name) for name in names)])
+            lists[system] = of_slots(whole, "query_id", task.slots)
+        standardise = payload.scores == "q-norm"
+        table, known = joined(lists, standardise=standardise, meet=payload.meet, overlap=payload.overlap)
+        return self.done(task, context, table, context.publish(task, "known", [known], KNOWN))
 
-    def _mine(self, names: Sequence[str], payload: Mapping[str, int], context: Context) -> pa.Table:
-        tables = [DETECTIONS.empty_table(), *(context.read(name) for name in names)]
-        whole = pa.concat_tables(tables)
-        bucket, buckets = payload["bucket"], payload["buckets"]
-        coded = whole["query_id"].combine_chunks().dictionary_encode()
-        mine = [bucket_of(query_id, buckets) == bucket for query_id in coded.dictionary.to_pylist()]
-        if all(mine):
-            return whole
-        return whole.filter(pa.array(np.array(mine, bool)[coded.indices.to_numpy()]))
+
+def of_slots(table: pa.Table, column: str, slots: range) -> pa.Table:
+    """The rows whose key, the text of a column, is of some slots."""
+    coded = table[column].combine_chunks().dictionary_encode()
+    mine = np.array([slot_of(key) in slots for key in coded.dictionary.to_pylist()], bool)
+    return table if mine.all() else table.filter(pa.array(mine[coded.indices.to_numpy()]))
 
 
 def demand_independent(name: str, course: Course) -> None:

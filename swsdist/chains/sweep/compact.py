@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from swsdist.calibrate.points.rescoring import RANKS, TERMS_OF, compacted
 from swsdist.calibrate.procedure import Procedure
 from swsdist.core.types import TRIALS
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.task import Done, Task, Values
+from swsdist.stages.buckets import BucketStage
 from swsdist.stages.told import Bucket
 
 
-class Compact(Stage):
+class Compacting(NamedTuple):
+    """The payload of a task; tolerance and conventions are those of the sweep."""
+
+    models: str
+    trials: str
+    tolerance: float | None
+    conventions: str
+
+
+class Compact(BucketStage[Compacting]):
     """See `swsdist.calibrate.points.rescoring`."""
 
     name = "compact"
     version = 1
-    unit = "detections"
     phase = "score"
     takes = {"models": "models"}
     may_take = {"trials": "trials"}
@@ -28,33 +38,27 @@ class Compact(Stage):
         "contested": Table(TRIALS, digested=False),
     }
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Compacting]]:
         """A task a bucket."""
         models = inputs.parts("models")
         if not models:
             return  # what was to make them failed, and is told
-        options = inputs.config.options
-        rules = {"tolerance": options["tolerance"], "conventions": options["conventions"]} if models else {}
+        rules: Values = {name: inputs.config.options[name] for name in ("tolerance", "conventions")}
         for receipt, part in zip(inputs.receipts("trials"), inputs.parts("trials"), strict=True):
-            yield inputs.task(
-                models[0].sha256,
-                part.sha256,
-                rules,
-                label=receipt.label,
-                work=part.rows,
-                payload={**rules, "models": models[0].name, "trials": part.name, "slots": part.slots},
-            )
+            payload = Compacting(models[0].name, part.name, **rules)
+            yield self.following(receipt, inputs, models[0].sha256, part.sha256, rules, payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Compacting], context: Context) -> Done:
         """Make probabilities of the scores, and sort them."""
-        payload, slots = task.payload, tuple(task.payload["slots"])
-        models = Procedure.from_run(context.read_bytes(payload["models"]))
-        aligned = models.scores(context.read(payload["trials"]))
-        rules = {"tolerance": payload["tolerance"], "conventions": payload["conventions"]}
-        found = compacted(aligned, **rules, probabilities=payload["tolerance"] is not None)
-        outputs = (
-            context.publish(task, "terms", [found.terms], TERMS_OF, slots),
-            context.publish(task, "ranks", [found.ranks], RANKS, slots),
-            context.publish(task, "contested", [found.contested], TRIALS, slots),
+        payload, tolerance = task.payload, task.payload.tolerance
+        models = Procedure.from_run(context.read_bytes(payload.models))
+        aligned = models.scores(context.read(payload.trials))
+        found = compacted(
+            aligned, tolerance=tolerance, conventions=payload.conventions, probabilities=tolerance is not None
         )
-        return Done(outputs, Bucket(0, found.terms.num_rows))
+        outputs = (
+            context.publish(task, "terms", [found.terms], TERMS_OF),
+            context.publish(task, "ranks", [found.ranks], RANKS),
+            context.publish(task, "contested", [found.contested], TRIALS),
+        )
+        return Done(outputs, Bucket(found.terms.num_rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -18,7 +19,16 @@ from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.stages.told import Fitted
 
 
-class Learn(Stage):
+class Learning(NamedTuple):
+    """The payload of the task."""
+
+    calibrate: Calibrate
+    folds: int
+    file: str | None
+    aligned: list[str]
+
+
+class Learn(Stage[Learning]):
     """What is fitted is what `fit` of a run at any of the points fits: it depends on neither alpha nor beta."""
 
     name = "learn"
@@ -28,7 +38,7 @@ class Learn(Stage):
     may_take = {"trials": "trials"}
     tables = {"models": Table(None, None, digested=False)}
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Learning]]:
         """One task."""
         settings, trials = inputs.config.calibrate, inputs.parts("trials")
         if not trials:
@@ -37,35 +47,27 @@ class Learn(Stage):
         if settings.fit not in ("crossfit", "oracle"):
             data = calibration_file(settings.fit, inputs.config.storage).decode("utf-8", "replace")
         folds = 1 if settings.fit == "oracle" else settings.folds
-        yield inputs.task(
-            before_last(settings).identity(),
-            folds if data is None else data,
-            [part.sha256 for part in trials],
-            label=settings.fit,
-            work=sum(part.rows for part in trials),
-            payload={
-                "calibrate": settings.model_dump(mode="json"),
-                "folds": folds,
-                "file": settings.fit if data is not None else None,
-                "aligned": [part.name for part in trials],
-            },
-        )
+        file = settings.fit if data is not None else None
+        payload = Learning(settings, folds, file, [part.name for part in trials])
+        hashes, work = [part.sha256 for part in trials], sum(part.rows for part in trials)
+        matters = before_last(settings).identity(), folds if data is None else data, hashes
+        yield inputs.task(*matters, label=settings.fit, work=work, payload=payload)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Learning], context: Context) -> Done:
         """Fit."""
         payload = task.payload
-        steps = before_last(Calibrate.model_validate(payload["calibrate"]))
+        steps = before_last(payload.calibrate)
 
         def parts() -> Iterator[pa.Table]:
-            return (context.read(name) for name in payload["aligned"])
+            return (context.read(name) for name in payload.aligned)
 
         if not steps.steps:
             fitted = steps
-        elif payload["file"] is not None:
-            data = calibration_file(payload["file"], context.storage)
-            fitted = steps.with_file(data, payload["file"], thresholds=False)
+        elif payload.file is not None:
+            data = calibration_file(payload.file, context.storage)
+            fitted = steps.with_file(data, payload.file, thresholds=False)
         else:
-            fitted = fit_models(parts, steps, folds=payload["folds"], trained_on={})
+            fitted = fit_models(parts, steps, folds=payload.folds, trained_on={})
         output = context.write(task, "models", fitted.to_json(), place="")
         return Done((output,), Fitted(fitted.fit, []))
 

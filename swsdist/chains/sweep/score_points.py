@@ -47,6 +47,17 @@ POINTS_A_TASK = 64
 FITTED_A_TASK = 500
 
 
+class Scoring(NamedTuple):
+    """The payload of a task: points, files of each bucket, a name for the list that these are, and the sweep's rules."""
+
+    points: list[Values]
+    files: list[list[str]]
+    source: str
+    tolerance: float | None
+    conventions: str
+    rejects_all: bool
+
+
 class Told(NamedTuple):
     """The points of a task, and a name for the list that they are of."""
 
@@ -59,7 +70,7 @@ def point_id(point: Values) -> str:
     return fingerprint(point)[:16]
 
 
-class ScorePoints(Stage):
+class ScorePoints(Stage[Scoring]):
     """A process keeps the list that it has read for its next task."""
 
     name = "score_points"
@@ -72,19 +83,19 @@ class ScorePoints(Stage):
         "queries": Table(QUERIES_OF, None, digested=False),
     }
 
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
+    def plan(self, inputs: Inputs) -> Iterator[Task[Scoring]]:
         """Tasks that were done before, as far as they hold any of the points; and tasks of those that are left."""
         receipts, options = inputs.receipts("compacted"), inputs.config.options
         if not receipts:
             return
         files = [[part.name for part in receipt.outputs] for receipt in receipts]
-        rules = {name: options[name] for name in ("tolerance", "conventions", "rejects_all")}
+        rules: Values = {name: options[name] for name in ("tolerance", "conventions", "rejects_all")}
         source = fingerprint([[part.sha256 for part in receipt.outputs] for receipt in receipts], rules)
         points: Any = options["points"]
         left = {point_id(point): point for point in points}
 
-        def task(some: list[Values]) -> Task:
-            payload = {"points": some, "files": files, "source": source, **rules}
+        def task(some: list[Values]) -> Task[Scoring]:
+            payload = Scoring(some, files, source, **rules)
             return inputs.task(source, some, label=f"{len(some)} points", work=len(some), payload=payload)
 
         for _, receipt in sorted(inputs.ledger.receipts(self.name).items()):
@@ -101,10 +112,10 @@ class ScorePoints(Stage):
         for first in range(0, len(rest), step):
             yield task(rest[first : first + step])
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task[Scoring], context: Context) -> Done:
         """Score."""
         payload = task.payload
-        key = (self.name, payload["source"])
+        key = (self.name, payload.source)
         if key not in context.memory:
             for old in [one for one in context.memory if isinstance(one, tuple) and one[:1] == (self.name,)]:
                 del context.memory[old]
@@ -112,22 +123,22 @@ class ScorePoints(Stage):
         list_of: Rescoring = context.memory[key]
         rows: list[Values] = []
         groups: dict[tuple[str, int, int], list[Values]] = {}
-        for point in payload["points"]:
+        for point in payload.points:
             groups.setdefault((point["method"], point.get("folds") or 0, point["trials"]), []).append(point)
         for some in groups.values():
-            rows += _rows(list_of, some, payload["rejects_all"])
-            context.report(len(rows) / len(payload["points"]))
+            rows += _rows(list_of, some, payload.rejects_all)
+            context.report(len(rows) / len(payload.points))
         queries = pa.table([list_of.names, pa.array(list_of.ntrue)], schema=QUERIES_OF)
         outputs = (
             context.publish(task, "rescored", [pa.Table.from_pylist(rows, RESCORED)], RESCORED),
             context.publish(task, "queries", [queries], QUERIES_OF),
         )
-        return Done(outputs, Told(payload["source"], payload["points"]))
+        return Done(outputs, Told(payload.source, payload.points))
 
 
-def _read(payload: Values, context: Context) -> Rescoring:
-    parts = [Compacted(*(context.read(name) for name in files)) for files in payload["files"]]
-    return Rescoring.of(parts, tolerance=payload["tolerance"], conventions=payload["conventions"])
+def _read(payload: Scoring, context: Context) -> Rescoring:
+    parts = [Compacted(*(context.read(name) for name in files)) for files in payload.files]
+    return Rescoring.of(parts, tolerance=payload.tolerance, conventions=payload.conventions)
 
 
 def _rows(list_of: Rescoring, some: list[Values], rejects_all: bool) -> list[Values]:

@@ -447,4 +447,4 @@ class RayExecutor:
 
 
 #: Stands for an actor's first answer in its list of calls.
-_READY = Task("", "", "ready", 0.0, {})
+_READY: Task = Task("", "", "ready", 0.0, None)

@@ -48,16 +48,15 @@ class Worker:
 
     def run(self, task: Task) -> Receipt:
         """Do a task, and write its receipt last."""
-        context, task = self._context, task.whole()
-        stage = context.stages[task.stage]
+        context, stage = self._context, self._context.stages[task.stage]
         self._warm_up(stage, task)
         if self._alone:
             release_memory()
         reset_peak()
         started, clock, cpu, read = time.time(), time.perf_counter(), cpu_seconds(), bytes_read()
-        self._journal.write("begin", stage=task.stage, phase=task.phase, fingerprint=task.fingerprint)
+        self._journal.write("begin", stage=task.stage, phase=stage.phase, fingerprint=task.fingerprint)
         context.listener = self._listener(task)
-        with self._journal.phase(task.phase):
+        with self._journal.phase(stage.phase):
             try:
                 done = stage.run(task, context)
             except BaseException as error:

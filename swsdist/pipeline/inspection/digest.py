@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 import pyarrow as pa
@@ -16,8 +16,8 @@ import pyarrow as pa
 from swsdist.core.partition import slots_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Course
+from swsdist.pipeline.records.chosen import Parts
 from swsdist.pipeline.stage import Table
-from swsdist.pipeline.task import Part
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
 
@@ -46,7 +46,7 @@ def digests(course: Course, only: tuple[str, ...] | None = None) -> dict[str, st
     return found
 
 
-def _table(folder: Folder, parts: Sequence[Part], declared: Table) -> str:
+def _table(folder: Folder, parts: Parts, declared: Table) -> str:
     if declared.schema is None:
         digests = sorted(part.sha256 for part in parts)
         return digests[0] if len(digests) == 1 else hashlib.sha256(json.dumps(digests).encode()).hexdigest()
@@ -60,12 +60,12 @@ def _table(folder: Folder, parts: Sequence[Part], declared: Table) -> str:
     return by_key(_gathered(folder, parts, declared), declared.key)
 
 
-def _gathered(folder: Folder, parts: Sequence[Part], declared: Table) -> Iterator[pa.Table]:
+def _gathered(folder: Folder, parts: Parts, declared: Table) -> Iterator[pa.Table]:
     """All files' rows of one range of slots after the other, each in canonical order."""
     order = [(name, "ascending") for name in (declared.key, *declared.order)]
     for k in range(_RANGES):
         slots = slots_of(k, _RANGES)
-        tables = [parquet.in_slots(folder, part.name, slots) for part in parts if part.meets(slots)]
+        tables = [parquet.in_slots(folder, part.name, slots) for part in parts.meeting(slots)]
         if tables:
             yield pa.concat_tables(tables).drop_columns(["slot"]).sort_by(order)
 

@@ -18,7 +18,7 @@ from swsdist.accounts.hardware import describe
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.course import Choice, Course, begin, points_of, rounds
+from swsdist.pipeline.course import Choice, Course, begin, rounds
 from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.forecast.cluster import Cluster, Kind, Load
 from swsdist.pipeline.forecast.costs import StepCost, cost_of
@@ -86,7 +86,7 @@ def _planned(course: Course, step: Step, rate: float | None) -> tuple[Estimate, 
     tasks = done = 0
     works: list[float] = []
     left = False
-    for one in rounds(course, step, points_of({course.name: course}, step.name)[course.name]):
+    for one in rounds(course, step):
         ended.receipts += one.done
         tasks, done = tasks + len(one.names), done + len(one.done)
         works += one.left.works

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.types import OUTPUT
 from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, names_of, outputs_of
-from swsdist.pipeline.task import Part, Receipt, Told
+from swsdist.pipeline.task import Part, Receipt, Told, told_as
 
 T = TypeVar("T", bound=Told)
 
@@ -159,7 +159,7 @@ class ReceiptList(Sequence[Receipt]):
 
     def tells(self, kind: type[T]) -> list[T]:
         """What the tasks told, as values of their stage's type."""
-        return [kind(**json.loads(text)) for chunk in self.column("told").chunks for text in chunk.to_pylist()]
+        return [told_as(kind, json.loads(text)) for chunk in self.column("told").chunks for text in chunk.to_pylist()]
 
     def parts(self, table: str) -> Parts:
         """The outputs that are files of a table, receipt after receipt."""

@@ -12,12 +12,12 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from typing import Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.pipeline.task import Task, Values
+from swsdist.pipeline.task import Task
 
 #: Bytes of records that stay in memory before a file is made.
 _IN_MEMORY = 1 << 20
@@ -43,23 +43,13 @@ class Spool(Sequence[Task]):
         self._offsets = array("q")
         self._works = array("d")
         self._end = 0
-        self._common: list[Values] = []
+        self._common: list[Any] = []
 
     def put(self, task: Task) -> None:
         """Add one."""
         if not self._common or self._common[-1] is not task.common:
             self._common.append(task.common)
-        record = (
-            task.stage,
-            task.fingerprint,
-            task.label,
-            task.work,
-            task.payload,
-            task.phase,
-            task.place,
-            len(self._common) - 1,
-        )
-        data = pickle.dumps(record, pickle.HIGHEST_PROTOCOL)
+        data = pickle.dumps({**vars(task), "common": len(self._common) - 1}, pickle.HIGHEST_PROTOCOL)
         self._file.seek(self._end)
         self._file.write(data)
         self._offsets.append(self._end)
@@ -97,8 +87,8 @@ class Spool(Sequence[Task]):
         if isinstance(place, slice):
             return [self[one] for one in range(len(self))[place]]
         self._file.seek(self._offsets[range(len(self))[place]])
-        stage, fingerprint, label, work, payload, phase, folder, common = pickle.load(self._file)
-        return Task(stage, fingerprint, label, work, payload, phase, folder, self._common[common])
+        values = pickle.load(self._file)
+        return Task(**{**values, "common": self._common[values["common"]]})
 
     def by_work(self) -> Sequence[int]:
         """Places of the largest first; of equal ones the first first."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from swsdist.config import Config
 from swsdist.core.errors import UserError
-from swsdist.features.interface import Extractor
+from swsdist.features.interface import Extractor, libraries_of
 from swsdist.features.sources import Source, sources_of
 from swsdist.io.filesystem import Folder
 from swsdist.stages.inputs.pending import Pending, with_models
+from swsdist.stages.told import Extracted, Indexed
+from swsdist.store.libraries import Libraries, with_these
 
 
 class RunFeatures:
@@ -35,6 +38,12 @@ class RunFeatures:
     def fitted(self) -> list[Pending]:
         """Extractors and transforms that the chain fits, as far as it is known what to."""
         return with_models(self._config.features, self._config.corpus, self._store)[1]
+
+    def libraries(self, known: Libraries, told: Sequence[Indexed | Extracted]) -> Libraries:
+        """Versions of the libraries that a store's parts were made with: those before, and what tasks told now."""
+        used_by = [name for source in self.sources for name in libraries_of(source.extractor)]
+        parts = [one.libraries for one in told if one.libraries]
+        return with_these(known, parts, [name for one in told for name in one.ffmpeg], used_by)
 
     def has_model(self, one: Pending) -> bool:
         """Whether the store does."""

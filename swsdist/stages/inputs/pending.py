@@ -13,6 +13,7 @@ from swsdist.features.fitting.interface import Fitted, Learning, Taught
 from swsdist.features.fitting.labels import identity_of
 from swsdist.features.interface import Given
 from swsdist.features.registry import create, create_transform, identity, recipe_fingerprint
+from swsdist.features.sources import Planned
 from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 
@@ -23,7 +24,7 @@ class Pending(NamedTuple):
     Attributes:
         track: that it is of, for people.
         place: number of its extractor in the config, and its own behind it; of an extractor -1.
-        payload: what makes the extractor of what it is fitted on (`features.sources.planned`).
+        planned: the extractor of what it is fitted on.
         fitted, options: it, and its options, without a model.
         file: the model's name in the store: of the extractor, the transforms before, the options that matter, and labels.
         labels: path and SHA-256 of the labels that it is fitted by; None: it needs none.
@@ -31,7 +32,7 @@ class Pending(NamedTuple):
 
     track: str
     place: tuple[int, int]
-    payload: dict[str, object]
+    planned: Planned
     fitted: Fitted
     options: dict[str, object]
     file: str
@@ -110,12 +111,6 @@ def _pending(one: Features, place: tuple[int, int], fitted: Fitted, corpus: Corp
             remedy="fit it where they were made, or name its model",
         )
     recipe = recipe_fingerprint(identity(extractor))
-    payload: dict[str, object] = {
-        "name": one.name,
-        "options": of,
-        "recipe": recipe,
-        "transforms": [list(x) for x in before],
-    }
     options = one.options if place[1] < 0 else one.transforms[place[1]].options
     labels = _labels(fitted, fitted.name, corpus) if isinstance(fitted, Taught) else None
     # What a corpus without parts and labels has is as it was before there were any.
@@ -124,7 +119,9 @@ def _pending(one: Features, place: tuple[int, int], fitted: Fitted, corpus: Corp
         rest.append(_table(part) if isinstance(part, str) else sorted(part))
     named = fingerprint("fit-transforms", 1, recipe, fitted.name, fitted.version, fitted.matters(), *rest)
     file = f"models/{fitted.name}-{named}.npz"
-    return Pending(one.track or one.name, place, payload, fitted, dict(options), file, labels)
+    return Pending(
+        one.track or one.name, place, Planned(one.name, of, recipe, before), fitted, dict(options), file, labels
+    )
 
 
 def _table(part: str) -> str:

@@ -84,6 +84,11 @@ class StoreState:
         return Store(self.folder, self.manifest)
 
     @property
+    def state(self) -> tuple[str, str]:
+        """Its folder, and the fingerprint of the state that `index` has left, as `Store.at` takes them."""
+        return self.folder.root, self.open().manifest.fingerprint
+
+    @property
     def moved(self) -> NDArray[np.int64]:
         """Places of documents of the corpus that it knows under another path."""
         return np.empty(0, np.int64) if self.compared is None else self.compared.moved

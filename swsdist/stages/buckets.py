@@ -1,0 +1,36 @@
+"""What stages share that have a task a bucket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from swsdist.core.partition import slots_of
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage
+from swsdist.pipeline.task import Done, P, Part, Receipt, Task
+from swsdist.score import score_limits
+from swsdist.stages.told import Bucket
+
+
+class BucketStage(Stage[P]):
+    """A stage with a task a bucket: of queries, or of what else its tables are partitioned by."""
+
+    unit = "detections"
+
+    def numbered(self, bucket: int, inputs: Inputs, *matters: Any, work: float, payload: P) -> Task[P]:
+        """The task of a bucket by its number; the rest as of `Inputs.task`."""
+        slots = slots_of(bucket, inputs.config.reduce.buckets)
+        return inputs.task(*matters, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
+
+    def following(self, receipt: Receipt, inputs: Inputs, *matters: Any, payload: P) -> Task[P]:
+        """The task of the bucket that a task of an earlier stage was of; the rest as of `Inputs.task`."""
+        (low, high), rows = receipt.outputs[0].slots, receipt.tells(Bucket).rows
+        return inputs.task(*matters, label=receipt.label, work=rows, payload=payload, slots=range(low, high + 1))
+
+    def done(self, task: Task[P], context: Context, found: pa.Table, *others: Part) -> Done:
+        """The bucket's list of detections, which is the first of the tables; what is told of it; and other files."""
+        table = next(iter(self.tables))
+        output = context.publish(task, table, [found], self.tables[table].schema)
+        return Done((output, *others), Bucket(found.num_rows, *score_limits(found["score"])))
