@@ -29,13 +29,12 @@ class _File(click.Path):
 FILE = _File(exists=True, dir_okay=False)
 #: The same, or a folder of recordings.
 FILE_OR_FOLDER = _File(exists=True)
+#: Of a config that a command reads.
+SET = click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
+CORPUS = click.option("--corpus", type=FILE, metavar="FILE", help="Corpus file, for the config's corpus.")
+RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the config's.")
 #: What is made of a folder of recordings without a config.
 FOLDER_CONFIG = Path(__file__).parents[1] / "config" / "folder.yaml"
-
-
-def is_folder(path: str) -> bool:
-    """Whether an argument that may name a config or a folder of recordings names a folder."""
-    return not is_config(path)
 
 
 def is_config(path: str) -> bool:

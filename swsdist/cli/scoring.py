@@ -129,7 +129,7 @@ def score(
             )
         from swsdist.cli.running import go
 
-        return go(config, sets, strict, dry_run, force=options["force"], until="score", whole=whole)
+        return go(config, sets, strict=strict, dry_run=dry_run, force=options["force"], until="score", whole=whole)
     if whole:
         raise click.UsageError("--all is for a CONFIG; a list has --all-measures.")
     if options["system"] is None:
