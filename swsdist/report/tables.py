@@ -16,7 +16,7 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -77,6 +77,7 @@ class Table:
         note: sentences below it.
         texts: indices of the columns of text; the others hold numbers.
         plain: the same rows for programs, values by plain names; without them programs get the cells.
+        helps: what a column is, by its heading, where that does not tell; a page shows it.
         gap: why a cell may be a dash; told below the table where one is, and the note does not tell it.
     """
 
@@ -86,6 +87,7 @@ class Table:
     note: str = ""
     texts: Collection[int] = (0,)
     plain: Sequence[Mapping[str, object]] = ()
+    helps: Mapping[str, str] = field(default_factory=dict)
     gap: str = "there is nothing to compute it of"
 
     @property

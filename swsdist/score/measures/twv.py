@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from typing import NamedTuple, TypedDict
 
@@ -217,13 +217,8 @@ def atwv(counts: Counts, *, trials: int, beta: float) -> Point:
             f"{undecided} detections are neither YES nor NO, so no actual value is defined",
             remedy="decide them (calibrate.fit in a config), or look at the maximum value only",
         )
-
-    means = Means.of(class_sums(counts), trials=trials, beta=beta)
-    mine = [counts.ntrue == ntrue for ntrue in counts.classes]
-    pmiss, pfa, twv = means.rates(
-        (counts.yes_hits[rows].sum(keepdims=True), counts.yes_false_alarms[rows].sum(keepdims=True)) for rows in mine
-    )
-    return Point(float(twv[0]), float(pmiss[0]), float(pfa[0]), None)
+    sums = class_sums(replace(counts, hits=counts.yes_hits, false_alarms=counts.yes_false_alarms))
+    return Means.of(sums.ntrue, sums.terms, trials=trials).point(sums.hits, sums.false_alarms, beta)
 
 
 def fit_threshold(counts: Counts, *, trials: int, beta: float) -> float:
