@@ -33,8 +33,16 @@ from swsdist.io.filesystem import Folder, locate
 from swsdist.score.compare.bootstrap import DocumentCounts, Interval, bootstrap_documents
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
 from swsdist.score.compare.cross_entropy import Entropies, compare_entropies
-from swsdist.score.compare.paired import Comparison, compare, compare_paired, completed, conditions, decided_at
-from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, DetLine, Measured, Settings
+from swsdist.score.compare.paired import (
+    Comparison,
+    Settings,
+    compare,
+    compare_paired,
+    completed,
+    conditions,
+    decided_at,
+)
+from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, DetLine, Measured
 from swsdist.score.measures.det import det
 from swsdist.score.measures.twv import PER_TERM
 

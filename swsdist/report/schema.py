@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from swsdist.core.plain import plain
 from swsdist.report.data import (
     PL_CONVENTION,
     Counts,
@@ -28,7 +29,6 @@ from swsdist.report.data import (
     StageRow,
     thin_det,
 )
-from swsdist.report.plain import plain
 
 SCHEMA = "swsdist-report/1"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from swsdist.report.plain import fields, plain
+from swsdist.core.plain import fields, plain
 from swsdist.score.compare.results import ComparisonData
 
 SCHEMA = "swsdist-comparison/1"

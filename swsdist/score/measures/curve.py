@@ -67,6 +67,15 @@ class Block(NamedTuple):
     false_alarms: Ints
 
 
+def by_score(block: Block) -> tuple[Floats, Ints, Ints]:
+    """Distinct scores, ascending, and of each the hits and false alarms of all classes."""
+    scores, which = np.unique(block.score, return_inverse=True)
+    sums = np.zeros((2, len(scores)), dtype=np.int64)
+    np.add.at(sums[0], which, block.hits)
+    np.add.at(sums[1], which, block.false_alarms)
+    return scores, sums[0], sums[1]
+
+
 class Classes(NamedTuple):
     """Queries by their number of true occurrences, and the sums of their counts.
 

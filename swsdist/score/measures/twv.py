@@ -338,13 +338,19 @@ def _summed(classes: Ints, terms: Ints, ntrue: Ints, score: Floats, events: Ints
     known, which = np.unique(classes, return_inverse=True)
     sizes = np.zeros(len(known), dtype=np.int64)
     np.add.at(sizes, which, terms)
+    ntrue, score, sums = by_key(ntrue, score, events)
+    return Counts(known, sizes, ntrue, score, *sums.T)
+
+
+def by_key(ntrue: Ints, score: Floats, events: Ints) -> tuple[Ints, Floats, Ints]:
+    """Rows of events, int64 (E, columns), summed by Ntrue and score: the keys, each once, in order, and the sums."""
     order = np.lexsort((score, ntrue))
     ntrue, score = ntrue[order], score[order]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (np.diff(ntrue) != 0) | (np.diff(score) != 0)
     first = np.flatnonzero(new)
     sums = np.add.reduceat(events[order], first) if len(first) else events[:0]
-    return Counts(known, sizes, ntrue[first], score[first], *sums.T)
+    return ntrue[first], score[first], sums
 
 
 def _best_per_query(rows: _Rows, left: Ints, beta: float) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""Values of reports in the types of JSON."""
+"""Values in the types of JSON."""
 
 from __future__ import annotations
 
