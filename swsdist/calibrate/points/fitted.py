@@ -184,6 +184,6 @@ def at_fitted(whole: Rescoring, folds: int, betas: Floats, *, trials: int, rejec
 
 
 def _threshold(best: Best) -> float:
-    """As `swsdist.score.fit_threshold` has it: one that rejects everything is the next double above the highest score."""
+    """As it is fitted in a run: one that rejects everything is the next double above the highest score."""
     assert best.threshold is not None
     return float(np.nextafter(best.threshold, math.inf)) if best.rejecting else best.threshold

@@ -177,6 +177,12 @@ def read_sweep(path: str | Path) -> Given:
     for k, one in enumerate(() if file.measures == "all" else file.measures):
         measure_names((one,), str(lines.below("measures", k)))
     measure_names((file.objective.measure,), str(lines.below("objective")))
+    if file.objective.best is None and not quantities()[file.objective.measure].best:
+        raise ConfigError(
+            f"of {file.objective.measure} neither the highest nor the lowest is best",
+            where=str(lines.below("objective")),
+            remedy="name a measure of quality; or say what is best: objective: {measure: ..., best: highest}",
+        )
     if file.measures != "all" and file.objective.measure not in file.measures:
         raise ConfigError(
             f"the objective {file.objective.measure} is not among the measures",

@@ -201,7 +201,7 @@ def mtwv(curve: Curve) -> Point:
     """The point of greatest value; among equal ones the lowest threshold.
 
     If rejecting everything is best its threshold is the highest score, as STDEval prints it, although that score is
-    rejected (see `fit_threshold`); None if there are no scores.
+    rejected (see `swsdist.score.parts.spilled.threshold_of`); None if there are no scores.
     """
     return best_point([curve]).point
 
@@ -219,28 +219,6 @@ def atwv(counts: Counts, *, trials: int, beta: float) -> Point:
         )
     sums = class_sums(replace(counts, hits=counts.yes_hits, false_alarms=counts.yes_false_alarms))
     return Means.of(sums.ntrue, sums.terms, trials=trials).point(sums.hits, sums.false_alarms, beta)
-
-
-def fit_threshold(counts: Counts, *, trials: int, beta: float) -> float:
-    """The threshold of the maximum value, to be used as `score >= threshold` on this or another list.
-
-    For folds count each fold once, and fit on sums of the others. Where rejecting everything is best, the next double
-    above the highest score is returned: it rejects all that was seen.
-
-    Raises:
-        UserError: no query has a reference, there is no detection of one that has, or N = Ntrue.
-    """
-    if not len(counts.score):
-        raise UserError(
-            "a threshold cannot be fitted: no query with references has a detection",
-            remedy="fit on more queries (fewer folds), or give a fitted FILE in calibrate.fit",
-        )
-    curve = twv_curve(counts, trials=trials, beta=beta)
-    found = best_point([curve])
-    if found.last:
-        return float(np.nextafter(curve.threshold[-1], math.inf))
-    assert found.point.threshold is not None  # there are scores
-    return found.point.threshold
 
 
 def per_term(aligned: object, *, trials: int, beta: float, best: bool = True) -> pa.Table:
