@@ -240,6 +240,7 @@ def _score_documents(system: str, rules: Protocol, options: _Scored) -> int:
     import json
     import math
 
+    from swsdist.core.plain import plain
     from swsdist.io.nist.termlist import read_termlist
     from swsdist.io.quesst import read_quesst_documents, read_quesst_list, read_quesst_references
     from swsdist.score.measures.cnxe import prior_of_beta
@@ -262,12 +263,7 @@ def _score_documents(system: str, rules: Protocol, options: _Scored) -> int:
         default=options["default_score"],
     )
     if options["as_json"]:
-        blocks = {
-            name: {
-                key: value if math.isfinite(value) else None for key, value in getattr(found, name)._asdict().items()
-            }
-            for name in ("pooled", "per_query")
-        }
+        blocks = {name: plain(getattr(found, name)) for name in ("pooled", "per_query")}
         counts = {"queries": len(found.queries), "removed": list(found.removed), "documents": found.documents}
         print(json.dumps({"protocol": rules.name, "prior": prior, **counts, **blocks}, indent=1))
         return 0

@@ -12,7 +12,6 @@ from __future__ import annotations
 import csv
 import difflib
 import json
-import math
 import re
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from swsdist.core.errors import DataError, UserError
+from swsdist.core.plain import plain
 from swsdist.core.text import shown
 
 if TYPE_CHECKING:
@@ -380,15 +380,11 @@ def to_json(tables: Sequence[Table]) -> str:
 def _plain(table: Table) -> list[dict[str, object]]:
     """Its rows for programs; None where there is no value."""
     if table.plain:
-        return [{name: _finite(value) for name, value in row.items()} for row in table.plain]
+        return [{name: plain(value) for name, value in row.items()} for row in table.plain]
     return [
         {name: None if cell == _NOTHING else cell for name, cell in zip(table.columns, row, strict=True)}
         for row in table.rows
     ]
-
-
-def _finite(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _write_csv(tables: Sequence[Table], out: Path) -> list[Path]:

@@ -31,7 +31,7 @@ def to_json(data: ComparisonData) -> dict[str, object]:
         "systems": list(data.systems),
         "units": data.units,
         "settings": dataclasses.asdict(data.settings),
-        "about": [fields(one) for one in data.about],
+        "about": plain(data.about),
         "measures": [
             {
                 "measure": block.measure,
@@ -54,16 +54,11 @@ def to_json(data: ComparisonData) -> dict[str, object]:
             "queries": data.entropies.queries,
             "draws": data.entropies.draws,
             "undefined_draws": data.entropies.undefined,
-            "systems": [fields(row) for row in data.entropies.systems],
-            "pairs": [fields(row) for row in data.entropies.pairs],
+            "systems": plain(data.entropies.systems),
+            "pairs": plain(data.entropies.pairs),
         },
         "breakdowns": [
-            {
-                "column": part.column,
-                "first": part.first,
-                "second": part.second,
-                "groups": plain(part.table.to_pylist()),
-            }
+            {"column": part.column, "first": part.first, "second": part.second, "groups": plain(part.table.to_pylist())}
             for part in data.breakdowns
         ],
         "notices": list(data.notices),
