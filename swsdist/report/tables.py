@@ -10,7 +10,6 @@ take XeLaTeX or LuaLaTeX and a font that has them.
 from __future__ import annotations
 
 import csv
-import difflib
 import json
 import re
 import textwrap
@@ -22,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from swsdist.core.errors import DataError, UserError
 from swsdist.core.plain import plain
-from swsdist.core.text import shown
+from swsdist.core.text import meant, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,10 +175,10 @@ def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, fi
     asked = [one.partition("=") for one in columns] or [(name, "", "") for name in rows.column_names]
     for name in [*(name for name, _, _ in asked), *([by.removeprefix("-")] if by else [])]:
         if name not in rows.column_names:
-            close = difflib.get_close_matches(name, rows.column_names, 1)
-            hint = f"; did you mean {close[0]}?" if close else ""
             raise UserError(
-                f"there is no column {name!r}{hint}", where=path, remedy=f"there are {', '.join(rows.column_names)}"
+                f"there is no column {name!r}{meant(name, rows.column_names)}",
+                where=path,
+                remedy=f"there are {', '.join(rows.column_names)}",
             )
     if by:
         rows = rows.sort_by([(by.removeprefix("-"), "descending" if by.startswith("-") else "ascending")])

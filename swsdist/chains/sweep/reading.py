@@ -25,8 +25,9 @@ from swsdist.chains.sweep.points import Keys, Where, drawn, grid, listed
 from swsdist.config.files import absolute, folder_of, text_of
 from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
-from swsdist.config.suggest import closest, dotted, shown
+from swsdist.config.suggest import dotted, shown
 from swsdist.core.errors import ConfigError
+from swsdist.core.text import meant
 from swsdist.registry.registries import quantities
 from swsdist.score.parts.evaluating import measure_names
 
@@ -239,8 +240,7 @@ def _validated(values: object, draft: Draft) -> SweepFile | None:
                 text = f"{each['loc'][-1]} is missing"
             if each["type"] == "extra_forbidden":
                 known = _known(each["loc"][:-1])
-                guess = closest(str(each["loc"][-1]), known)
-                text = f"no such key{f'; did you mean {guess}?' if guess else '.'} Allowed here: {', '.join(known)}"
+                text = f"no such key{meant(str(each['loc'][-1]), known) or '.'} Allowed here: {', '.join(known)}"
             draft.complain(place, text)
         return None
 

@@ -189,6 +189,7 @@ def read_recogniser(folder: str) -> Recogniser:
 
 
 def binary_file(folder: Path, name: str) -> Path:
+    """Where the weights of a network lie in binary."""
     return folder / "weights" / f"{name}.nbin"
 
 
