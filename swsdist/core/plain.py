@@ -7,8 +7,6 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -20,7 +18,7 @@ def fields(value: DataclassInstance) -> dict[str, object]:
 
 def plain(value: object) -> object:
     """The same value in JSON's own types; what is not finite is None."""
-    if isinstance(value, np.ndarray | np.generic):
+    if hasattr(value, "tolist"):  # an array, or a number of numpy
         value = value.tolist()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
