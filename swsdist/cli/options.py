@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -84,50 +84,19 @@ def task_options(command: Command) -> Command:
     return command
 
 
-class TaskFiles(TypedDict):
-    """Arguments of `swsdist.evaluation.reading.read_task`."""
-
-    ecf: str | None
-    rttm: str | None
-    ctm: str | None
-    references: str | None
-    terms: str | None
-    total_seconds: float | None
+def task_files(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What these options say of files and seconds: arguments of `swsdist.evaluation.reading.read_task`."""
+    files = {name: options[name] for name in ("ecf", "rttm", "ctm", "references", "terms")}
+    return {**files, "total_seconds": options["seconds"]}
 
 
-class TaskOptions(TypedDict):
-    """What `task_options` gives a command."""
-
-    ecf: str | None
-    rttm: str | None
-    ctm: str | None
-    references: str | None
-    terms: str | None
-    seconds: float | None
-    force: bool
-    protocol: str | None
-    beta: float | None
-
-
-def task_files(options: TaskOptions) -> TaskFiles:
-    """What these options say of files and seconds."""
-    return TaskFiles(
-        ecf=options["ecf"],
-        rttm=options["rttm"],
-        ctm=options["ctm"],
-        references=options["references"],
-        terms=options["terms"],
-        total_seconds=options["seconds"],
-    )
-
-
-def has_references(options: TaskOptions) -> bool:
+def has_references(options: Mapping[str, Any]) -> bool:
     """Whether these options say where the references come from."""
     return any((options["rttm"], options["ctm"], options["references"]))
 
 
 def task_or_point(
-    options: TaskOptions, rules: Protocol, notices: Notices
+    options: Mapping[str, Any], rules: Protocol, notices: Notices
 ) -> tuple[ScoringTask | None, OperatingPoint | None]:
     """What these options say a list is scored by: the task, or without references only the operating point, if that is known.
 
