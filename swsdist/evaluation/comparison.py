@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypedDict
+from typing import Any
 
 import pyarrow as pa
 
@@ -265,15 +265,8 @@ def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropi
     )
 
 
-class _Told(TypedDict):
+def _told(systems: Sequence[Scored]) -> dict[str, Any]:
     """What a comparison says of itself."""
-
-    about: tuple[About, ...]
-    made: str
-    versions: Mapping[str, str]
-
-
-def _told(systems: Sequence[Scored]) -> _Told:
     return {
         "about": tuple(one.about for one in systems if one.about is not None),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),

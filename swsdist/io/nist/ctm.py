@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import pyarrow as pa
 
@@ -31,18 +31,6 @@ _NAMES = ("file", "channel", "begin", "duration", "word", "confidence", "type", 
 _LEAST = 5
 _NOT_GIVEN = ("NA", "<NA>")
 _ALTERNATION = ("<ALT_BEGIN>", "<ALT>", "<ALT_END>")
-
-
-class _Word(TypedDict):
-    """A row of LEXEMES."""
-
-    doc_id: str
-    channel: int
-    start: float
-    duration: float
-    word: str
-    kind: str | None
-    speaker: str | None
 
 
 def ctm_batches(path: str, storage: Mapping[str, object] | None = None) -> Iterator[pa.RecordBatch]:
@@ -111,7 +99,7 @@ def _word(fields: list[str], where: str) -> tuple[str, int, float, float, str, s
     return fields[0], channel_number(fields[1], where), begin, duration, fields[4], kind, speaker
 
 
-def _line(row: _Word, where: str) -> str:
+def _line(row: Mapping[str, Any], where: str) -> str:
     kind, speaker = row["kind"], row["speaker"]
     for name, value in (("file", row["doc_id"]), ("word", row["word"]), ("type", kind), ("speaker", speaker)):
         if value is not None and (fault := _fault(name, value)):

@@ -32,7 +32,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import reduce
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -267,21 +267,6 @@ def per_term(aligned: object, *, trials: int, beta: float, best: bool = True) ->
         "best_twv": pa.array(value, mask=~defined | (not best)),
     }
     return pa.table(values, schema=PER_TERM)
-
-
-class TermRow(TypedDict):
-    """A row of PER_TERM: the counts are None where decisions are missing."""
-
-    query_id: str
-    ntrue: int
-    ncorr: int | None
-    nfa: int | None
-    nmiss: int | None
-    pmiss: float | None
-    pfa: float | None
-    twv: float | None
-    best_threshold: float | None
-    best_twv: float | None
 
 
 class _Rows(NamedTuple):
