@@ -84,7 +84,7 @@ bench: $(dev)
 
 docs: $(dev)
 	"$(bin)/python" -m swsdist.config.template > docs/reference/config.md
-	"$(bin)/python" -c "from swsdist.report.schema import reference_page; print(reference_page(), end='')" > docs/reference/report-json.md
+	"$(bin)/python" -m tests.support.report_json_page > docs/reference/report-json.md
 	$(pytest) tests/docs $(PYTEST)
 
 notebooks: $(dev)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import FILE, allow_commands
+from swsdist.cli.options import FILE, SET, allow_commands
 
 if TYPE_CHECKING:
     from swsdist.pipeline.forecast.cluster import Cluster
@@ -26,7 +26,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
 
 @click.command()
 @click.argument("config", required=False, type=FILE)
-@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
+@SET
 @click.option("--folder", metavar="FOLDER", help="Where results go; default: bench beside the run folder of CONFIG.")
 @click.option(
     "--workers", callback=_numbers, default="1,2", show_default=True, metavar="N,N,...", help="Numbers of workers."

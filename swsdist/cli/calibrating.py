@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import TaskOptions, task_options, task_or_point, warn
+from swsdist.cli.options import task_options, task_or_point, warn
 from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registry.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
     from swsdist.evaluation.lists import Kaldi
-
-
-class _Calibrated(TaskOptions):
-    """Options of `calibrate`."""
-
-    method: str
-    options: tuple[str, ...]
-    alpha: float | None
-    fit: str | None
-    folds: int
-    prior: float | None
-    keep_scores: bool
-    kaldi_segments: str | None
-    kaldi_utter_map: str | None
-    kaldi_utter_id: str | None
-    kaldi_frame_shift: float
 
 
 @click.command(cls=Writing)
@@ -68,7 +53,7 @@ def calibrate(
     source: str | None,
     save: str | None,
     strict: bool,
-    **options: Unpack[_Calibrated],
+    **options: Any,
 ) -> int:
     """Turn the scores of any list into probabilities, normalised scores or decisions.
 
@@ -103,13 +88,9 @@ def calibrate(
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
     task, point = task_or_point(options, rules, notices)
     request = Request(
-        options["method"],
-        fitted_file(options["fit"]),
-        options["folds"],
-        options["alpha"],
-        options["prior"],
-        options["keep_scores"],
-        section_values(options["options"], "options"),
+        fit=fitted_file(options["fit"]),
+        options=section_values(options["options"], "options"),
+        **{name: options[name] for name in ("method", "folds", "alpha", "prior", "keep_scores")},
     )
     given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, reader=reader)
     if save is not None and not request.fits(given.detections["score"]):
@@ -141,7 +122,7 @@ def fitted_file(fit: str | None) -> str | None:
     return calibration_place(str(fit), {}, f"--fit {fit}")
 
 
-def _kaldi(system: str, reader: str, kind: str | None, options: _Calibrated) -> Kaldi:
+def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any]) -> Kaldi:
     """How results tell places."""
     from swsdist.core.errors import UserError
     from swsdist.corpora.kaldi_data import read_utterances

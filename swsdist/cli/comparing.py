@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import TaskOptions, task_files, task_options, warn
+from swsdist.cli.options import task_files, task_options, warn
 from swsdist.cli.outputs import TABLES_FOLDER, Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 
 if TYPE_CHECKING:
     from swsdist.score.compare.results import ComparisonData
-
-
-class _Compared(TaskOptions):
-    """Options of `compare`."""
-
-    strict: bool
-    by: tuple[str, ...]
-    queries: str | None
-    documents: str | None
-    over_documents: bool
-    cnxe: bool
-    conditions: str | None
-    level: float
-    resamples: int
-    seed: int
-    interval: Literal["percentile", "bca"]
-    zeros: Literal["wilcox", "pratt", "zsplit"]
-    as_json: bool
-    html: str | None
-    csv: str | None
-    table: str | None
-    paper: str | None
-    columns: str
-    det: str | None
-    forest: str | None
 
 
 @click.command(cls=Writing)
@@ -72,7 +48,7 @@ class _Compared(TaskOptions):
     "--det", type=written(*PICTURES, ".csv"), help="Also write the DET curves: .svg, .pdf, .png; .csv their points."
 )
 @click.option("--forest", type=written(*PICTURES), help="Also draw the values with their intervals: .svg, .pdf, .png.")
-def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
+def compare(systems: tuple[str, ...], **options: Any) -> int:
     """Compare systems: values with intervals, paired tests, breakdowns.
 
     Each SYSTEM is a run folder, a per-term table (swsdist score --per-term), or, with --ecf, --rttm and --terms (or
@@ -123,7 +99,7 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     if options["paper"] and len(found) == 1:
         others = {"html": "--html", "csv": "--csv", "table": "--table", "det": "--det", "forest": "--forest"}
         others |= {"as_json": "--json", "by": "--by", "conditions": "--conditions"}
-        if asked := [flag for key, flag in others.items() if options[key]]:  # type: ignore[literal-required]
+        if asked := [flag for key, flag in others.items() if options[key]]:
             raise UserError(
                 "one SYSTEM is compared with none: only its table of measures can be written",
                 where=", ".join(asked),
@@ -158,7 +134,7 @@ def compare(systems: tuple[str, ...], **options: Unpack[_Compared]) -> int:
     return 0
 
 
-def _write(data: ComparisonData, options: _Compared) -> None:
+def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     """The files that were asked for."""
     import sys
     from pathlib import Path
@@ -199,31 +175,36 @@ def _write(data: ComparisonData, options: _Compared) -> None:
         write_csv(points, points.schema, Path(det))
 
 
-class _Figures(TypedDict):
-    """What is given of `resources` by hand."""
-
-    indexing_cpu: float | None
-    searching_cpu: float | None
-    audio: float | None
-    queries: float | None
-    indexing_gb: tuple[float, ...]
-    searching_gb: tuple[float, ...]
-
-
 @click.command(cls=Writing)
 @click.argument("folder", required=False, metavar="[RUN]")
-@click.option("--indexing-cpu", type=float, metavar="S", help="CPU seconds of indexing, over all processors.")
-@click.option("--searching-cpu", type=float, metavar="S", help="CPU seconds of searching, over all processors.")
-@click.option("--audio", type=float, metavar="S", help="Seconds of the documents.")
-@click.option("--queries", type=float, metavar="S", help="Seconds of all examples of all queries.")
-@click.option("--indexing-gb", type=float, multiple=True, metavar="GB", help="Peak memory of a node; may be repeated.")
-@click.option("--searching-gb", type=float, multiple=True, metavar="GB", help="Peak memory of a node; may be repeated.")
+@click.option(
+    "--indexing-cpu", "index_cpu_s", type=float, metavar="S", help="CPU seconds of indexing, over all processors."
+)
+@click.option(
+    "--searching-cpu", "search_cpu_s", type=float, metavar="S", help="CPU seconds of searching, over all processors."
+)
+@click.option("--audio", "audio_s", type=float, metavar="S", help="Seconds of the documents.")
+@click.option("--queries", "query_s", type=float, metavar="S", help="Seconds of all examples of all queries.")
+@click.option(
+    "--indexing-gb",
+    "index_peaks_gb",
+    type=float,
+    multiple=True,
+    metavar="GB",
+    help="Peak memory of a node; may be repeated.",
+)
+@click.option(
+    "--searching-gb",
+    "search_peaks_gb",
+    type=float,
+    multiple=True,
+    metavar="GB",
+    help="Peak memory of a node; may be repeated.",
+)
 @click.option("--lambda", "weight", type=float, help="Weight of indexing in PL; 0.1, or the run's, by default.")
 @click.option("--table", type=written(*TABLES), help="Also write them as a table: .csv, .tex, .md or .json.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def resources(
-    folder: str | None, weight: float | None, table: str | None, as_json: bool, **given: Unpack[_Figures]
-) -> int:
+def resources(folder: str | None, table: str | None, as_json: bool, **given: Any) -> int:
     """ISF, SSF, PMU and PL of RUN (a run folder), or of numbers given by hand.
 
     A number given beside RUN takes the place of the run's own.
@@ -234,16 +215,7 @@ def resources(
     from swsdist.report.resources import from_numbers, resource_lines, resource_table
     from swsdist.report.tables import write_tables
 
-    found = from_numbers(
-        folder,
-        index_cpu_s=given["indexing_cpu"],
-        search_cpu_s=given["searching_cpu"],
-        audio_s=given["audio"],
-        query_s=given["queries"],
-        index_peaks_gb=given["indexing_gb"],
-        search_peaks_gb=given["searching_gb"],
-        weight=weight,
-    )
+    found = from_numbers(folder, **given)
     if table is not None:
         write_tables([resource_table(found)], table)
     print(json.dumps(asdict(found), indent=1) if as_json else "\n".join(resource_lines(found)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.options import FILE, allow_commands
+from swsdist.cli.options import CORPUS, FILE, RUN, SET, allow_commands
 
 if TYPE_CHECKING:
     from swsdist.pipeline.finding import Finding
@@ -28,9 +28,9 @@ def doctor(s3: str | None, endpoint_url: str | None, ray: bool) -> int:
 
 @click.command()
 @click.argument("config", type=FILE)
-@click.option("--corpus", type=FILE, metavar="FILE", help="Corpus file.")
-@click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the config's.")
-@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
+@CORPUS
+@RUN
+@SET
 @click.option("--strict", is_flag=True, help="Warnings are errors.")
 @allow_commands
 def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[str, ...], strict: bool) -> int:

@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import Any
 
 import click
 
-from swsdist.cli.options import TaskOptions, has_references, task_options, task_or_point, warn
+from swsdist.cli.options import has_references, task_options, task_or_point, warn
 from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registry.registries import WRITERS
-
-if TYPE_CHECKING:
-    from swsdist.fusion.joining import Meeting
-    from swsdist.fusion.weights import Missing
-
-
-class _Fused(TaskOptions):
-    """Options of `fuse`."""
-
-    scores: Literal["q-norm", "as-given"]
-    missing: Missing
-    meet: Meeting
-    overlap: float
-    fit: str | None
-    folds: int
-    threshold: Literal["own", "fitted"]
-    marks: bool
-    prior: float | None
-    between_queries: bool
-    method: str
 
 
 @click.command(cls=Writing)
@@ -88,9 +68,7 @@ class _Fused(TaskOptions):
 )
 @click.option("--save", type=written(".json"), metavar="FILE", help="Write what was fitted, for --fit on other data.")
 @task_options
-def fuse(
-    systems: tuple[str, ...], out: str, kind: str | None, save: str | None, strict: bool, **options: Unpack[_Fused]
-) -> int:
+def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None, strict: bool, **options: Any) -> int:
     """Make one list of several systems' lists: join, fill what is missing, weigh, decide.
 
     Each LIST is a STDLIST, KWSLIST, table or Kaldi's results; NAME=PATH gives it a name, by which its weight is known.
@@ -112,18 +90,11 @@ def fuse(
 
     if kind is None:
         kinds_of(Path(out))
+    same = ("meet", "overlap", "missing", "folds", "threshold", "marks", "prior", "between_queries", "method")
     request = Request(
-        options["scores"] == "q-norm",
-        options["meet"],
-        options["overlap"],
-        options["missing"],
-        fitted_file(options["fit"]),
-        options["folds"],
-        options["threshold"],
-        options["marks"],
-        options["prior"],
-        options["between_queries"],
-        options["method"],
+        standardise=options["scores"] == "q-norm",
+        fit=fitted_file(options["fit"]),
+        **{name: options[name] for name in same},
     )
     if save is not None and request.how(references=has_references(options)) == "none":
         raise UserError(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -29,13 +29,12 @@ class _File(click.Path):
 FILE = _File(exists=True, dir_okay=False)
 #: The same, or a folder of recordings.
 FILE_OR_FOLDER = _File(exists=True)
+#: Of a config that a command reads.
+SET = click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
+CORPUS = click.option("--corpus", type=FILE, metavar="FILE", help="Corpus file, for the config's corpus.")
+RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the config's.")
 #: What is made of a folder of recordings without a config.
 FOLDER_CONFIG = Path(__file__).parents[1] / "config" / "folder.yaml"
-
-
-def is_folder(path: str) -> bool:
-    """Whether an argument that may name a config or a folder of recordings names a folder."""
-    return not is_config(path)
 
 
 def is_config(path: str) -> bool:
@@ -85,50 +84,19 @@ def task_options(command: Command) -> Command:
     return command
 
 
-class TaskFiles(TypedDict):
-    """Arguments of `swsdist.evaluation.reading.read_task`."""
-
-    ecf: str | None
-    rttm: str | None
-    ctm: str | None
-    references: str | None
-    terms: str | None
-    total_seconds: float | None
+def task_files(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What these options say of files and seconds: arguments of `swsdist.evaluation.reading.read_task`."""
+    files = {name: options[name] for name in ("ecf", "rttm", "ctm", "references", "terms")}
+    return {**files, "total_seconds": options["seconds"]}
 
 
-class TaskOptions(TypedDict):
-    """What `task_options` gives a command."""
-
-    ecf: str | None
-    rttm: str | None
-    ctm: str | None
-    references: str | None
-    terms: str | None
-    seconds: float | None
-    force: bool
-    protocol: str | None
-    beta: float | None
-
-
-def task_files(options: TaskOptions) -> TaskFiles:
-    """What these options say of files and seconds."""
-    return TaskFiles(
-        ecf=options["ecf"],
-        rttm=options["rttm"],
-        ctm=options["ctm"],
-        references=options["references"],
-        terms=options["terms"],
-        total_seconds=options["seconds"],
-    )
-
-
-def has_references(options: TaskOptions) -> bool:
+def has_references(options: Mapping[str, Any]) -> bool:
     """Whether these options say where the references come from."""
     return any((options["rttm"], options["ctm"], options["references"]))
 
 
 def task_or_point(
-    options: TaskOptions, rules: Protocol, notices: Notices
+    options: Mapping[str, Any], rules: Protocol, notices: Notices
 ) -> tuple[ScoringTask | None, OperatingPoint | None]:
     """What these options say a list is scored by: the task, or without references only the operating point, if that is known.
 

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import FILE, FILE_OR_FOLDER, FOLDER_CONFIG, allow_commands, is_config, is_folder
+from swsdist.cli.options import (
+    CORPUS,
+    FILE,
+    FILE_OR_FOLDER,
+    FOLDER_CONFIG,
+    RUN,
+    SET,
+    Command,
+    allow_commands,
+    is_config,
+)
 from swsdist.cli.outputs import Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
@@ -22,18 +32,17 @@ if TYPE_CHECKING:
 
 _CONFIG = click.argument("config", type=FILE)
 _CONFIG_OR_FOLDER = click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER")
-_SET = click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
-_CORPUS = click.option(
-    "--corpus",
-    type=FILE,
-    metavar="FILE",
-    help="Corpus file, for the config's corpus.",
-)
-_RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the config's.")
 _STRICT = click.option("--strict", is_flag=True, help="Exit code 4 if an input was rejected; warnings are errors.")
 _FORCE = click.option("--force", is_flag=True, help="Go on although the inputs are so odd that results are nonsense.")
 _ALL = click.option("--all", "whole", is_flag=True, help="Print every figure, and all that is odd, at the end.")
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan, the work and an estimate of CPU hours; do nothing.")
+
+
+def _common(command: Command) -> Command:
+    """Options of all commands that run stages."""
+    for option in (allow_commands, _DRY, _ALL, _FORCE, _STRICT, SET, RUN, CORPUS):
+        command = option(command)
+    return command
 
 
 def _stages_command(name: str, until: str | None, text: str) -> click.Command:
@@ -41,83 +50,27 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
 
     @click.command(name, help=text)
     @(_CONFIG_OR_FOLDER if until == "index" else _CONFIG)
-    @_CORPUS
-    @_RUN
-    @_SET
-    @_STRICT
-    @_FORCE
-    @_ALL
-    @_DRY
-    @allow_commands
-    def command(
-        config: str,
-        corpus: str | None,
-        run_folder: str | None,
-        sets: tuple[str, ...],
-        strict: bool,
-        force: bool,
-        whole: bool,
-        dry_run: bool,
-    ) -> int:
-        return go(
-            *(config, sets, strict, dry_run),
-            force=force,
-            corpus=corpus,
-            run_folder=run_folder,
-            until=until,
-            whole=whole,
-        )
+    @_common
+    def command(**options: Any) -> int:
+        return go(until=until, **options)
 
     return command
 
 
 @click.command()
 @_CONFIG
-@_CORPUS
-@_RUN
-@_SET
 @click.option("--from", "redo_from", metavar="STAGE", help="Do this stage and all later ones again.")
 @click.option("--only", metavar="STAGE", help="Do this stage and no other; earlier ones must be done.")
 @click.option("--keep-going", is_flag=True, help="Search what could be indexed, although a task of index failed.")
 @click.option("--events", metavar="FILE", help="Also write what happens to FILE, as JSON lines; -: standard output.")
-@_STRICT
-@_FORCE
-@_ALL
-@_DRY
-@allow_commands
-def run(
-    config: str,
-    corpus: str | None,
-    run_folder: str | None,
-    sets: tuple[str, ...],
-    redo_from: str | None,
-    only: str | None,
-    keep_going: bool,
-    events: str | None,
-    strict: bool,
-    force: bool,
-    whole: bool,
-    dry_run: bool,
-) -> int:
+@_common
+def run(**options: Any) -> int:
     """From audio to report: do what is left of CONFIG.
 
     A stage whose inputs and settings have not changed is left alone, so the same command goes on after a crash, and does
     nothing when all is done.
     """
-    return go(
-        config,
-        sets,
-        strict,
-        dry_run,
-        force=force,
-        corpus=corpus,
-        run_folder=run_folder,
-        redo_from=redo_from,
-        only=only,
-        keep_going=keep_going,
-        events=events,
-        whole=whole,
-    )
+    return go(**options)
 
 
 index = _stages_command(
@@ -131,7 +84,7 @@ export = _stages_command("export", "export", "Write the detections for other pro
 
 @click.command(cls=Writing)
 @click.argument("folder", metavar="RUN")
-@_SET
+@SET
 @click.option(
     "--det", type=written(*PICTURES, ".csv"), help="Also write the DET curve: .svg, .pdf, .png; .csv its points."
 )
@@ -208,10 +161,10 @@ def _console() -> Console:
 
 def go(
     config: str,
-    sets: tuple[str, ...],
-    strict: bool,
-    dry_run: bool,
+    sets: tuple[str, ...] = (),
     *,
+    strict: bool = False,
+    dry_run: bool = False,
     force: bool = False,
     corpus: str | None = None,
     run_folder: str | None = None,
@@ -229,7 +182,7 @@ def go(
     from swsdist.pipeline.course import Choice
 
     flags = [f"{name}=true" for name, given in (("strict", strict), ("force", force)) if given]
-    of_folder = until == "index" and corpus is None and is_folder(config)
+    of_folder = until == "index" and corpus is None and not is_config(config)
     if of_folder:
         source = config.rstrip("/") if is_remote(config) else str(Path(config).resolve())
         run_folder = run_folder or _demand_same(f"{source.rsplit('/', 1)[-1]}-swsdist", source)

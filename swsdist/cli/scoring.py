@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import TaskOptions, allow_commands, task_files, task_options, warn
+from swsdist.cli.options import allow_commands, task_files, task_options, warn
 from swsdist.cli.outputs import Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
@@ -20,37 +20,6 @@ if TYPE_CHECKING:
 # The command lines of the evaluations have .txt and .det.
 _TABLE = written(*TABLES, ".txt")
 _DET = written(*PICTURES, ".csv", ".det")
-
-
-class _Scored(TaskOptions):
-    """Options of `score`."""
-
-    system: str | None
-    as_run: bool
-    tolerance: float | None
-    word_gap: float | None
-    cost: float | None
-    value: float | None
-    prior: float | None
-    cnxe_prior: float | None
-    trials_per_second: float | None
-    ecf_filter: bool
-    pooled: bool
-    segments: bool
-    documents: bool
-    include_refless: bool
-    only_answered: bool
-    default_score: float | None
-    table: bool
-    table_file: str | None
-    as_json: bool
-    all_measures: bool
-    det: str | None
-    bands: bool
-    measures: str | None
-    per_term: str | None
-    alignment: str | None
-    cache: str | None
 
 
 @click.command(cls=Writing)
@@ -109,7 +78,7 @@ def score(
     dry_run: bool,
     whole: bool,
     strict: bool,
-    **options: Unpack[_Scored],
+    **options: Any,
 ) -> int:
     """Score.
 
@@ -129,7 +98,7 @@ def score(
             )
         from swsdist.cli.running import go
 
-        return go(config, sets, strict, dry_run, force=options["force"], until="score", whole=whole)
+        return go(config, sets, strict=strict, dry_run=dry_run, force=options["force"], until="score", whole=whole)
     if whole:
         raise click.UsageError("--all is for a CONFIG; a list has --all-measures.")
     if options["system"] is None:
@@ -137,26 +106,19 @@ def score(
     return _score_list(options["system"], strict, options)
 
 
-def _score_list(system: str, strict: bool, options: _Scored) -> int:
+#: Options that take the place of parts of a protocol.
+_RULES = (
+    *("segments", "documents", "beta", "tolerance", "word_gap", "cost", "value", "prior", "cnxe_prior"),
+    *("trials_per_second", "as_run"),
+)
+
+
+def _score_list(system: str, strict: bool, options: dict[str, Any]) -> int:
     from swsdist.evaluation.reading import protocol_for
     from swsdist.io.notices import Notices
 
     notices = Notices(strict, options["force"])
-    rules = protocol_for(
-        options["protocol"],
-        options["terms"],
-        segments=options["segments"],
-        documents=options["documents"],
-        beta=options["beta"],
-        tolerance=options["tolerance"],
-        word_gap=options["word_gap"],
-        cost=options["cost"],
-        value=options["value"],
-        prior=options["prior"],
-        cnxe_prior=options["cnxe_prior"],
-        trials_per_second=options["trials_per_second"],
-        as_run=options["as_run"],
-    )
+    rules = protocol_for(options["protocol"], options["terms"], **{name: options[name] for name in _RULES})
     if rules.conventions == "quesst":
         return _score_documents(system, rules, options)
 
@@ -173,13 +135,9 @@ def _score_list(system: str, strict: bool, options: _Scored) -> int:
     from swsdist.report.tables import table_of, write_tables
 
     task = read_task(**task_files(options), protocol=rules, ecf_filter=options["ecf_filter"], notices=notices)
-    result = evaluate(
-        task,
-        read_system(system, conventions=task.conventions, notices=notices),
-        ecf_filter=options["ecf_filter"],
-        include_refless=options["include_refless"],
-        only_answered=options["only_answered"],
-    )
+    listed = read_system(system, conventions=task.conventions, notices=notices)
+    flags = {name: options[name] for name in ("ecf_filter", "include_refless", "only_answered")}
+    result = evaluate(task, listed, **flags)
     stdeval = task.conventions.prints_table and rules.trials == "time"
     if (options["table"] or options["table_file"]) and not stdeval:
         raise click.UsageError(f"STDEval's table is not defined for protocol {rules.name} and {rules.trials} trials.")
@@ -235,11 +193,12 @@ _QUESST = {
 }
 
 
-def _score_documents(system: str, rules: Protocol, options: _Scored) -> int:
+def _score_documents(system: str, rules: Protocol, options: dict[str, Any]) -> int:
     """QUESST: one trial a query and document."""
     import json
     import math
 
+    from swsdist.core.plain import plain
     from swsdist.io.nist.termlist import read_termlist
     from swsdist.io.quesst import read_quesst_documents, read_quesst_list, read_quesst_references
     from swsdist.score.measures.cnxe import prior_of_beta
@@ -262,12 +221,7 @@ def _score_documents(system: str, rules: Protocol, options: _Scored) -> int:
         default=options["default_score"],
     )
     if options["as_json"]:
-        blocks = {
-            name: {
-                key: value if math.isfinite(value) else None for key, value in getattr(found, name)._asdict().items()
-            }
-            for name in ("pooled", "per_query")
-        }
+        blocks = {name: plain(getattr(found, name)) for name in ("pooled", "per_query")}
         counts = {"queries": len(found.queries), "removed": list(found.removed), "documents": found.documents}
         print(json.dumps({"protocol": rules.name, "prior": prior, **counts, **blocks}, indent=1))
         return 0

@@ -102,7 +102,7 @@ def search(
             )
         if no_trim:
             sets = (*sets, "queries.trim=none")
-        return go(target, sets, strict, dry_run, force=force, until="search", whole=True)
+        return go(target, sets, strict=strict, dry_run=dry_run, force=force, until="search", whole=True)
     from swsdist.config.loader import section_values
 
     if not queries:

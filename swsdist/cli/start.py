@@ -55,4 +55,4 @@ def demo(folder: str, documents: int, queries: int, seed: int, executor: str) ->
         "executor.kind": executor,
     }
     config.write_text(template(values), encoding="utf-8")
-    return go(str(config), (), False, False)
+    return go(str(config))

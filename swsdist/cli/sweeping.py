@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import click
 
-from swsdist.cli.options import FILE, allow_commands
+from swsdist.cli.options import CORPUS, FILE, allow_commands
 
 
 @click.command()
 @click.argument("sweep", metavar="SWEEP", type=FILE)
-@click.option(
-    "--corpus",
-    type=FILE,
-    metavar="FILE",
-    help="Corpus file, for the config's corpus.",
-)
+@CORPUS
 @click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the sweep's.")
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of all points; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print the best points as JSON.")

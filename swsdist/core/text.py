@@ -1,4 +1,4 @@
-"""Names that others chose, as a line of text shows them.
+"""Names that others chose, as a line of text shows them, and what they may have meant.
 
 A file may be called by anything but a slash: a line break or a tab in a name would break a table of lines, and an escape
 sequence would be obeyed by the terminal.
@@ -7,6 +7,8 @@ sequence would be obeyed by the terminal.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 #: Unicode's general categories of what is escaped: control characters, and separators of lines and paragraphs.
 _BREAKING = frozenset(("Cc", "Zl", "Zp"))
@@ -20,3 +22,8 @@ def shown(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(repr(one)[1:-1] if unicodedata.category(one) in _BREAKING else one for one in text)
+
+
+def meant(word: str, choices: Iterable[str]) -> str:
+    """What to add to a message about an unknown word: the choice that is most like it; empty if none is."""
+    return "".join(f"; did you mean {close}?" for close in get_close_matches(word, list(choices), 1))

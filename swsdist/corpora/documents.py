@@ -29,7 +29,7 @@ from swsdist.audio.clips import MARKER
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.probing import probe_all
 from swsdist.audio.reader import AudioInfo
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.errors import UserError
 from swsdist.core.text import shown
 from swsdist.core.types import CORPUS
 from swsdist.corpora.huggingface import entries
@@ -231,16 +231,12 @@ def absolute(table: pa.Table, source: str, storage: Mapping[str, object] | None 
     """The table with its paths made absolute, relative to the place that it was read from.
 
     Raises:
-        TableError: a path is a command.
+        DataError: a path is a command.
     """
     given = table["path"]
     row = pc.index(pc.ends_with(given, commands.ENDING), True).as_py()
     if row >= 0:
-        raise TableError(
-            f"{given[row].as_py()!r} is a command, and a table names files",
-            where=place(source, row, storage),
-            remedy="commands stand in a Kaldi wav.scp, and are run with --allow-commands only",
-        )
+        commands.demand_file(given[row].as_py(), "a table", place(source, row, storage))
     if pc.all(pc.and_(pc.starts_with(given, "/"), pc.invert(pc.match_substring(given, "://")))).as_py():
         return table  # nothing is relative; a million of them are much as strings of Python
     folder, _ = locate(source)

@@ -10,7 +10,7 @@ Face: its entries (`lhotse` and `huggingface` there).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -120,20 +120,6 @@ def _examples(
     return pa.Table.from_pylist([query for query, wanted in resolved if wanted], QUERIES)
 
 
-class _Query(TypedDict):
-    """A row of QUERIES, where the channel may be missing yet."""
-
-    query_id: str
-    example: int
-    path: str | None
-    doc_id: str | None
-    channel: int | None
-    start: float | None
-    end: float | None
-    speaker: str | None
-    term: str | None
-
-
 class _Unresolved(Exception):
     """A query that does not say which recording it is in."""
 
@@ -150,7 +136,7 @@ class _NoDocument(Exception):
         self.name = name
 
 
-def _resolved(query: _Query, find: Finder, *, text: bool) -> _Query:
+def _resolved(query: dict[str, Any], find: Finder, *, text: bool) -> dict[str, Any]:
     """A query's row with path and channel filled in; `text`: it may be text."""
     if query["path"] is not None and query["doc_id"] is not None:
         raise _Unresolved(f"query {query['query_id']!r} has both path and doc_id", "give one of them")
@@ -170,7 +156,7 @@ def _resolved(query: _Query, find: Finder, *, text: bool) -> _Query:
     if channel not in channels:
         raise _Unresolved(f"document {query['doc_id']!r} has no channel {channel}", f"it has: {known}")
     document = channels[channel]
-    found: _Query = {**query, "channel": channel, "path": document["path"]}
+    found: dict[str, Any] = {**query, "channel": channel, "path": document["path"]}
     if query["speaker"] is None:
         found["speaker"] = document["speaker"]
     if query["start"] is None and query["end"] is None and document.get("start") is not None:

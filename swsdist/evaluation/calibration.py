@@ -17,7 +17,7 @@ it is given. A list tells no candidates of a search, so steps that need these ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.fitting import completed, fit_models
 from swsdist.calibrate.posterior import UNIT, PosteriorSums
-from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.procedure import AnyStep, Procedure, make_steps
 from swsdist.calibrate.seen import ENTRY, fit_of_file, fitted_bytes, occurrences
 from swsdist.calibrate.steps.by_term import ByTerm
 from swsdist.calibrate.steps.interface import Point
@@ -84,16 +84,12 @@ class Request:
         """
         every = self.method.split(",")
         names, where = tuple(every[:-1] if self.last else every), f"--method {self.method}"
-        if strange := [name for name in names if name not in CALIBRATION]:
-            raise UserError(
-                f"there is no step of calibration {strange[0]!r}",
-                where=where,
-                remedy=f"there are: {', '.join(CALIBRATION)}; and, alone or last: {', '.join(LAST)}",
-            )
-        entries = {name: CALIBRATION[name] for name in ("logistic", *names)}
-        takes = entries[names[0]].takes if names else "posterior" if self.last in ("oracle-kst", "kaldi") else "any"
-        if takes == "posterior" and self.fit != "none" and (self.fit is not None or not are_probabilities(scores)):
+        demand_known(names, where)
+        takes = CALIBRATION[names[0]].takes if names else "posterior" if self.last in ("oracle-kst", "kaldi") else "any"
+        wanted = takes == "posterior" and "logistic" not in names and self.fit != "none"
+        if wanted and (self.fit is not None or not are_probabilities(scores)):
             names = ("logistic", *names)
+        entries = {name: CALIBRATION[name] for name in names}
         for name in names:
             if entries[name].first:
                 raise UserError(
@@ -112,6 +108,20 @@ class Request:
     def fits(self, scores: pa.ChunkedArray) -> bool:
         """Whether something is fitted to a list of these scores, or read from a file."""
         return self.last == "threshold" or any(CALIBRATION[name].fits for name in self.steps(scores))
+
+
+def demand_known(names: Sequence[str], where: str) -> None:
+    """Refuse steps that are not registered.
+
+    Raises:
+        UserError: one is not.
+    """
+    if strange := [name for name in names if name not in CALIBRATION]:
+        raise UserError(
+            f"there is no step of calibration {strange[0]!r}",
+            where=where,
+            remedy=f"there are: {', '.join(CALIBRATION)}; `swsdist calibrate` also has, alone or last: {', '.join(LAST)}",
+        )
 
 
 @dataclass(frozen=True)
@@ -253,15 +263,9 @@ def list_procedure(
         options[name] |= given
     if request.prior is not None and "logistic" in options:
         options["logistic"].setdefault("prior", request.prior)
-    steps = make_steps(names, options, request.alpha)
+    steps = steps_of_list(names, options, f"--method {request.method}", request.alpha)
     at = None if point is None else Point(point.trials, point.beta)
     for step in steps:
-        if wanted := step.wants():
-            raise UserError(
-                f"{step.name} wants to know {', '.join(wanted)} of the search, which a list does not tell",
-                where=f"--method {request.method}",
-                remedy="leave the options out that ask for it",
-            )
         if at is None and (CALIBRATION[step.name].operating_point or CALIBRATION[step.name].own_threshold):
             raise _no_point(step.name)
     procedure = Procedure(steps, at)
@@ -280,6 +284,30 @@ def list_procedure(
         {"list": system.path},
         threshold=request.last == "threshold",
     )
+
+
+def steps_of_list(
+    names: Sequence[str], options: Mapping[str, Mapping[str, object]], where: str, alpha: float | None = None
+) -> tuple[AnyStep, ...]:
+    """Steps that can be done on a list, which tells nothing of a search.
+
+    Args:
+        names, options, alpha: as of `swsdist.calibrate.procedure.make_steps`.
+        where: they are named, for messages.
+
+    Raises:
+        ConfigError: an option is not valid.
+        UserError: a step wants to know something of the search.
+    """
+    steps = make_steps(names, options, alpha)
+    for step in steps:
+        if wanted := step.wants():
+            raise UserError(
+                f"{step.name} wants to know {', '.join(wanted)} of the search, which a list does not tell",
+                where=where,
+                remedy="leave the options out that ask for it",
+            )
+    return steps
 
 
 def _own(procedure: Procedure) -> tuple[float, ...]:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypedDict
+from typing import Any
 
 import pyarrow as pa
 
@@ -33,8 +33,16 @@ from swsdist.io.filesystem import Folder, locate
 from swsdist.score.compare.bootstrap import DocumentCounts, Interval, bootstrap_documents
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
 from swsdist.score.compare.cross_entropy import Entropies, compare_entropies
-from swsdist.score.compare.paired import Comparison, compare, compare_paired, completed, conditions, decided_at
-from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, DetLine, Measured, Settings
+from swsdist.score.compare.paired import (
+    Comparison,
+    Settings,
+    compare,
+    compare_paired,
+    completed,
+    conditions,
+    decided_at,
+)
+from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, DetLine, Measured
 from swsdist.score.measures.det import det
 from swsdist.score.measures.twv import PER_TERM
 
@@ -257,15 +265,8 @@ def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropi
     )
 
 
-class _Told(TypedDict):
+def _told(systems: Sequence[Scored]) -> dict[str, Any]:
     """What a comparison says of itself."""
-
-    about: tuple[About, ...]
-    made: str
-    versions: Mapping[str, str]
-
-
-def _told(systems: Sequence[Scored]) -> _Told:
     return {
         "about": tuple(one.about for one in systems if one.about is not None),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),

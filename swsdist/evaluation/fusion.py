@@ -16,13 +16,13 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.seen import fitted_bytes
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import Point
 from swsdist.core.errors import UserError
 from swsdist.core.types import DETECTIONS
-from swsdist.evaluation.calibration import called, settled, undecided_list
+from swsdist.evaluation.calibration import called, demand_known, settled, steps_of_list, undecided_list
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.lists import with_durations
 from swsdist.evaluation.task import ScoringTask, System
@@ -206,15 +206,22 @@ def _procedure(
     fit = request.how(references=task is not None)
     if fit == "none":
         return None
-    names = request.method.split(",")
+    names, where = request.method.split(","), f"--method {request.method}"
+    demand_known(names, where)
     if complaint := misfit(names, {name: CALIBRATION[name] for name in names}, "any", joined=True):
-        raise UserError(complaint, where=f"--method {request.method}", remedy=f"steps are {', '.join(CALIBRATION)}")
+        raise UserError(complaint, where=where, remedy=f"steps are {', '.join(CALIBRATION)}")
     threshold = request.threshold == "fitted"
     if not threshold and not CALIBRATION[names[-1]].own_threshold:
         raise UserError(
             f"{names[-1]} has no threshold of its own, so nothing would decide",
-            where=f"--method {request.method}",
+            where=where,
             remedy="give --threshold fitted, or end with a step that has one (fusion, at-prior)",
+        )
+    if "fusion" not in names and (request.marks or request.prior is not None):
+        raise UserError(
+            f"{'--marks' if request.marks else '--prior'} is of the step fusion, which is not done",
+            where=where,
+            remedy="leave it out, or begin with fusion",
         )
     options: dict[str, object] = {"marks": request.marks}
     if request.prior is not None:
@@ -224,7 +231,7 @@ def _procedure(
     if fit not in ("crossfit", "oracle"):
         options, saved = _saved(fitted_bytes(fit, {}, f"--fit {fit}"))
         point = point or saved
-    steps = make_steps(names, {"fusion": options})
+    steps = steps_of_list(names, {"fusion": options}, where)
 
     def scored(of: ScoringTask) -> Evaluation:
         listed = next(iter(systems.values()))

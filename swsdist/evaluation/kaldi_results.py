@@ -27,7 +27,7 @@ from swsdist.core.errors import DataError, UserError
 from swsdist.core.types import DETECTIONS
 from swsdist.corpora.kaldi_data import Segment, Utterances
 from swsdist.io.compressed import lines
-from swsdist.io.fields import fits, number, split, whole
+from swsdist.io.fields import batches, fits, number, split, whole
 
 #: Detections of Kaldi: those columns of DETECTIONS that it knows, and the duration. `decision` is null until decided.
 RESULTS = pa.schema(
@@ -38,8 +38,6 @@ RESULTS = pa.schema(
     ]
 )
 
-_ROWS = 1 << 16  # a batch
-_Row = tuple[str, str, int, float, float, float, float, None]
 _LINE = re.compile(r"[^ \t]+[ \t]+[^ \t]+([ \t]+[0-9]+){2}[ \t]+[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
 
 #: Starts of a keyword's detections that are nearer than this are duplicates, in s: `--duptime` of `write_kwslist.pl`.
@@ -57,14 +55,14 @@ def looks_like_results(head: bytes) -> bool:
     return _LINE.fullmatch(first.strip()) is not None
 
 
-def result_batches(
+def read_results(
     path: str,
     utterances: Utterances | None = None,
     *,
     frame_shift: float = 0.01,
     storage: Mapping[str, object] | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Results of `kws-search` as they come, schema RESULTS.
+) -> pa.Table:
+    """Results of `kws-search`, schema RESULTS, in the order of the file.
 
     Args:
         path: plain or packed, local or `s3://`.
@@ -76,10 +74,15 @@ def result_batches(
         UserError: there is no such file, or the frame shift is not positive.
         DataError: a line has not five fields, a field is impossible, an utterance is not known; with the line.
     """
-    known = utterances or Utterances()
     _check_shift(frame_shift)
+    rows = _rows(path, utterances or Utterances(), frame_shift, storage)
+    return pa.Table.from_batches(batches(rows, RESULTS), RESULTS)
+
+
+def _rows(
+    path: str, known: Utterances, frame_shift: float, storage: Mapping[str, object] | None
+) -> Iterator[tuple[object, ...]]:
     places: dict[str, Segment] = {}
-    rows: list[_Row] = []
     for line_number, line in lines(path, storage):
         fields = split(line)
         if not fields:
@@ -102,23 +105,7 @@ def result_batches(
         # Kaldi prints costs below 0 as 0; other tools may not.
         score = math.exp(-max(0.0, number(fields[4], "cost", where)))
         start, duration = there.start + _seconds(first, frame_shift), _seconds(last - first, frame_shift)
-        rows.append((fields[0], there.doc_id, there.channel, start, start + duration, duration, score, None))
-        if len(rows) == _ROWS:
-            yield _batch(rows)
-            rows = []
-    if rows:
-        yield _batch(rows)
-
-
-def read_results(
-    path: str,
-    utterances: Utterances | None = None,
-    *,
-    frame_shift: float = 0.01,
-    storage: Mapping[str, object] | None = None,
-) -> pa.Table:
-    """All results, in the order of the file; arguments and errors as of `result_batches`."""
-    return pa.Table.from_batches(result_batches(path, utterances, frame_shift=frame_shift, storage=storage), RESULTS)
+        yield fields[0], there.doc_id, there.channel, start, start + duration, duration, score, None
 
 
 def write_results(
@@ -262,8 +249,3 @@ def _cost(score: float) -> float:
 def _check_shift(frame_shift: float) -> None:
     if not 0 < frame_shift < math.inf:
         raise UserError(f"the frame shift is {frame_shift} s", remedy="give seconds above 0; Kaldi's is 0.01")
-
-
-def _batch(rows: list[_Row]) -> pa.RecordBatch:
-    columns = [pa.array(column, kind.type) for column, kind in zip(zip(*rows, strict=True), RESULTS, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=RESULTS)

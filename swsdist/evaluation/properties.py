@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.posterior import PosteriorSums
 from swsdist.core.errors import TableError, UserError
+from swsdist.core.text import meant
 from swsdist.core.types import CORPUS, QUERIES
 from swsdist.io.tables import names_in, read_table
 from swsdist.score.compare.breakdown import reference_durations, word_counts
@@ -128,9 +128,8 @@ def demand_property(column: str, documents: str | None, queries: str | None) -> 
     header = names_in(documents) if documents is not None else []
     if column not in header:
         listed = [] if queries is None else names_in(queries)
-        close = difflib.get_close_matches(column, [*MADE, *listed, *header], 1)
         raise UserError(
-            f"there is no property {column!r} of queries or documents{f'; did you mean {close[0]}?' if close else ''}",
+            f"there is no property {column!r} of queries or documents{meant(column, [*MADE, *listed, *header])}",
             remedy=f"name one of {', '.join(MADE)}, an attribute of the term list, or a column of a table: "
             f"{_told('--queries', queries)}; {_told('--documents', documents)}",
         )

@@ -8,7 +8,7 @@ Kaldi's results have no decisions. A STDLIST or KWSLIST has YES and NO only, so 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -98,68 +98,53 @@ def _told(out: Path, system: System) -> str:
     return "kwslist" if "kwslist" in kinds and "kwlist_filename" in system.attributes else kinds[0]
 
 
-class _Listed(NamedTuple):
-    """What stands in a STDLIST and in a KWSLIST alike."""
+class _Header(TypedDict):
+    """What stands in the header of a STDLIST and of a KWSLIST alike."""
 
-    rows: pa.Table
-    query_ids: dict[str, int]
-    terms: str
     language: str
     system: str
     search_seconds: float
 
 
-def _listed(detections: pa.Table, about: About, terms: str) -> _Listed:
+def _listed(detections: pa.Table, about: About) -> tuple[list[pa.RecordBatch], dict[str, int], _Header]:
+    """Detections by query, all queries, and the header."""
     queries = list(about.system.search_times or {})
     if about.system.search_times is None and about.task is not None:
         queries = about.task.terms["query_id"].to_pylist()
     known = {name: k for k, name in enumerate(queries)}
     order = [known.setdefault(name, len(known)) for name in detections["query_id"].to_pylist()]
     rows = _printable(detections).take(pa.array(np.argsort(order, kind="stable")))
+    given = about.system.attributes
+    header: _Header = {
+        "language": given.get("language", "unknown"),
+        "system": given.get("system_id", "swsdist"),
+        "search_seconds": _mean_time(about.system),
+    }
+    return rows.to_batches(), known, header
+
+
+def _terms(about: About, usual: str) -> str:
+    """The file of the terms."""
     header = about.system.attributes
-    return _Listed(
-        rows,
-        known,
-        header.get("termlist_filename") or header.get("kwlist_filename") or terms,
-        header.get("language", "unknown"),
-        header.get("system_id", "swsdist"),
-        _mean_time(about.system),
-    )
+    return header.get("termlist_filename") or header.get("kwlist_filename") or usual
 
 
 def stdlist(detections: pa.Table, out: Path, about: About) -> None:
     """Write a STDLIST."""
     from swsdist.io.nist.systemlist_writing import write_stdlist
 
-    listed = _listed(detections, about, "tlist.xml")
-    header = about.system.attributes
-    write_stdlist(
-        listed.rows.to_batches(),
-        listed.query_ids,
-        out,
-        termlist=listed.terms,
-        language=listed.language,
-        system=listed.system,
-        indexing_seconds=_number(header.get("indexing_time")),
-        index_bytes=int(_number(header.get("index_size"))),
-        search_seconds=listed.search_seconds,
-    )
+    rows, queries, header = _listed(detections, about)
+    seconds, size = (_number(about.system.attributes.get(name)) for name in ("indexing_time", "index_size"))
+    termlist = _terms(about, "tlist.xml")
+    write_stdlist(rows, queries, out, termlist=termlist, indexing_seconds=seconds, index_bytes=int(size), **header)
 
 
 def kwslist(detections: pa.Table, out: Path, about: About) -> None:
     """Write a KWSLIST."""
     from swsdist.io.nist.systemlist_writing import write_kwslist
 
-    listed = _listed(detections, about, "kwlist.xml")
-    write_kwslist(
-        listed.rows.to_batches(),
-        listed.query_ids,
-        out,
-        kwlist=listed.terms,
-        language=listed.language,
-        system=listed.system,
-        search_seconds=listed.search_seconds,
-    )
+    rows, queries, header = _listed(detections, about)
+    write_kwslist(rows, queries, out, kwlist=_terms(about, "kwlist.xml"), **header)
 
 
 def _printable(detections: pa.Table) -> pa.Table:

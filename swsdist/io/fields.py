@@ -1,4 +1,4 @@
-"""Fields of lines of text that are split at blanks and tabs, and numbers in them: plain ASCII decimals, nothing else.
+"""Lines of text that are split at blanks and tabs, numbers in them (plain ASCII decimals, nothing else), and tables of them.
 
 Python's own `split`, `float` and `int` take more than the formats allow (every Unicode blank and digit, `1_000`, `nan`).
 """
@@ -7,9 +7,16 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from itertools import islice
+
+import pyarrow as pa
 
 from swsdist.core.errors import DataError
+
+#: Rows of a batch.
+ROWS = 1 << 16
 
 _FIELD = re.compile(r"[^ \t]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -67,3 +74,11 @@ def decimal(value: float) -> str:
     """The shortest decimal that reads back as the same double, never with an exponent."""
     text = repr(float(value))
     return format(Decimal(text), "f") if "e" in text else text
+
+
+def batches(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows as they come, `ROWS` at a time."""
+    left = iter(rows)
+    while some := list(islice(left, ROWS)):
+        columns = [pa.array(column, field.type) for column, field in zip(zip(*some, strict=True), schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)

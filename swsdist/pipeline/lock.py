@@ -5,18 +5,16 @@ when the file has not changed for 60 s. That is watched: clocks of different hos
 off neither loses a lock nor keeps one for ever. Tasks need no lock: their outputs are named by fingerprint, and a late or
 repeated writer writes the same bytes to the same name.
 
-In a local folder one process at a time looks and writes, while the kernel locks the folder (flock). On S3 a file is written
-only if none is there, or only over the stale one that was watched (If-None-Match, If-Match), and a heartbeat only over the one
-before. Where the kernel cannot lock (some network file systems) a link makes the file, and another link says who may replace a
-stale one, so only one of several processes succeeds. Where there is neither (an S3 server that knows no conditions), a process
-writes the file and reads it again after a moment; the last writer holds the lock. A holder that lost its lock (it was stopped
-for a minute, say, and another took over) stops at the end of its stage.
+In a local folder one process at a time looks and writes: who has the kernel's lock of the folder (flock), or, where the kernel
+cannot lock (some network file systems), who could make a file there. On S3 a file is written only if none is there, or only
+over the stale one that was watched (If-None-Match, If-Match), and a heartbeat only over the one before. Where an S3 server
+knows no conditions, a process writes the file and reads it again after a moment; the last writer holds the lock. A holder that
+lost its lock (it was stopped for a minute, say, and another took over) stops at the end of its stage.
 """
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import socket
@@ -31,9 +29,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swsdist.core.errors import LockedError, StorageError
+from swsdist.io.failures import TEMPORARY, explained
 from swsdist.io.filesystem import Folder
 
 NAME = "lock.json"
+_CLAIM = f"{TEMPORARY}/lock.claim"
 STALE_AFTER = 60.0
 _BEAT = 10.0
 _LOOK = 1.0
@@ -97,8 +97,6 @@ class Lock:
                 if now is not None and (stale is None or now.text != stale.text):
                     raise self._refused(now)
                 self._folder.write_bytes(NAME, self._text())
-            elif self._folder.local() is not None:
-                self._link(stale)
             else:
                 self._put(stale)
         if not self.held():
@@ -143,34 +141,6 @@ class Lock:
         self._identity = None
         time.sleep(_SETTLE)
 
-    def _link(self, stale: _Seen | None) -> None:
-        """Make the file by a link, which succeeds for one process only; another link says who may replace a stale one."""
-        target = self._folder.local(NAME)
-        assert target is not None
-        with self._folder.temporary() as file:
-            file.write_bytes(self._text())
-            try:
-                if stale is None:
-                    target.hardlink_to(file)
-                    return
-                claim = file.with_name(f"lock-{hashlib.sha256(stale.text).hexdigest()[:16]}")
-                with suppress(FileNotFoundError):  # of a process that died just then; both times are the file server's
-                    if file.stat().st_mtime - claim.stat().st_mtime > STALE_AFTER:
-                        claim.unlink()
-                claim.hardlink_to(file)
-            except FileExistsError:
-                return  # another was quicker
-            except OSError:  # no links here
-                self._folder.write_bytes(NAME, self._text())
-                time.sleep(_SETTLE)
-                return
-            try:
-                now = _look(self._folder)
-                if now is not None and now.text == stale.text:  # nobody but who has the claim changes that
-                    file.replace(target)
-            finally:
-                claim.unlink(missing_ok=True)
-
     def held(self) -> bool:
         """Whether the file still is this holder's."""
         return bool((read(self._folder) or {}).get("token") == self._mine["token"])
@@ -209,26 +179,44 @@ class Lock:
 
 @contextmanager
 def _alone(folder: Folder) -> Iterator[bool]:
-    """The kernel's lock of a local folder, waited for; whether it could be had."""
+    """Be the one process that looks at a local folder's lock and writes it, after a wait; False on S3."""
     place = folder.local()
     if place is None:
         yield False
         return
-    try:
+    with explained(folder.path()):
         place.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(place, os.O_RDONLY)
-    except OSError:
-        yield False  # who writes the file says what is wrong
-        return
+    claim = None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         except OSError:
-            yield False
-        else:
-            yield True
+            claim = place / _CLAIM
+            _make(claim)
+        yield True
     finally:
         os.close(descriptor)
+        if claim is not None:
+            claim.unlink(missing_ok=True)
+
+
+def _make(claim: Path) -> None:
+    """Make the file that a process has beside the lock while it is alone; of one that died meanwhile it is taken away."""
+    seen, since = 0, 0.0
+    while True:
+        with explained(str(claim)), suppress(FileNotFoundError):  # it went just now
+            claim.parent.mkdir(exist_ok=True)
+            try:
+                claim.touch(exist_ok=False)
+                return
+            except FileExistsError:
+                now = claim.stat().st_mtime_ns
+                if now != seen:
+                    seen, since = now, time.monotonic()
+                elif time.monotonic() - since > STALE_AFTER:
+                    claim.unlink()
+        time.sleep(_SETTLE / 10)
 
 
 @contextmanager

@@ -12,7 +12,6 @@ A version enters the fingerprint of exactly what is made with that thing.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +20,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
 from swsdist.core.errors import ConfigError
+from swsdist.core.text import meant
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,10 @@ class Registry(Generic[E]):
         if name in self._own:
             return self._own[name]
         if name not in self._added:
-            close = difflib.get_close_matches(name, list(self), 1)
-            hint = f"; did you mean {close[0]}?" if close else ""
             raise ConfigError(
-                f"there is no {self.kind} {name!r}{hint}", where=self.where, remedy=f"there are: {', '.join(self)}"
+                f"there is no {self.kind} {name!r}{meant(name, self)}",
+                where=self.where,
+                remedy=f"there are: {', '.join(self)}",
             )
         point = self._added[name]
         try:

@@ -17,6 +17,10 @@ from swsdist.report.tables import Table
 SCHEMA = "swsdist-score/1"
 
 
+#: What JSON has of a protocol.
+_RULES = ("name", "conventions", "trials", "tolerance", "word_gap", "trials_per_second", "cost", "value")
+
+
 def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) -> str:
     """Everything that was computed, but the alignment and the curve.
 
@@ -28,16 +32,7 @@ def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) ->
     values = {
         "schema": SCHEMA,
         "system": {"path": result.system.path, **result.system.attributes},
-        "protocol": {
-            "name": rules.name,
-            "conventions": rules.conventions,
-            "trials": rules.trials,
-            "tolerance": rules.tolerance,
-            "word_gap": rules.word_gap,
-            "trials_per_second": rules.trials_per_second,
-            "cost": rules.cost,
-            "value": rules.value,
-        },
+        "protocol": {name: getattr(rules, name) for name in _RULES},
         "seconds": task.seconds,
         "trials": task.trials,
         "beta": task.beta,
@@ -47,7 +42,7 @@ def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) ->
         "score_limits": {"highest_no": result.highest_no, "lowest_yes": result.lowest_yes},
         "terms": per_term_table(result).to_pylist(),
         "notices": [
-            {"count": notice.count, "message": notice.message, "first": notice.first, "remedy": notice.remedy}
+            {name: getattr(notice, name) for name in ("count", "message", "first", "remedy")}
             for notice in task.notices.found.values()
         ],
     }
@@ -55,17 +50,14 @@ def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) ->
 
 
 def _part(part: Part) -> dict[str, object]:
-    def value(name: str, at: str) -> float | None:
-        point = getattr(part, name)
-        return None if point is None else getattr(point, at)
-
+    actual, maximum = part.actual, part.maximum
     return {
         "seconds": part.seconds,
         "trials": part.trials,
         **part.totals._asdict(),
-        "atwv": value("actual", "twv"),
-        "mtwv": value("maximum", "twv"),
-        "mtwv_threshold": value("maximum", "threshold"),
+        "atwv": None if actual is None else actual.twv,
+        "mtwv": None if maximum is None else maximum.twv,
+        "mtwv_threshold": None if maximum is None else maximum.threshold,
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from swsdist.registry.entries import Quantity
 from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, about, thin_det
@@ -36,23 +36,15 @@ MOST_QUERIES = 5000
 MOST_REJECTED = 1000
 
 
-@dataclass(frozen=True)
-class _Column:
-    """Numbers stand to the right and are sorted by value."""
-
-    title: str
-    number: bool = True
-    help: str = ""
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A table with everything already written out."""
-
-    caption: str
-    columns: Sequence[_Column]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
+#: What a column of the per-query table is, where its heading does not tell.
+_HELPS = {
+    "s": "seconds of its examples",
+    "cut": "seconds of background cut off around their speech",
+    "true": "true occurrences",
+    "FA": "false alarms",
+    "TWV": "of the decisions",
+    "best TWV": "over thresholds of its own",
+}
 
 
 def render_page(data: ReportData) -> str:
@@ -82,7 +74,7 @@ def render_page(data: ReportData) -> str:
         timeline=timeline_plot(data),
         rejected=_rejected(data),
         rules=_rules(data),
-        measures=_measures(data.measures) if data.measures else None,
+        measures=measures_table(data.measures) if data.measures else None,
         versions=_table_of("Versions", data.versions),
         fusion=_fusion(data.fusion) if data.fusion else None,
     )
@@ -151,8 +143,8 @@ def _whole(value: int | None) -> str:
     return NOTHING if value is None else str(value)
 
 
-def _table_of(caption: str, pairs: Mapping[str, str]) -> _Table:
-    return _Table(caption, (_Column("what", False), _Column("value", False)), list(pairs.items()))
+def _table_of(caption: str, pairs: Mapping[str, str]) -> Table:
+    return Table(caption, ("what", "value"), list(pairs.items()), texts=(0, 1))
 
 
 def paper_tables(data: ReportData) -> list[Table]:
@@ -166,41 +158,17 @@ def paper_tables(data: ReportData) -> list[Table]:
     return [*tables, resource_table(data.resources)]
 
 
-def measures_table(found: Measures) -> Table:
-    """A row a measure."""
-    made = _measures(found)
-    names = ("measure", "value", "threshold", "pmiss", "pfa")
-    plain = [dict(zip(names, (row[0].name, *row[1:]), strict=True)) for row in _measure_values(found)]
-    return Table(made.caption, [column.title for column in made.columns], made.rows, made.note, plain=plain)
-
-
 def query_table(data: ReportData) -> Table:
     """A row a query, as on the page, but all of them."""
-    made = _queries(data, len(data.queries))
-    plain = [asdict(row) for row in data.queries]
-    texts = [k for k, column in enumerate(made.columns) if not column.number]
-    return Table(made.caption, [column.title for column in made.columns], made.rows, texts=texts, plain=plain)
+    return replace(_queries(data, len(data.queries)), note="", plain=[asdict(row) for row in data.queries])
 
 
-def _queries(data: ReportData, most: int) -> _Table:
+def _queries(data: ReportData, most: int) -> Table:
     terms = any(q.term for q in data.queries)
     scored = data.measures is not None
-    columns = [_Column("query", False), *([_Column("term", False)] if terms else [])]
-    columns += [_Column("s", help="seconds of its examples")]
     trimmed = any(q.cut for q in data.queries)
-    columns += [_Column("cut", help="seconds of background cut off around their speech")] if trimmed else []
-    columns += [_Column("detections")]
-    if scored:
-        columns += [
-            _Column("true", help="true occurrences"),
-            _Column("hits"),
-            _Column("FA", help="false alarms"),
-            _Column("misses"),
-            _Column("Pmiss"),
-            _Column("Pfa"),
-            _Column("TWV", help="of the decisions"),
-            _Column("best TWV", help="over thresholds of its own"),
-        ]
+    columns = ["query", *(["term"] if terms else []), "s", *(["cut"] if trimmed else []), "detections"]
+    columns += ["true", "hits", "FA", "misses", "Pmiss", "Pfa", "TWV", "best TWV"] if scored else []
     rows = []
     for q in data.queries[:most]:
         row = [q.query_id, *([q.term or ""] if terms else []), fixed(q.duration, 2)]
@@ -212,14 +180,14 @@ def _queries(data: ReportData, most: int) -> _Table:
     note = _cut(len(data.queries), most, "per_query of report.json")
     if any(NOTHING in row for row in rows):
         note = f"{note} {NOTHING}: the query has no true occurrence, or has no example with sound, or is not decided.".strip()
-    return _Table("Queries", columns, rows, note)
+    return Table("Queries", columns, rows, note, texts=(0, 1) if terms else (0,), helps=_HELPS)
 
 
 def _cut(rows: int, most: int, place: str) -> str:
     return f"The first {most} of {rows} rows are shown; all are in {place}." if rows > most else ""
 
 
-def _costs(data: ReportData) -> _Table:
+def _costs(data: ReportData) -> Table:
     cost = data.resources
     return _table_of(
         "Processing resources",
@@ -244,7 +212,7 @@ def _costs(data: ReportData) -> _Table:
     )
 
 
-def _fusion(found: FusionReport) -> _Table:
+def _fusion(found: FusionReport) -> Table:
     names = ("weight", "found by it", "by it alone", "MTWV", "AUC", "min Cnxe", "gain of MTWV", "gain of min Cnxe", "p")
     marked = any(one.mark is not None for one in found.systems)
     rows = []
@@ -276,7 +244,7 @@ def _fusion(found: FusionReport) -> _Table:
         )
     if any(NOTHING in row for row in rows):
         note += f" {NOTHING}: nothing was fitted, or the system was not scored for the trials of the fusion."
-    return _Table("Systems", (_Column("system", False), *map(_Column, names)), rows, note)
+    return Table("Systems", ("system", *names), rows, note)
 
 
 def _gained(value: float | None, low: float | None, high: float | None) -> str:
@@ -285,7 +253,7 @@ def _gained(value: float | None, low: float | None, high: float | None) -> str:
     return f"{value:+.4f} ({low:+.4f} to {high:+.4f})"
 
 
-def _phases(data: ReportData) -> _Table:
+def _phases(data: ReportData) -> Table:
     cost = data.resources
     pairs = {name: span(value) for name, value in cost.phase_wall_s.items()}
     if cost.ray_start_s is not None:
@@ -295,7 +263,7 @@ def _phases(data: ReportData) -> _Table:
     return _table_of("Wall time", {**pairs, "total": span(cost.wall_s)})
 
 
-def _stages(data: ReportData) -> _Table:
+def _stages(data: ReportData) -> Table:
     names = ["tasks", "done", "skipped", "failed", "CPU s", "wall s", "GB written", "peak GB"]
     names += ["GPU s"] if (held := any(s.gpu_s for s in data.stages)) else []
     rows = [
@@ -307,30 +275,21 @@ def _stages(data: ReportData) -> _Table:
         ]
         for s in data.stages
     ]
-    return _Table("Stages", [_Column("stage", False), *map(_Column, names)], rows)
+    return Table("Stages", ("stage", *names), rows)
 
 
-def _nodes(data: ReportData) -> _Table:
+def _nodes(data: ReportData) -> Table:
     names = ("tasks", "CPU s", "peak GB, indexing", "peak GB, searching")
     rows = [
         [n.host, _whole(n.tasks), fixed(n.cpu_s, 2), fixed(n.peak_index_gb, 3), fixed(n.peak_search_gb, 3)]
         for n in data.nodes
     ]
-    return _Table("Nodes", [_Column("host", False), *map(_Column, names)], rows)
+    return Table("Nodes", ("host", *names), rows)
 
 
-def _hardware(data: ReportData) -> _Table:
+def _hardware(data: ReportData) -> Table:
     gpu = any(h.gpu for h in data.hardware)
-    columns = [
-        _Column("nodes"),
-        _Column("computer", False),
-        _Column("CPU", False),
-        _Column("cores"),
-        _Column("GHz"),
-        _Column("RAM GB"),
-        _Column("operating system", False),
-        *([_Column("GPU", False)] if gpu else []),
-    ]
+    columns = ["nodes", "computer", "CPU", "cores", "GHz", "RAM GB", "operating system", *(["GPU"] if gpu else [])]
     rows = [
         [
             *(_whole(h.nodes), h.brand, h.cpu, _whole(h.cores), fixed(h.clock_ghz, 2), fixed(h.ram_gb, 1), h.os),
@@ -338,10 +297,10 @@ def _hardware(data: ReportData) -> _Table:
         ]
         for h in data.hardware
     ]
-    return _Table("Hardware", columns, rows)
+    return Table("Hardware", columns, rows, texts=(1, 2, 6, 7))
 
 
-def _rejected(data: ReportData) -> _Table:
+def _rejected(data: ReportData) -> Table:
     names = ("kind", "id", "part", "file", "reason", "what was wrong", "what to do")
     rows = [
         [r.kind, r.id, "" if r.part is None else str(r.part), r.path or "", r.reason, r.message, r.remedy or ""]
@@ -350,11 +309,11 @@ def _rejected(data: ReportData) -> _Table:
     reasons: Iterable[tuple[str, int]] = Counter(f"{r.kind}, {r.reason}" for r in data.rejected).most_common(8)
     note = "; ".join(f"{reason}: {count}" for reason, count in reasons)
     cut = _cut(data.counts.rejected, MOST_REJECTED, "rejected.parquet of the run folder")
-    columns = [_Column(name, number=name == "part") for name in names]
-    return _Table("Rejected inputs", columns, rows, " ".join(filter(None, (note and note + ".", cut))))
+    texts = [k for k, name in enumerate(names) if name != "part"]
+    return Table("Rejected inputs", names, rows, " ".join(filter(None, (note and note + ".", cut))), texts=texts)
 
 
-def _rules(data: ReportData) -> _Table | None:
+def _rules(data: ReportData) -> Table | None:
     if (rules := data.protocol) is None:
         return None
     pairs = {
@@ -370,8 +329,8 @@ def _rules(data: ReportData) -> _Table | None:
     return _table_of("Protocol", pairs)
 
 
-def _measures(found: Measures) -> _Table:
-    columns = (_Column("measure", False), _Column("value"), _Column("threshold"), _Column("Pmiss"), _Column("Pfa"))
+def measures_table(found: Measures) -> Table:
+    """A row a measure."""
     known = [t for t in found.atwv_thresholds if t is not None]
     limits = " to ".join(dict.fromkeys(short(t) for t in (min(known), max(known)))) if known else NOTHING
     rows = [
@@ -383,7 +342,10 @@ def _measures(found: Measures) -> _Table:
         limit, pmiss, pfa = row[2:]
         row[2:4] = ["" if cell == NOTHING else cell for cell in (limit, pmiss)]
         row[4] = "" if pmiss == pfa == NOTHING else pfa
-    return _Table("Measures", columns, rows, gaps(reasons(found.values())))
+    names = ("measure", "value", "threshold", "pmiss", "pfa")
+    plain = [dict(zip(names, (one.name, *values), strict=True)) for one, *values in _measure_values(found)]
+    headings = ("measure", "value", "threshold", "Pmiss", "Pfa")
+    return Table("Measures", headings, rows, gaps(reasons(found.values())), plain=plain)
 
 
 def _measure_values(found: Measures) -> list[tuple[Quantity, float | None, float | None, float | None, float | None]]:

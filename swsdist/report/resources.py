@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, cast
+from typing import Any
 
 from swsdist.accounts.factors import Factors, factors
 from swsdist.core.errors import UserError
@@ -14,21 +14,7 @@ from swsdist.report.data import Resources
 from swsdist.report.summary import NOTHING, UNKNOWN_COSTS, fixed, gpu_figures, short
 from swsdist.report.tables import Table
 
-#: Names in `report.json`, under `resources`.
-
-
-class _Given(TypedDict):
-    """The numbers that the figures follow from; None where one is not known."""
-
-    index_cpu_s: float | None
-    search_cpu_s: float | None
-    audio_s: float | None
-    query_s: float | None
-    index_peaks_gb: list[float] | None
-    search_peaks_gb: list[float] | None
-    weight: float | None
-
-
+#: What the figures follow from, and its names in `report.json`, under `resources`.
 _OF_RUN = {
     "index_cpu_s": "index_cpu_s",
     "search_cpu_s": "search_cpu_s",
@@ -64,7 +50,7 @@ def from_numbers(
     Raises:
         UserError: the run has no report, nothing is given, or a number is impossible.
     """
-    given: _Given = {
+    given: dict[str, Any] = {
         "index_cpu_s": index_cpu_s,
         "search_cpu_s": search_cpu_s,
         "audio_s": audio_s,
@@ -75,29 +61,12 @@ def from_numbers(
     }
     if run is None and all(value is None for name, value in given.items() if name != "weight"):
         raise UserError("there are no numbers", remedy="name a run folder, or give them: --indexing-cpu, --audio, ...")
-    values = given
-    held: dict[str, Any] = {}
-    if run is not None:
-        known, held = _known(run)
-        values = _filled(given, known)
-    found = factors(
-        index_cpu_s=values["index_cpu_s"],
-        search_cpu_s=values["search_cpu_s"],
-        audio_s=values["audio_s"],
-        query_s=values["query_s"],
-        index_peaks_gb=values["index_peaks_gb"] or (),
-        search_peaks_gb=values["search_peaks_gb"] or (),
-        weight=0.1 if values["weight"] is None else values["weight"],
-    )
-    return replace(found, **held)
+    known, held = ({}, {}) if run is None else _known(run)
+    values = known | {name: value for name, value in given.items() if value is not None}
+    return replace(factors(**{name: value for name, value in values.items() if value is not None}), **held)
 
 
-def _filled(given: _Given, known: _Given) -> _Given:
-    """What is given, and where it is None what is known."""
-    return cast("_Given", {**known, **{name: value for name, value in given.items() if value is not None}})
-
-
-def _known(run: str) -> tuple[_Given, dict[str, Any]]:
+def _known(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the figures of a run follow from, and what it used of GPUs."""
     try:
         found = json.loads(Folder(run).read_bytes("report.json"))["resources"]
@@ -108,7 +77,7 @@ def _known(run: str) -> tuple[_Given, dict[str, Any]]:
     known = {name: found[key] for name, key in _OF_RUN.items()}
     for name in ("index_peaks_gb", "search_peaks_gb"):
         known[name] = None if known[name] is None else [known[name]]
-    return cast("_Given", known), {name: found.get(name) for name in _OF_GPUS}  # a run of an earlier version has none
+    return known, {name: found.get(name) for name in _OF_GPUS}  # a run of an earlier version has none
 
 
 def resource_table(found: Factors | Resources) -> Table:

@@ -8,11 +8,10 @@ are printed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from swsdist.evaluation.evaluate import Evaluation, Part
-from swsdist.score.measures.twv import TermRow
 
 _LEFT, _COLUMN = 46, 45
 _KINDS = ("bnews", "cts", "confmtg")
@@ -87,7 +86,7 @@ def _table(result: Evaluation, parts: list[Part]) -> Iterator[str]:
     yield border
 
 
-def _counts(row: TermRow, result: Evaluation) -> str:
+def _counts(row: Mapping[str, Any], result: Evaluation) -> str:
     start = _four(row["ntrue"], row["ncorr"], row["nfa"], row["nmiss"])
     rated = _rated(row)
     if rated is None:
@@ -106,7 +105,7 @@ class _Rated(NamedTuple):
     nmiss: int
 
 
-def _rated(row: TermRow) -> _Rated | None:
+def _rated(row: Mapping[str, Any]) -> _Rated | None:
     ncorr, nfa, nmiss = row["ncorr"], row["nfa"], row["nmiss"]
     if not row["ntrue"] or row["pmiss"] is None or ncorr is None or nfa is None or nmiss is None:
         return None
@@ -123,7 +122,7 @@ def _totals(part: Part, result: Evaluation) -> str:
     return f"{start} {value:.3f} {round(sums.nfa / left, 8):.5f} {round(sums.nmiss / sums.ntrue, 4):.3f} |"
 
 
-def _means(part: Part, rows: list[TermRow], result: Evaluation) -> str:
+def _means(part: Part, rows: list[Mapping[str, Any]], result: Evaluation) -> str:
     rated = [one for row in rows if (one := _rated(row)) is not None]
     if not rated or part.actual is None:
         return f"{_four(0, 0, 0, 0)}    N/A    N/A   N/A |"

@@ -6,7 +6,6 @@ Figures are numbered as in Wang and Metze 2014. Curves of thresholds (2 and 4) a
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from importlib.metadata import version
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from swsdist.calibrate.points.study import Breakdown, Studied, Study, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
+from swsdist.core.plain import plain
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
 from swsdist.report.summary import fixed, short
 from swsdist.report.tables import Table, padded
@@ -240,51 +240,39 @@ def remarks(study: Study) -> list[str]:
 
 def study_json(study: Study) -> str:
     """Every number of the study."""
-    values: dict[str, object] = {
+    values = {
         "schema": SCHEMA,
         "version": version("swsdist"),
-        "alphas": study.alphas.tolist(),
+        "alphas": study.alphas,
         "best_alpha": study.best,
         "alpha_was_given": study.chosen,
-        "atwv_by_alpha": {method: curve.tolist() for method, curve in study.mean.items()},
+        "atwv_by_alpha": study.mean,
         "atwv": study.atwv,
-        "over_systems": _tests_json(study.over_systems),
-        "by_posterior_sum": _breakdown_json(study.by_sum),
-        "by_ntrue": _breakdown_json(study.by_ntrue),
+        "over_systems": study.over_systems,
+        "by_posterior_sum": study.by_sum,
+        "by_ntrue": study.by_ntrue,
         "single": study.systems[0].entry.name,
-        "systems": [_system_json(one) for one in study.systems],
+        "systems": [_system(one) for one in study.systems],
     }
-    return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
+    return json.dumps(plain(values), indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _system_json(one: Studied) -> dict[str, object]:
+def _system(one: Studied) -> dict[str, object]:
     given = one.entry
     terms = {
         "query_id": given.sweep.names.to_pylist(),
-        "ntrue": given.sweep.ntrue.tolist(),
-        "posterior_sum": given.sweep.sums.tolist(),
-        "value": {method: values.tolist() for method, values in one.values.items()},
-        "threshold": {method: limits.tolist() for method, limits in one.thresholds.items()},
+        "ntrue": given.sweep.ntrue,
+        "posterior_sum": given.sweep.sums,
+        "value": one.values,
+        "threshold": one.thresholds,
     }
     return {
-        "name": given.name,
-        "task": given.task,
-        "trials": given.trials,
-        "beta": given.beta,
-        "logistic": given.logistic,
+        **{name: getattr(given, name) for name in ("name", "task", "trials", "beta", "logistic")},
         "atwv": one.atwv,
-        "atwv_by_alpha": {method: curve.tolist() for method, curve in one.curves.items()},
-        "over_terms": _tests_json(one.over_terms),
+        "atwv_by_alpha": one.curves,
+        "over_terms": one.over_terms,
         "terms": terms,
     }
-
-
-def _tests_json(tests: Tests) -> dict[str, object]:
-    return {name: None if test is None else asdict(test) for name, test in tests._asdict().items()}
-
-
-def _breakdown_json(found: Breakdown) -> dict[str, list[float]]:
-    return {name: values.tolist() for name, values in found._asdict().items()}
 
 
 def captioned(study: Study) -> list[tuple[str, str]]:

@@ -10,19 +10,18 @@ take XeLaTeX or LuaLaTeX and a font that has them.
 from __future__ import annotations
 
 import csv
-import difflib
 import json
-import math
 import re
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from swsdist.core.errors import DataError, UserError
-from swsdist.core.text import shown
+from swsdist.core.plain import plain
+from swsdist.core.text import meant, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,6 +76,7 @@ class Table:
         note: sentences below it.
         texts: indices of the columns of text; the others hold numbers.
         plain: the same rows for programs, values by plain names; without them programs get the cells.
+        helps: what a column is, by its heading, where that does not tell; a page shows it.
         gap: why a cell may be a dash; told below the table where one is, and the note does not tell it.
     """
 
@@ -86,6 +86,7 @@ class Table:
     note: str = ""
     texts: Collection[int] = (0,)
     plain: Sequence[Mapping[str, object]] = ()
+    helps: Mapping[str, str] = field(default_factory=dict)
     gap: str = "there is nothing to compute it of"
 
     @property
@@ -174,10 +175,10 @@ def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, fi
     asked = [one.partition("=") for one in columns] or [(name, "", "") for name in rows.column_names]
     for name in [*(name for name, _, _ in asked), *([by.removeprefix("-")] if by else [])]:
         if name not in rows.column_names:
-            close = difflib.get_close_matches(name, rows.column_names, 1)
-            hint = f"; did you mean {close[0]}?" if close else ""
             raise UserError(
-                f"there is no column {name!r}{hint}", where=path, remedy=f"there are {', '.join(rows.column_names)}"
+                f"there is no column {name!r}{meant(name, rows.column_names)}",
+                where=path,
+                remedy=f"there are {', '.join(rows.column_names)}",
             )
     if by:
         rows = rows.sort_by([(by.removeprefix("-"), "descending" if by.startswith("-") else "ascending")])
@@ -378,15 +379,11 @@ def to_json(tables: Sequence[Table]) -> str:
 def _plain(table: Table) -> list[dict[str, object]]:
     """Its rows for programs; None where there is no value."""
     if table.plain:
-        return [{name: _finite(value) for name, value in row.items()} for row in table.plain]
+        return [{name: plain(value) for name, value in row.items()} for row in table.plain]
     return [
         {name: None if cell == _NOTHING else cell for name, cell in zip(table.columns, row, strict=True)}
         for row in table.rows
     ]
-
-
-def _finite(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _write_csv(tables: Sequence[Table], out: Path) -> list[Path]:

@@ -226,6 +226,7 @@ def test_a_threshold_decides_and_leaves_scores(place: Path, swsdist: Command) ->
             "kst takes scores of the kind posterior, but comes after llr",
         ),
         (("--method", "ksd", *TASK, "--out", "x.csv"), "ksd"),
+        (("--method", "kst,logistic", *TASK, "--out", "x.csv"), "by a logistic first"),
         (("--method", "llr", "--fit", "none", *TASK, "--out", "x.csv"), "llr is neither fitted nor read"),
         (("--method", "llr", "--out", "x.csv"), "how much audio was searched"),
         (("--method", "llr", "--set", "llr.covariates=[mean]", *TASK, "--out", "x.csv"), "cost-sums of the search"),

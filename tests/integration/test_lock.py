@@ -73,7 +73,7 @@ def test_held_and_given_back(tmp_path: Path) -> None:
     assert read(folder) is None
 
 
-@pytest.mark.parametrize("flock", [True, False], ids=["flock", "links"])
+@pytest.mark.parametrize("flock", [True, False], ids=["flock", "claims"])
 @pytest.mark.parametrize("stale", [False, True], ids=["nobody", "stale"])
 def test_one_of_many_gets_it(tmp_path: Path, flock: bool, stale: bool) -> None:
     """Of processes that begin at the same moment; without flock as on some network file systems."""
@@ -122,9 +122,25 @@ def test_who_read_nobody_just_before_another_began_is_refused(tmp_path: Path, mo
     winner = read(folder)
     monkeypatch.setattr(fcntl, "flock", flock)
     monkeypatch.setattr(Lock, "_watch", lambda self: None)
-    with pytest.raises(LockedError, match="at the same moment"):
+    with pytest.raises(LockedError, match="is working here"):
         Lock(folder).take()
     assert read(folder) == winner
+    assert not list((tmp_path / ".tmp").iterdir())
+
+
+def test_who_died_alone_keeps_nobody_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no flock, a process that is killed may leave its claim."""
+
+    def flock(*_: Any) -> None:
+        raise OSError(95, "not supported")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    monkeypatch.setattr(lock, "STALE_AFTER", 0.2)
+    claim = tmp_path / ".tmp" / "lock.claim"
+    claim.parent.mkdir()
+    claim.touch()
+    with locked(Folder(str(tmp_path))):
+        assert not claim.exists()
 
 
 def test_a_later_process_of_the_same_number_is_not_the_holder(tmp_path: Path) -> None:

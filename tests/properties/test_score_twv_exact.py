@@ -12,8 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from swsdist.core.types import TRIALS
-from swsdist.score import Counts, atwv, fit_threshold, mtwv, per_term, total, twv_curve
+from swsdist.score import Counts, atwv, mtwv, per_term, total, twv_curve
 from tests.oracles.score import Term, curve, maximum, point
+from tests.oracles.thresholds import fit_threshold
 
 scores = st.sampled_from([-2.0, -0.5, 0.0, 0.25, 0.5, 0.75, 7.0])
 found = st.tuples(scores, st.booleans(), st.booleans())  # score, hit, YES

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.core.types import LEXEMES, TERMS
-from swsdist.io.nist import ctm
+from swsdist.io import fields
 from swsdist.io.nist.ctm import ctm_batches, read_ctm, write_ctm
 from swsdist.score.trials.lookup import look_up
 
@@ -91,7 +91,7 @@ def test_a_wrong_file_is_named(tmp_path: Path) -> None:
 
 def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "words.ctm").write_text("".join(f"t 1 {k} 1 w\n" for k in range(7)))
-    monkeypatch.setattr(ctm, "_ROWS", 3)
+    monkeypatch.setattr(fields, "ROWS", 3)
     assert [batch.num_rows for batch in ctm_batches(str(tmp_path / "words.ctm"))] == [3, 3, 1]
 
 

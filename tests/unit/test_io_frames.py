@@ -260,7 +260,7 @@ def refuse(folder: Path, frames: Frames, case: str) -> Path:
         ("truncated ark", DataError, "it ends within the frames of 'c/d'"),
         ("an ark cut in a header", DataError, "at 'c/d'"),
         ("a pickle", DataError, "neither binary nor text begins here"),
-        ("a vector", DataError, "'FV' is no matrix"),
+        ("a vector", DataError, "'FV', and not a matrix"),
         ("a command", DataError, "come from a command, which is not run"),
         ("a key twice", DataError, "frames of 'b' twice"),
         ("two formats", UserError, "several formats: npy, npz"),

@@ -18,11 +18,11 @@ from swsdist.features.interface import columns_of, kind_of
 from swsdist.features.phnrec.decoder import decode
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.phnrec.network import Net, fexp, softmax
-from swsdist.features.phnrec.weights import Weights, read_recogniser, write_recogniser
+from swsdist.features.phnrec.weights import Weights, read_recogniser
 from swsdist.features.registry import create, identity, made_by, recipe, recipe_fingerprint
 from swsdist.io.frames.htk import decoded, header, write_parameters
 from swsdist.io.mlf import read_mlf
-from swsdist.testing.synthesis.recogniser import PHONES, make_recogniser
+from swsdist.testing.synthesis.recogniser import PHONES, make_recogniser, write_recogniser
 
 command = expecting(in_this_process)
 

@@ -10,7 +10,8 @@ import pytest
 
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
-from swsdist.score import Counts, atwv, det, fit_threshold, mtwv, per_term, ppndf, total, twv_curve
+from swsdist.score import Counts, atwv, det, mtwv, per_term, ppndf, total, twv_curve
+from tests.oracles.thresholds import fit_threshold
 
 Rows = list[tuple[str, float | None, bool | None, bool]]
 

@@ -14,9 +14,10 @@ from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import by_fold
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
-from swsdist.score import Counts, fit_threshold, total
+from swsdist.score import Counts, total
 from swsdist.score.parts import spilled
 from swsdist.score.parts.spilled import SpilledCounts, threshold_of
+from tests.oracles.thresholds import fit_threshold
 
 
 def _aligned(queries: int, rows: int, seed: int, decimals: int) -> pa.Table:

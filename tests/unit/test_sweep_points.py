@@ -143,6 +143,7 @@ def test_files_that_are_wrong(tmp_path: Path, text: str, complaint: str) -> None
         ("objective: mtvw", "sweep.yaml:2, objective: there is no measure 'mtvw'; did you mean mtwv?"),
         ("objective: mtwv\nmeasures: [auc]", "sweep.yaml:2, objective: the objective mtwv is not among"),
         ("measures: [auc]", "sweep.yaml:2, measures: the objective atwv is not among"),
+        ("objective: cnxe_gamma", "sweep.yaml:2, objective: of cnxe_gamma neither the highest nor the lowest is best"),
         ("lists: {tasks: {t: {systems: {x: y}}}}", "sweep.yaml:2, lists: a sweep starts from a config or from lists"),
     ],
 )

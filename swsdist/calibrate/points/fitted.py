@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from swsdist.calibrate.points.rescoring import Rescored, Rescoring
 from swsdist.calibrate.threshold import fold_of
-from swsdist.score.measures.curve import TIE
+from swsdist.score.measures.curve import TIE, Means
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,15 +62,12 @@ class Sorted:
         size = len(self.distinct)
         limits = np.full(len(at), math.inf)
         limits[at < size] = self.distinct[at[at < size]]
-        pmiss, pfa = np.zeros(1), np.zeros(1)
-        for k, (ntrue, terms) in enumerate(zip(self.ntrue, self.terms, strict=True)):
+        kept = []
+        for k in range(len(self.ntrue)):
             begin, end = self.first[k], self.first[k + 1]
             below = begin + k + np.searchsorted(self.score[begin:end], limits)
-            hits, false_alarms = (sums[end + k] - sums[below] for sums in (self.hits, self.false_alarms))
-            pmiss = pmiss + (terms * ntrue - hits) / ntrue
-            pfa = pfa + false_alarms / (trials - ntrue)
-        queries = int(self.terms.sum())
-        return pmiss / queries, pfa / queries
+            kept.append((self.hits[end + k] - self.hits[below], self.false_alarms[end + k] - self.false_alarms[below]))
+        return Means.of(self.ntrue, self.terms, trials=trials).rates(kept)
 
     def best(self, betas: Floats, *, trials: int, reject_all: bool = True) -> list[Best]:
         """The maximum of TWV for each beta, the lowest threshold of equal ones.
@@ -187,6 +184,6 @@ def at_fitted(whole: Rescoring, folds: int, betas: Floats, *, trials: int, rejec
 
 
 def _threshold(best: Best) -> float:
-    """As `swsdist.score.fit_threshold` has it: one that rejects everything is the next double above the highest score."""
+    """As it is fitted in a run: one that rejects everything is the next double above the highest score."""
     assert best.threshold is not None
     return float(np.nextafter(best.threshold, math.inf)) if best.rejecting else best.threshold

@@ -29,6 +29,7 @@ from swsdist.core.types import TRIALS
 from swsdist.kernels.coding import coded
 from swsdist.score import score_limits
 from swsdist.score.conventions import conventions_of
+from swsdist.score.measures.curve import Means
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.trials.contested import Contest, apart, contested
 
@@ -299,19 +300,10 @@ class Rescoring:
         return hits, false_alarms
 
     def _means(self, hits: Ints, false_alarms: Ints, betas: Floats, trials: int) -> Points:
-        if (self.ntrue >= trials).any():
-            raise UserError(
-                f"a query has {self.ntrue.max()} true occurrences in {trials} trials",
-                remedy="check that all the audio that was searched is counted",
-            )
         order = np.argsort(self.ntrue, kind="stable")
         classes, first, terms = np.unique(self.ntrue[order], return_index=True, return_counts=True)
-        by_class = [np.add.reduceat(counts[order], first) for counts in (hits, false_alarms)]
-        pmiss, pfa = np.zeros(1), np.zeros(1)
-        for k, (ntrue, size) in enumerate(zip(classes, terms, strict=True)):
-            pmiss = pmiss + (size * ntrue - by_class[0][k]) / ntrue
-            pfa = pfa + by_class[1][k] / (trials - ntrue)
-        pmiss, pfa = pmiss / len(self.ntrue), pfa / len(self.ntrue)
+        by_class = (np.add.reduceat(counts[order], first) for counts in (hits, false_alarms))
+        pmiss, pfa = Means.of(classes, terms, trials=trials).rates(zip(*by_class, strict=True))
         return Points(1 - (pmiss + betas * pfa), pmiss, pfa)
 
     def _paired(self, contest: Contest, how: Thresholding) -> NDArray[np.bool_]:

@@ -11,11 +11,6 @@ points, and a process that does several tasks keeps the sorted list.
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from swsdist.calibrate.thresholding import Method
 from swsdist.chains.sweep.compact import Compact
 from swsdist.chains.sweep.learn import Learn
 from swsdist.chains.sweep.score_points import ScorePoints
@@ -26,62 +21,24 @@ from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.ledger import Ledger
 
 
-class RescoredPoint(BaseModel):
-    """A point.
-
-    Attributes:
-        method: which thresholding; or `fitted`, the threshold of best TWV.
-        beta: weight of false alarms.
-        trials: T.
-        alpha: factor on S(w), of a thresholding.
-        folds: of a fitted threshold; 1 fits on all (oracle).
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    method: Method | Literal["fitted"]
-    beta: float
-    trials: int
-    alpha: float | None = None
-    folds: int | None = None
-
-
-class SweepOptions(BaseModel):
-    """Options of the chain: they are written by `swsdist sweep`, into the plans that it makes.
-
-    Attributes:
-        searched: the plan whose search is scored, in the same run folder; empty: none.
-        tolerance: s, of the mid-point rule; None where scores, and so pairs, are the same at all points.
-        conventions: name of the program whose rules of alignment hold.
-        rejects_all: whether a threshold that rejects everything is on the curve of TWV.
-        points: to score.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    searched: str = ""
-    tolerance: float | None = None
-    conventions: str = "stdeval"
-    rejects_all: bool = True
-    points: tuple[RescoredPoint, ...] = ()
-
-
 def build(config: Config, ledger: Ledger) -> Chain:
-    """The chain of a config.
+    """The chain of a config, whose options `swsdist sweep` has written.
+
+    They are: `searched`, the plan whose search is scored, in the same run folder; `tolerance` (s) of the mid-point rule, None
+    where scores, and so pairs, are the same at all points; `conventions`, the program whose rules of alignment hold;
+    `rejects_all`, whether a threshold that rejects everything is on the curve of TWV; and `points`, each with `method`
+    (`fitted`: the threshold of best TWV), `beta`, `trials`, and `alpha` or `folds` (1: fitted on all).
 
     Raises:
-        ConfigError: its options are not valid.
+        ConfigError: it is a config of somebody else.
     """
-    try:
-        options = SweepOptions.model_validate(config.options)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+    if config.options.keys() - {"searched", "tolerance", "conventions", "rejects_all", "points"}:
         raise ConfigError(
-            first["msg"],
-            where=".".join(["options", *map(str, first["loc"])]),
-            remedy="leave chain: sweep to `swsdist sweep`, which writes these options",
-        ) from None
-    found = Elsewhere(config.run, "align.train:trials", options.searched)
-    reads = {"trials": found} if options.searched else {}
+            f"the chain sweep has no options {', '.join(config.options)}",
+            where="options",
+            remedy="leave chain: sweep to `swsdist sweep`, which writes its options",
+        )
+    searched = str(config.options.get("searched", ""))
+    reads = {"trials": Elsewhere(config.run, "align.train:trials", searched)} if searched else {}
     stages = Step("learn", Learn(), reads), Step("compact", Compact(), reads), ScorePoints()
     return Chain("sweep", stages, ChainInputs())

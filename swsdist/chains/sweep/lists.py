@@ -22,9 +22,10 @@ from swsdist.chains.sweep.planning import RESCORED, Point, told
 from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import Given
 from swsdist.chains.sweep.running import PointResult, values_by_query
-from swsdist.config.suggest import closest, shown
+from swsdist.config.suggest import shown
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.fingerprint import fingerprint
+from swsdist.core.text import meant
 from swsdist.evaluation.calibration import Request, as_text, calibrate, list_procedure, undecided_list
 from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.lists import read_system
@@ -178,9 +179,8 @@ def _wanted(given: Given, number: int, keys: Keys) -> _Wanted:
         if key.startswith("calibrate.options"):
             _put(options, key.split(".")[2:], value)
         elif key not in _KEYS:
-            guess = closest(key, _KEYS)
             raise ConfigError(
-                f"no list depends on {key}" + (f"; did you mean {guess}?" if guess else ""),
+                f"no list depends on {key}{meant(key, _KEYS)}",
                 where=given.where(number, key),
                 remedy=f"keys of points over lists are {', '.join(_KEYS)}; others are of a config",
             )

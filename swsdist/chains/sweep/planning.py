@@ -240,20 +240,20 @@ def _demand(given: Given, number: int, config: Config, plan: str, seen: set[str]
     if plan in seen:
         return
     seen.add(plan)
-    for key, of, look in _looks(config):
-        if (name := fingerprint(key, of)) not in seen:
-            with _of_point(given, number, key):
-                look()
-            seen.add(name)
+
+    def look_at(some: Config, named: str | None = None) -> None:
+        for key, of, look in _looks(some):
+            if (name := fingerprint(key, of)) not in seen:
+                with _of_point(given, number, named or key):
+                    look()
+                seen.add(name)
+
+    look_at(config)
     with _of_point(given, number, "options"):
         chain: Chain = CHAINS[config.chain].load()(config, Ledger(Folder(config.run, config.storage)))
         first = chain.first() if chain.first is not None else {}
     for system in first.values():
-        for key, of, look in _looks(system):
-            if (name := fingerprint(key, of)) not in seen:
-                with _of_point(given, number, "options"):
-                    look()
-                seen.add(name)
+        look_at(system, "options")
 
 
 def _looks(config: Config) -> Iterator[tuple[str, object, Callable[[], object]]]:

@@ -22,9 +22,10 @@ from itertools import combinations, product
 import numpy as np
 
 from swsdist.config.reading import Origin
-from swsdist.config.suggest import Place, closest, dotted, shown
+from swsdist.config.suggest import Place, dotted, shown
 from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import stable_hash
+from swsdist.core.text import meant
 
 #: A point: the keys in which it differs from the base, with their values.
 Keys = dict[str, object]
@@ -216,9 +217,8 @@ def _distribution(given: object, where: Where) -> Callable[[np.random.Generator]
         )
     ((kind, bounds),) = given.items()
     if kind not in kinds:
-        guess = closest(str(kind), kinds)
         raise ConfigError(
-            f"there is no distribution {kind!r}" + (f"; did you mean {guess}?" if guess else ""),
+            f"there is no distribution {kind!r}{meant(str(kind), kinds)}",
             where=str(where),
             remedy=f"distributions are {', '.join(kinds)}",
         )
@@ -253,9 +253,8 @@ def _number(value: object, where: Where, name: str) -> float:
 
 def _refuse_others(given: Mapping[str, object], known: set[str], where: Where) -> None:
     if others := sorted(set(given) - known):
-        guess = closest(others[0], sorted(known))
         raise ConfigError(
-            f"no such key {others[0]}" + (f"; did you mean {guess}?" if guess else ""),
+            f"no such key {others[0]}{meant(others[0], sorted(known))}",
             where=str(where),
             remedy=f"allowed here: {', '.join(sorted(known))}",
         )

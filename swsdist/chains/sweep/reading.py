@@ -25,8 +25,9 @@ from swsdist.chains.sweep.points import Keys, Where, drawn, grid, listed
 from swsdist.config.files import absolute, folder_of, text_of
 from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
-from swsdist.config.suggest import closest, dotted, shown
+from swsdist.config.suggest import dotted, shown
 from swsdist.core.errors import ConfigError
+from swsdist.core.text import meant
 from swsdist.registry.registries import quantities
 from swsdist.score.parts.evaluating import measure_names
 
@@ -177,6 +178,12 @@ def read_sweep(path: str | Path) -> Given:
     for k, one in enumerate(() if file.measures == "all" else file.measures):
         measure_names((one,), str(lines.below("measures", k)))
     measure_names((file.objective.measure,), str(lines.below("objective")))
+    if file.objective.best is None and not quantities()[file.objective.measure].best:
+        raise ConfigError(
+            f"of {file.objective.measure} neither the highest nor the lowest is best",
+            where=str(lines.below("objective")),
+            remedy="name a measure of quality; or say what is best: objective: {measure: ..., best: highest}",
+        )
     if file.measures != "all" and file.objective.measure not in file.measures:
         raise ConfigError(
             f"the objective {file.objective.measure} is not among the measures",
@@ -233,8 +240,7 @@ def _validated(values: object, draft: Draft) -> SweepFile | None:
                 text = f"{each['loc'][-1]} is missing"
             if each["type"] == "extra_forbidden":
                 known = _known(each["loc"][:-1])
-                guess = closest(str(each["loc"][-1]), known)
-                text = f"no such key{f'; did you mean {guess}?' if guess else '.'} Allowed here: {', '.join(known)}"
+                text = f"no such key{meant(str(each['loc'][-1]), known) or '.'} Allowed here: {', '.join(known)}"
             draft.complain(place, text)
         return None
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import configparser
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,7 +35,7 @@ STATES, CONTEXT = 3, 16
 OCTAVE, ONE = (1 << 23) / math.log(2), np.int32((127 << 23) - (60801 << 3))
 
 #: What is computed here; a folder that says otherwise is of another system.
-_FIXED = {
+FIXED = {
     ("posteriors", "system"): "LCRC",
     ("posteriors", "length"): str(2 * CONTEXT - 1),
     ("posteriors", "add_c0"): "true",
@@ -109,7 +108,7 @@ class Recogniser:
         windows = [self.folder / "windows" / f"{name}.window" for name in NETS[:2]]
         found = [self.folder / "config", self.folder / "dicts" / "phonemes", *windows]
         for name in NETS:
-            binary = _binary(self.folder, name)
+            binary = binary_file(self.folder, name)
             found += [binary] if binary.is_file() else [_text(self.folder, name), _norms(self.folder, name)]
         return found
 
@@ -123,8 +122,8 @@ class Recogniser:
         inputs, outputs = self.banks.bands * (CONTEXT // 2 + 3), STATES * (len(self.phones) + 1)
         nets = {}
         for name in NETS:
-            binary = _binary(self.folder, name)
-            net = _read_binary(binary) if binary.is_file() else _read_text(self.folder, name)
+            binary = binary_file(self.folder, name)
+            net = _readbinary_file(binary) if binary.is_file() else _read_text(self.folder, name)
             wanted = (2 * outputs if name == "merger" else inputs, outputs)
             if (found := (net.first.shape[1], len(net.second))) != wanted:
                 raise ConfigError(
@@ -154,7 +153,7 @@ def read_recogniser(folder: str) -> Recogniser:
     parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), comment_prefixes=("#",))
     try:
         parser.read_string(_read(place / "config").decode("latin-1"))
-        for (section, key), wanted in _FIXED.items():
+        for (section, key), wanted in FIXED.items():
             if (found := parser.get(section, key, fallback=wanted)) != wanted:
                 raise ConfigError(f"{section}: {key} is {found}; only {wanted} is known", where=where, remedy=_REMEDY)
         banks = Banks(
@@ -189,52 +188,8 @@ def read_recogniser(folder: str) -> Recogniser:
     return made
 
 
-def write_recogniser(folder: str, made: Recogniser, nets: Mapping[str, Weights]) -> None:
-    """Write a folder that `read_recogniser` reads: of networks that somebody trained, or made up.
-
-    Args:
-        folder: is made where it is not there.
-        made: all but the networks; `made.folder` does not count.
-        nets: `band0`, `band1` and `merger`.
-    """
-    place, banks = Path(folder), made.banks
-    values = dict(_FIXED) | {
-        ("source", "sample_freq"): str(banks.rate),
-        ("melbanks", "vector_size"): str(banks.frame_length),
-        ("melbanks", "vector_step"): str(banks.hop),
-        ("melbanks", "nbanks"): str(banks.bands),
-        ("melbanks", "lower_freq"): f"{banks.lowest:g}",
-        ("melbanks", "higher_freq"): f"{banks.highest:g}",
-        ("offlinenorm", "sent_mean_norm"): str(made.subtract_mean).lower(),
-        ("decoder", "wpenalty"): repr(made.penalty),
-    }
-    parser = configparser.ConfigParser(interpolation=None)
-    for (section, key), value in values.items():
-        if not parser.has_section(section):
-            parser.add_section(section)
-        parser.set(section, key, value)
-    for name in ("dicts", "windows", "weights"):
-        (place / name).mkdir(parents=True, exist_ok=True)
-    with (place / "config").open("w", encoding="latin-1") as file:
-        parser.write(file, space_around_delimiters=False)
-    (place / "dicts/phonemes").write_text("".join(f"{phone}\n" for phone in made.phones), encoding="latin-1")
-    hamming = np.hamming(2 * CONTEXT - 1)
-    for name, half in zip(NETS, (hamming[:CONTEXT], hamming[CONTEXT - 1 :]), strict=False):
-        (place / "windows" / f"{name}.window").write_text("".join(f"{value!r}\n" for value in half.tolist()))
-    for name, net in nets.items():
-        _binary(place, name).write_bytes(_packed(net))
-
-
-def _packed(net: Weights) -> bytes:
-    (hidden, inputs), outputs = net.first.shape, len(net.second)
-    parts = [np.array([2, inputs, hidden, outputs], "<i4").tobytes()]
-    for array in net:
-        padded = np.pad(array, [(0, -size % 4) for size in array.shape])
-        parts.append(padded.astype("<f4").tobytes())
-    return b"".join(parts)
-
-
-def _binary(folder: Path, name: str) -> Path:
+def binary_file(folder: Path, name: str) -> Path:
+    """Where the weights of a network lie in binary."""
     return folder / "weights" / f"{name}.nbin"
 
 
@@ -258,7 +213,7 @@ def _damaged(path: Path, what: str) -> ConfigError:
     return ConfigError(f"it is not a file of weights: {what}", where=str(path), remedy="get it again")
 
 
-def _read_binary(path: Path) -> Weights:
+def _readbinary_file(path: Path) -> Weights:
     """A .nbin: int32 2, sizes, then float32; each size is rounded up to a multiple of 4."""
     data = _read(path)
     if len(data) < 16:

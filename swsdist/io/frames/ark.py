@@ -15,7 +15,7 @@ import io
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -60,15 +60,25 @@ class _Ark:
         self._file.close()
 
 
-def _matrix(file: BinaryIO, path: str) -> Found:
-    """The matrix that begins here."""
+class _Header(NamedTuple):
+    """What a binary matrix says before its numbers; `least` and `span` of the numbers of a compressed one."""
+
+    kind: bytes
+    rows: int
+    columns: int
+    least: np.float32
+    span: np.float32
+
+
+def _header(file: BinaryIO, path: str) -> _Header | None:
+    """The header of the matrix that begins here; None where it is text."""
     start = file.tell()
     head = file.read(2)
     if not head:
         raise EOFError(f"it ends before byte {start}")
     if head != b"\0B":
         file.seek(start)
-        return _text(file)
+        return None
     kind = _token(file)
     if kind not in _PLAIN and kind not in _COMPRESSED:
         raise DataError(
@@ -76,12 +86,29 @@ def _matrix(file: BinaryIO, path: str) -> Found:
             where=path,
             remedy="write matrices, a row a frame, for example with copy-feats",
         )
-    if kind in _PLAIN:
-        rows, columns = _shape(*struct.unpack("<xixi", _exactly(file, 10)))
-        numbers = np.frombuffer(_exactly(file, rows * columns * _PLAIN[kind]), f"<f{_PLAIN[kind]}")
-        return numbers.reshape(rows, columns)
-    least, span, *shape = struct.unpack("<ffii", _exactly(file, 16))
-    return _unpacked(file, kind, np.float32(least), np.float32(span), *_shape(*shape))
+    least, span = struct.unpack("<ff", _exactly(file, 8)) if kind in _COMPRESSED else (0.0, 0.0)
+    rows, columns = struct.unpack("<ii", _exactly(file, 8)) if kind in _COMPRESSED else _sizes(file)
+    if rows < 0 or columns < 0:
+        raise ValueError(f"{rows} rows and {columns} columns")
+    return _Header(kind, rows, columns, np.float32(least), np.float32(span))
+
+
+def _sizes(file: BinaryIO) -> tuple[int, int]:
+    """Rows and columns of a plain matrix, each behind its own size in bytes."""
+    rows, columns = struct.unpack("<xixi", _exactly(file, 10))
+    return rows, columns
+
+
+def _matrix(file: BinaryIO, path: str) -> Found:
+    """The matrix that begins here."""
+    found = _header(file, path)
+    if found is None:
+        return _text(file)
+    kind, rows, columns, least, span = found
+    if kind in _COMPRESSED:
+        return _unpacked(file, kind, least, span, rows, columns)
+    numbers = np.frombuffer(_exactly(file, rows * columns * _PLAIN[kind]), f"<f{_PLAIN[kind]}")
+    return numbers.reshape(rows, columns)
 
 
 def _unpacked(file: BinaryIO, kind: bytes, least: np.float32, span: np.float32, rows: int, columns: int) -> Found:
@@ -118,12 +145,6 @@ def _exactly(file: BinaryIO, size: int) -> bytes:
     return found
 
 
-def _shape(rows: int, columns: int) -> tuple[int, int]:
-    if rows < 0 or columns < 0:
-        raise ValueError(f"{rows} rows and {columns} columns")
-    return rows, columns
-
-
 def _token(file: BinaryIO) -> bytes:
     """Bytes up to a blank."""
     found = b""
@@ -155,24 +176,16 @@ def _text(file: BinaryIO) -> Found:
     raise EOFError("there is no closing bracket")
 
 
-def _skip(file: BinaryIO) -> None:
+def _skip(file: BinaryIO, path: str) -> None:
     """Pass over the matrix that begins here, by its header."""
-    start = file.tell()
-    if file.read(2) != b"\0B":
-        file.seek(start)
+    found = _header(file, path)
+    if found is None:
         _text(file)
         return
-    kind = _token(file)
-    if kind in _PLAIN:
-        rows, columns = _shape(*struct.unpack("<xixi", _exactly(file, 10)))
-        left = rows * columns * _PLAIN[kind]
-    elif kind in _COMPRESSED:
-        rows, columns = _shape(*struct.unpack("<8xii", _exactly(file, 16)))
-        # CM: four 16-bit percentiles a column, and a byte a number.
-        left = {b"CM": 8 * columns + rows * columns, b"CM2": 2 * rows * columns, b"CM3": rows * columns}[kind]
-    else:
-        raise ValueError(f"{kind.decode('ascii', 'replace')!r} is no matrix (FM, DM, CM, CM2, CM3)")
-    file.seek(left, 1)
+    kind, numbers = found.kind, found.rows * found.columns
+    # CM: four 16-bit percentiles a column, and a byte a number.
+    size = _PLAIN[kind] if kind in _PLAIN else {b"CM": 1, b"CM2": 2, b"CM3": 1}[kind]
+    file.seek(size * numbers + (8 * found.columns if kind == b"CM" else 0), 1)
 
 
 def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
@@ -189,7 +202,7 @@ def _scanned(path: str, identity: str, size: int, storage: Mapping[str, object])
                 if not key:
                     break
                 places.append((key, file.tell()))
-                _skip(file)
+                _skip(file, path)
             except _BROKEN as error:
                 last = f"at {places[-1][0]!r}: " if places else ""
                 raise damaged(path, f"{last}{error or 'it ends'}") from error

@@ -17,33 +17,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import pyarrow as pa
 
 from swsdist.core.errors import DataError
 from swsdist.core.types import LEXEMES
 from swsdist.io.compressed import lines
-from swsdist.io.fields import decimal, fits, number, split, time
+from swsdist.io.fields import batches, decimal, fits, number, split, time
 from swsdist.io.nist.xml import channel_number
 
-_ROWS = 1 << 16  # a batch
 _NAMES = ("file", "channel", "begin", "duration", "word", "confidence", "type", "speaker")
 _LEAST = 5
 _NOT_GIVEN = ("NA", "<NA>")
 _ALTERNATION = ("<ALT_BEGIN>", "<ALT>", "<ALT_END>")
-
-
-class _Word(TypedDict):
-    """A row of LEXEMES."""
-
-    doc_id: str
-    channel: int
-    start: float
-    duration: float
-    word: str
-    kind: str | None
-    speaker: str | None
 
 
 def ctm_batches(path: str, storage: Mapping[str, object] | None = None) -> Iterator[pa.RecordBatch]:
@@ -57,17 +44,13 @@ def ctm_batches(path: str, storage: Mapping[str, object] | None = None) -> Itera
         UserError: there is no such file.
         DataError: a line has too few or too many fields, a field is impossible, or it is an alternation; with the line.
     """
-    rows: list[tuple[str, int, float, float, str, str | None, str | None]] = []
-    for line_number, line in lines(path, storage):
-        fields = split(line)
-        if not fields or fields[0].startswith(";;"):
-            continue
-        rows.append(_word(fields, f"{path}, line {line_number}"))
-        if len(rows) == _ROWS:
-            yield _batch(rows)
-            rows = []
-    if rows:
-        yield _batch(rows)
+    split_lines = ((number, split(line)) for number, line in lines(path, storage))
+    rows = (
+        _word(fields, f"{path}, line {number}")
+        for number, fields in split_lines
+        if fields and not fields[0].startswith(";;")
+    )
+    return batches(rows, LEXEMES)
 
 
 def read_ctm(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
@@ -116,12 +99,7 @@ def _word(fields: list[str], where: str) -> tuple[str, int, float, float, str, s
     return fields[0], channel_number(fields[1], where), begin, duration, fields[4], kind, speaker
 
 
-def _batch(rows: list[tuple[str, int, float, float, str, str | None, str | None]]) -> pa.RecordBatch:
-    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), LEXEMES, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=LEXEMES)
-
-
-def _line(row: _Word, where: str) -> str:
+def _line(row: Mapping[str, Any], where: str) -> str:
     kind, speaker = row["kind"], row["speaker"]
     for name, value in (("file", row["doc_id"]), ("word", row["word"]), ("type", kind), ("speaker", speaker)):
         if value is not None and (fault := _fault(name, value)):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from importlib.metadata import version
-from math import isfinite
-from typing import Any
 
+from swsdist.core.plain import plain
 from swsdist.pipeline.forecast.forecast import Forecast
 
 SCHEMA = "swsdist-forecast/1"
@@ -15,7 +14,7 @@ SCHEMA = "swsdist-forecast/1"
 
 def as_json(told: Forecast) -> str:
     """All numbers; null where one is infinite."""
-    values: dict[str, Any] = {
+    values = {
         "schema": SCHEMA,
         "version": version("swsdist"),
         "cluster": asdict(told.cluster),
@@ -37,12 +36,4 @@ def as_json(told: Forecast) -> str:
         "second_attempts": told.run.again,
         "steps": [{**asdict(step), "waiting": step.waiting, "bound": step.bound} for step in told.steps],
     }
-    return json.dumps(_finite(values), indent=1, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+    return json.dumps(plain(values), indent=1, allow_nan=False)

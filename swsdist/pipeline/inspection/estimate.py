@@ -10,9 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.accounts.hardware import describe
 from swsdist.config import Config
@@ -62,14 +60,15 @@ def estimates(config: Config, choice: Choice) -> list[Estimate]:
             result.append(Estimate(step.name, step.stage.unit, None, 0, None, None))  # what it reads is not there yet
             continue
         known = course.ledger.receipts(step.stage.name, course.inputs(step).place)
-        rate = _rate(known)
+        cost = _cost(step, known)
+        spent = 0.0 if cost is None else float(cost.work.sum())
+        rate = cost.cpu_s / spent if cost is not None and spent > 0 else None  # CPU seconds a unit of work
         if exact:
             estimate, exact = _planned(course, step, rate)
-            estimate = replace(estimate, cost=_cost(step, known))
+            estimate = replace(estimate, cost=cost)
         else:
             work = step.stage.expected(course.inputs(step))
             cpu = None if rate is None else work * rate if work is not None else _before(known)
-            cost = _cost(step, known)
             estimate = Estimate(step.name, step.stage.unit, None, 0, work, cpu, _cut(work, cost), cost)
         result.append(estimate)
     return result
@@ -135,22 +134,8 @@ def _load(row: Estimate, seed: int) -> Load:
     return Load(row.stage, jobs, row.cost.in_driver, row.cost.driver_s, row.cost.gap_s)
 
 
-def _rate(receipts: Receipts) -> float | None:
-    """CPU seconds a unit of work; None where nothing is known."""
-    known = _known(receipts)
-    work = float(known["work"].sum())
-    return float(known["cpu"].sum()) / work if work > 0 else None
-
-
 def _before(receipts: Receipts) -> float:
-    """What a step cost the last time: the best guess where its work is not known yet."""
-    known = _known(receipts)
-    last = known["finished"].max(initial=0.0)
-    return float(known["cpu"][known["finished"] > last - 3600].sum())
-
-
-def _known(receipts: Receipts) -> dict[str, NDArray[np.float64]]:
-    table = receipts.table().select(["work", "cpu_user", "cpu_system", "finished"])
-    table = table.take(pa.array(receipts.standing()))
-    found = {name: table[name].to_numpy() for name in table.column_names}
-    return {**found, "cpu": found["cpu_user"] + found["cpu_system"]}
+    """CPU seconds of a step the last time: the best guess where its work is not known yet."""
+    table = receipts.table().take(pa.array(receipts.standing()))
+    user, system, finished = (table[name].to_numpy() for name in ("cpu_user", "cpu_system", "finished"))
+    return float((user + system)[finished > finished.max(initial=0.0) - 3600].sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,8 @@ class Listing:
     def __init__(self, files: Iterable[tuple[str, int]]) -> None:
         names: list[pa.Array] = [pa.array([], pa.large_string())]
         sizes: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
-        for piece in _pieces(files):
+        left = iter(files)
+        while piece := list(islice(left, _PIECE)):
             names.append(pa.array([name for name, _ in piece], pa.large_string()))
             sizes.append(np.array([size for _, size in piece], np.int64))
         self._names = pa.concat_arrays(names)
@@ -72,14 +74,3 @@ class Listing:
                 if name in self._added or name in self._removed:
                     whole[k] = self._added.get(name) == sizes[k]
         return whole
-
-
-def _pieces(files: Iterable[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
-    piece: list[tuple[str, int]] = []
-    for file in files:
-        piece.append(file)
-        if len(piece) == _PIECE:
-            yield piece
-            piece = []
-    if piece:
-        yield piece

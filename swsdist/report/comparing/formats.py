@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
-from swsdist.score.compare.bootstrap import Interval
+from swsdist.core.plain import fields, plain
 from swsdist.score.compare.results import ComparisonData
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 SCHEMA = "swsdist-comparison/1"
 
@@ -37,17 +31,17 @@ def to_json(data: ComparisonData) -> dict[str, object]:
         "systems": list(data.systems),
         "units": data.units,
         "settings": dataclasses.asdict(data.settings),
-        "about": [_fields(one) for one in data.about],
+        "about": plain(data.about),
         "measures": [
             {
                 "measure": block.measure,
                 "pairs_of_values": len(block.comparison.paired.queries),
                 "systems": [
-                    {**_fields(row), "over_documents": _plain(block.systems[k] if block.systems else None)}
+                    {**fields(row), "over_documents": plain(block.systems[k] if block.systems else None)}
                     for k, row in enumerate(block.comparison.systems)
                 ],
                 "pairs": [
-                    {**_fields(row), "over_documents": _plain(block.pairs[k] if block.pairs else None)}
+                    {**fields(row), "over_documents": plain(block.pairs[k] if block.pairs else None)}
                     for k, row in enumerate(block.comparison.pairs)
                 ],
                 "undefined_draws": block.undefined,
@@ -60,16 +54,11 @@ def to_json(data: ComparisonData) -> dict[str, object]:
             "queries": data.entropies.queries,
             "draws": data.entropies.draws,
             "undefined_draws": data.entropies.undefined,
-            "systems": [_fields(row) for row in data.entropies.systems],
-            "pairs": [_fields(row) for row in data.entropies.pairs],
+            "systems": plain(data.entropies.systems),
+            "pairs": plain(data.entropies.pairs),
         },
         "breakdowns": [
-            {
-                "column": part.column,
-                "first": part.first,
-                "second": part.second,
-                "groups": _plain(part.table.to_pylist()),
-            }
+            {"column": part.column, "first": part.first, "second": part.second, "groups": plain(part.table.to_pylist())}
             for part in data.breakdowns
         ],
         "notices": list(data.notices),
@@ -154,21 +143,3 @@ def _flat(row: Mapping[str, object], above: str = "") -> dict[str, object]:
         else:
             found[f"{above}{name}"] = "; ".join(map(str, value)) if isinstance(value, list) else value
     return found
-
-
-def _fields(value: DataclassInstance) -> dict[str, object]:
-    return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Interval):
-        return {name: _plain(one) for name, one in value._asdict().items()}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _fields(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    return value

@@ -11,7 +11,14 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.report.comparing.tables import about_tables, breakdown_tables, entropy_tables, measure_tables, stars
+from swsdist.report.comparing.tables import (
+    about_tables,
+    breakdown_tables,
+    entropy_tables,
+    measure_tables,
+    pair_name,
+    stars,
+)
 from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
 from swsdist.report.plots.run import beside
 from swsdist.report.plots.svg import Line, Mark, det_svg
@@ -79,15 +86,17 @@ def _forest(block: Measured, units: str, width: int) -> tuple[str, str]:
     found = block.comparison
     rows = [Estimate(row.system, row.mean, row.interval.low, row.interval.high) for row in found.systems]
     rows += [
-        Estimate(f"{_named(row)} {stars(row)}".strip(), row.difference, row.interval.low, row.interval.high, 1)
+        Estimate(
+            f"{pair_name(row)} {stars(row.wilcoxon_holm)}".strip(),
+            row.difference,
+            row.interval.low,
+            row.interval.high,
+            1,
+        )
         for row in found.pairs
     ]
     caption = f"{block.measure} and its differences, intervals over {units}; stars as of the table of differences"
     return caption, forest_svg(rows, title=block.measure, axis=block.measure, width=width)
-
-
-def _named(row: PairRow) -> str:
-    return f"{row.first} - {row.second}"
 
 
 def _shown(block: Measured) -> list[PairRow]:
@@ -116,7 +125,7 @@ def _plots(block: Measured, units: str) -> list[tuple[str, str]]:
     plots = []
     for row, values in shown:
         caption = (
-            f"{_named(row)}, {units} from gain to loss: {row.wins} better, {row.losses} worse, {row.ties} the same"
+            f"{pair_name(row)}, {units} from gain to loss: {row.wins} better, {row.losses} worse, {row.ties} the same"
         )
         plots.append((caption, differences_svg(values, title=caption, width=340, height=200, reach=reach)))
     return plots

@@ -13,6 +13,7 @@ from swsdist.registry.registries import quantities
 from swsdist.report.summary import fixed, short
 from swsdist.report.tables import Table
 from swsdist.score.compare.bootstrap import Interval
+from swsdist.score.compare.cross_entropy import EntropyPair
 from swsdist.score.compare.paired import PairRow
 from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, Measured, Settings
 from swsdist.score.compare.significance import Wilcoxon
@@ -66,9 +67,9 @@ def entropy_tables(data: ComparisonData) -> list[Table]:
         note += f" {found.undefined} draws have no true occurrence and are left out."
     pairs = [
         [
-            f"{row.first} - {row.second}",
+            pair_name(row),
             f"{row.difference:+.4f}",
-            next((mark for limit, mark in MARKS if row.p_holm < limit), ""),
+            stars(row.p_holm),
             _interval(row.interval),
             p_value(row.p),
             p_value(row.p_holm),
@@ -140,9 +141,8 @@ def p_value(p: float | None) -> str:
     return short(p, 3) if p is None or p < 1e-3 else f"{p:.4f}"
 
 
-def stars(row: PairRow) -> str:
-    """The mark of a pair: by Wilcoxon's p, corrected by Holm for all pairs."""
-    p = row.wilcoxon_holm
+def stars(p: float | None) -> str:
+    """The mark of a p, corrected by Holm for all pairs."""
     return next((mark for limit, mark in MARKS if p is not None and p < limit), "")
 
 
@@ -185,7 +185,8 @@ def _systems(block: Measured, data: ComparisonData) -> Table:
     return Table(block.measure, columns, rows, note, gap=_GAP)
 
 
-def _pair(row: PairRow) -> str:
+def pair_name(row: PairRow | EntropyPair) -> str:
+    """What is subtracted from what."""
     return f"{row.first} - {row.second}"
 
 
@@ -200,7 +201,15 @@ def _differences(block: Measured, data: ComparisonData) -> Table:
         counts = f"{row.wins}/{row.losses}/{row.ties}"
         effects = (fixed(row.cohen_d, 2), fixed(row.rank_biserial, 2))
         rows.append(
-            [_pair(row), f"{row.difference:+.4f}", stars(row), _interval(row.interval), *over, counts, *effects]
+            [
+                pair_name(row),
+                f"{row.difference:+.4f}",
+                stars(row.wilcoxon_holm),
+                _interval(row.interval),
+                *over,
+                counts,
+                *effects,
+            ]
         )
     limits = ", ".join(f"{mark} p < {limit:g}" for limit, mark in reversed(MARKS))
     note = (
@@ -214,7 +223,7 @@ def _tests(block: Measured, data: ComparisonData) -> Table:
     columns = ["pair", *(f"{test}: {what}" for test in ("t", "Wilcoxon") for what in ("p", "Holm", "FDR"))]
     rows = [
         [
-            _pair(row),
+            pair_name(row),
             *map(p_value, (row.t.p, row.t_holm, row.t_fdr)),
             *map(p_value, (row.wilcoxon.p, row.wilcoxon_holm, row.wilcoxon_fdr)),
         ]

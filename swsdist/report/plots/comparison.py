@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from swsdist.report.plots.svg import _GRID, _INK, _LINES, _Frame, _round_ticks, _svg, _text, _x_axis, _y_axis, shortened
+from swsdist.report.plots.run import ticks_of
+from swsdist.report.plots.svg import _GRID, _INK, _LINES, _Frame, _svg, _text, _x_axis, _y_axis, shortened
 
 _ROW = 24  # pixels
 _MOST_LETTERS = 34
@@ -45,8 +46,7 @@ def forest_svg(
     margin = 0.05 * max(high - low, 1e-3)
     bottom = 12 + _ROW * max(len(rows), 1)
     frame = _Frame(20 + 6.8 * letters, 12, width - 16, bottom, low - margin, high + margin, 0.0, 1.0)
-    ticks = _round_ticks(frame.x0, frame.x1)
-    parts = [*_x_axis(frame, ticks, [f"{tick:.6g}" for tick in ticks], axis)]
+    parts = [*_x_axis(frame, *ticks_of(frame.x0, frame.x1, False), axis)]
     zero = float(frame.x(0.0))
     parts.append(f'<path class="rule" fill="none" stroke="{_INK}" d="M{zero:.1f} {frame.top}V{bottom}"/>')
     for index, row in enumerate(rows):
@@ -83,10 +83,9 @@ def differences_svg(
     low, high = float(ends.min(initial=0.0)), float(ends.max(initial=0.0))
     margin = 0.05 * max(high - low, 1e-3)
     frame = _Frame(66, 14, width - 14, height - 52, 0.0, float(max(len(values), 1)), low - margin, high + margin)
-    x_ticks, y_ticks = _round_ticks(0, frame.x1), _round_ticks(frame.y0, frame.y1)
     parts = [
-        *_x_axis(frame, x_ticks, [f"{tick:.6g}" for tick in x_ticks], "from gain to loss"),
-        *_y_axis(frame, y_ticks, [f"{tick:.6g}" for tick in y_ticks], "difference"),
+        *_x_axis(frame, *ticks_of(0, frame.x1, False), "from gain to loss"),
+        *_y_axis(frame, *ticks_of(frame.y0, frame.y1, False), "difference"),
     ]
     bars = min(max(len(values), 1), int(frame.right - frame.left))
     zero = float(frame.y(0.0))

@@ -90,6 +90,14 @@ def log_ticks(low: float, high: float) -> tuple[NDArray[np.float64], list[str]]:
     return np.log10(np.array(inside, np.float64)), [f"{value:g}" for value in inside]
 
 
+def ticks_of(low: float, high: float, log: bool) -> tuple[NDArray[np.float64], list[str]]:
+    """Ticks of an axis from `low` to `high`, and their labels."""
+    if log:
+        return log_ticks(low, high)
+    ticks = _round_ticks(low, high)
+    return ticks, [f"{tick:.6g}" for tick in ticks]
+
+
 def lines_svg(
     series: Sequence[Series], axes: Axes, *, marks: Iterable[tuple[float, float, int]] = (), title: str
 ) -> str:
@@ -209,12 +217,8 @@ def _range(values: NDArray[np.float64], given: tuple[float, float] | None, margi
 
 
 def _axes(frame: _Frame, axes: Axes) -> Iterable[str]:
-    x_ticks, y_ticks = _round_ticks(frame.x0, frame.x1), _round_ticks(frame.y0, frame.y1)
-    x_labels = [f"{tick:.6g}" for tick in x_ticks]
-    if axes.x_log:
-        x_ticks, x_labels = log_ticks(frame.x0, frame.x1)
-    yield from _x_axis(frame, x_ticks, x_labels, axes.x_title)
-    yield from _y_axis(frame, y_ticks, [f"{tick:.6g}" for tick in y_ticks], axes.y_title)
+    yield from _x_axis(frame, *ticks_of(frame.x0, frame.x1, axes.x_log), axes.x_title)
+    yield from _y_axis(frame, *ticks_of(frame.y0, frame.y1, False), axes.y_title)
 
 
 def _stroke(kind: int, width: float, opacity: float) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.report.plots.run import log_ticks, spans_decades
+from swsdist.report.plots.run import spans_decades, ticks_of
 from swsdist.report.plots.svg import _GRID, _INK, _Frame, _round_ticks, _svg, _text, _x_axis, _y_axis, shortened
 
 Floats = NDArray[np.float64]
@@ -65,7 +65,7 @@ def scatter_svg(
         ys, y_log = _placed([float(one) for one in y])
         limits = _limits(ys)
     frame = _Frame(left, 30, _WIDTH - 90, 30 + height, *_limits(xs), *limits)
-    parts = [*_x_axis(frame, *_ticks(frame.x0, frame.x1, x_log), x_title)]
+    parts = [*_x_axis(frame, *ticks_of(frame.x0, frame.x1, x_log), x_title)]
     if rows:
         for k, row in enumerate(rows):
             middle = float(frame.y(len(rows) - 0.5 - k))
@@ -77,7 +77,7 @@ def scatter_svg(
             f'<path class="axis" fill="none" stroke="{_INK}" d="M{left:.1f} 30V{frame.bottom}H{frame.right}"/>'
         )
     else:
-        parts += _y_axis(frame, *_ticks(frame.y0, frame.y1, y_log), y_title)
+        parts += _y_axis(frame, *ticks_of(frame.y0, frame.y1, y_log), y_title)
     for k in np.argsort(quality, kind="stable").tolist():
         place = f'cx="{float(frame.x(xs[k])):.1f}" cy="{float(frame.y(ys[k])):.1f}"'
         style = f'class="rule" fill="{_colour(float(quality[k]))}" stroke="{_INK}" stroke-width="0.5"'
@@ -99,13 +99,6 @@ def _limits(values: Floats) -> tuple[float, float]:
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     margin = 0.03 * (high - low) or 0.1 * max(abs(low), 1e-3)
     return low - margin, high + margin
-
-
-def _ticks(low: float, high: float, log: bool) -> tuple[Floats, list[str]]:
-    if log:
-        return log_ticks(low, high)
-    ticks = _round_ticks(low, high)
-    return ticks, [f"{tick:.6g}" for tick in ticks]
 
 
 def _colour(quality: float) -> str:

@@ -25,6 +25,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypedDict, Unpack, cast
 
 import numpy as np
 import pyarrow as pa
@@ -207,39 +208,51 @@ class Comparison:
     pairs: tuple[PairRow, ...]
 
 
-def compare(
-    tables: Mapping[str, pa.Table],
-    *,
-    value: str = "twv",
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-    method: Method = "percentile",
-    zero_method: Zeros = "wilcox",
-) -> Comparison:
-    """Compare every two of the systems by the values of queries.
+class Options(TypedDict, total=False):
+    """How intervals and tests are made; defaults as of `Settings`.
 
-    Args:
-        tables: system -> schema PER_TERM.
-        value: a key of `values()`.
+    Attributes:
         level: of confidence of the intervals, which are bootstrapped over terms.
         resamples: draws of the bootstrap.
         seed: of its generator.
         method: `percentile` or `bca`.
         zero_method: of Wilcoxon's test.
+    """
+
+    level: float
+    resamples: int
+    seed: int
+    method: Method
+    zero_method: Zeros
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The same, complete."""
+
+    level: float = 0.95
+    resamples: int = 10_000
+    seed: int = 0
+    method: Method = "percentile"
+    zero_method: Zeros = "wilcox"
+
+    def options(self) -> Options:
+        """As keywords of `compare`."""
+        return cast("Options", vars(self))
+
+
+def compare(tables: Mapping[str, pa.Table], *, value: str = "twv", **how: Unpack[Options]) -> Comparison:
+    """Compare every two of the systems by the values of queries.
+
+    Args:
+        tables: system -> schema PER_TERM.
+        value: a key of `values()`.
+        how: see `Options`.
 
     Raises:
         UserError, TableError: as of `paired`.
     """
-    return compare_paired(
-        paired(tables, value),
-        value=value,
-        level=level,
-        resamples=resamples,
-        seed=seed,
-        method=method,
-        zero_method=zero_method,
-    )
+    return compare_paired(paired(tables, value), value=value, **how)
 
 
 def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
@@ -267,21 +280,13 @@ def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
     )
 
 
-def compare_paired(
-    joined: Paired,
-    *,
-    value: str = "twv",
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-    method: Method = "percentile",
-    zero_method: Zeros = "wilcox",
-) -> Comparison:
+def compare_paired(joined: Paired, *, value: str = "twv", **how: Unpack[Options]) -> Comparison:
     """Compare every two rows of values that belong together; arguments as of `compare`."""
-    draws = bootstrap_terms(joined.values, resamples=resamples, seed=seed)
+    settings = Settings(**how)
+    draws = bootstrap_terms(joined.values, resamples=settings.resamples, seed=settings.seed)
 
     def interval(system: int, other: int | None = None) -> Interval:
-        return draws.interval(system, other, level=level, method=method)
+        return draws.interval(system, other, level=settings.level, method=settings.method)
 
     systems = tuple(
         SystemRow(name, float(draws.observed[k]), interval(k), joined.absent[name])
@@ -290,7 +295,7 @@ def compare_paired(
     indices = list(combinations(range(len(systems)), 2))
     rows = [(joined.values[i], joined.values[j]) for i, j in indices]
     t = [paired_t(a, b) for a, b in rows]
-    w = [wilcoxon(a, b, zero_method) for a, b in rows]
+    w = [wilcoxon(a, b, settings.zero_method) for a, b in rows]
     p_t, p_w = [one.p for one in t], [one.p for one in w]
     corrected = zip(holm(p_t), benjamini_hochberg(p_t), holm(p_w), benjamini_hochberg(p_w), strict=True)
     pairs = []

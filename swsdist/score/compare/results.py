@@ -4,49 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.score.compare.bootstrap import Interval, Method
+from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import Entropies
 from swsdist.score.compare.paired import Comparison
-from swsdist.score.compare.significance import Zeros
+from swsdist.score.compare.paired import Settings as Settings
 from swsdist.score.measures.curve import Point
 from swsdist.score.measures.protocol import OperatingPoint
-
-
-class Options(TypedDict):
-    """Keywords of `swsdist.score.compare.paired.compare`."""
-
-    level: float
-    resamples: int
-    seed: int
-    method: Method
-    zero_method: Zeros
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How intervals and tests are made; defaults as of `swsdist.score.compare.paired`."""
-
-    level: float = 0.95
-    resamples: int = 10_000
-    seed: int = 0
-    method: Method = "percentile"
-    zero_method: Zeros = "wilcox"
-
-    def options(self) -> Options:
-        """As keywords of `swsdist.score.compare.paired.compare`."""
-        return {
-            "level": self.level,
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "method": self.method,
-            "zero_method": self.zero_method,
-        }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,6 +67,15 @@ class Block(NamedTuple):
     false_alarms: Ints
 
 
+def by_score(block: Block) -> tuple[Floats, Ints, Ints]:
+    """Distinct scores, ascending, and of each the hits and false alarms of all classes."""
+    scores, which = np.unique(block.score, return_inverse=True)
+    sums = np.zeros((2, len(scores)), dtype=np.int64)
+    np.add.at(sums[0], which, block.hits)
+    np.add.at(sums[1], which, block.false_alarms)
+    return scores, sums[0], sums[1]
+
+
 class Classes(NamedTuple):
     """Queries by their number of true occurrences, and the sums of their counts.
 
@@ -103,48 +112,49 @@ def nontargets(ntrue: Ints, trials: int) -> Ints:
 
 
 class Means(NamedTuple):
-    """What turns accepted hits and false alarms of the classes into mean rates.
+    """What turns accepted hits and false alarms of queries into mean rates, a class of Ntrue after the other.
 
     Attributes:
-        classes: the classes.
+        ntrue, terms: int64 (K,), the classes, ascending, and how many queries each has.
         left: int64 (K,), N - Ntrue.
         referenced: queries with references, over which Pmiss is a mean.
         queries: all queries, over which Pfa is one.
-        beta: weight of false alarms.
     """
 
-    classes: Classes
+    ntrue: Ints
+    terms: Ints
     left: Ints
     referenced: int
     queries: int
-    beta: float
 
     @classmethod
-    def of(cls, classes: Classes, *, trials: int, beta: float) -> Means:
+    def of(cls, ntrue: Ints, terms: Ints, *, trials: int) -> Means:
         """Checked, so that the rates are defined.
 
         Raises:
             UserError: no query has a reference, or N = Ntrue for one.
         """
-        referenced = int(classes.terms[classes.ntrue > 0].sum())
+        referenced = int(terms[ntrue > 0].sum())
         if not referenced:
             raise UserError(
                 "no query has a reference, so TWV is not defined",
                 remedy="check that query ids of references and detections are the same; a run without references exports",
             )
-        left = nontargets(classes.ntrue, trials)
-        return cls(classes, left, referenced, int(classes.terms.sum()), beta)
+        return cls(ntrue, terms, nontargets(ntrue, trials), referenced, int(terms.sum()))
 
-    def rates(self, accepted: Iterable[tuple[Ints, Ints]]) -> tuple[Floats, Floats, Floats]:
-        """Mean Pmiss, mean Pfa and value from hits and false alarms at each point, a class after the other."""
+    def rates(self, accepted: Iterable[tuple[Ints, Ints]]) -> tuple[Floats, Floats]:
+        """Mean Pmiss and mean Pfa from hits and false alarms of each class at each point."""
         pmiss, pfa = np.zeros(1), np.zeros(1)
         # One class after the other: numpy's own sums may order their terms by the machine.
-        columns = (self.classes.ntrue, self.classes.terms, self.left, accepted)
-        for ntrue, terms, left, (hits, false_alarms) in zip(*columns, strict=True):
+        for ntrue, terms, left, (hits, false_alarms) in zip(self.ntrue, self.terms, self.left, accepted, strict=True):
             pmiss = pmiss + ((terms * ntrue - hits) / ntrue if ntrue else 0.0)
             pfa = pfa + false_alarms / left
-        pmiss, pfa = pmiss / self.referenced, pfa / self.queries
-        return pmiss, pfa, 1 - (pmiss + self.beta * pfa)
+        return pmiss / self.referenced, pfa / self.queries
+
+    def point(self, hits: Ints, false_alarms: Ints, beta: float) -> Point:
+        """The value of one set of decisions, from hits and false alarms of each class, (K,)."""
+        pmiss, pfa = (float(rate[0]) for rate in self.rates(zip(hits[:, None], false_alarms[:, None], strict=True)))
+        return Point(1 - (pmiss + beta * pfa), pmiss, pfa, None)
 
 
 def curve_blocks(
@@ -162,7 +172,12 @@ def curve_blocks(
     Raises:
         UserError: no query has a reference, or N = Ntrue for one.
     """
-    means = Means.of(classes, trials=trials, beta=beta)
+    means = Means.of(classes.ntrue, classes.terms, trials=trials)
+
+    def piece(scores: Floats, kept: Iterable[tuple[Ints, Ints]]) -> Curve:
+        pmiss, pfa = means.rates(kept)
+        return Curve(scores, pmiss, pfa, 1 - (pmiss + beta * pfa))
+
     hits_left, false_left = classes.hits.copy(), classes.false_alarms.copy()
     highest = math.nan
     for block in blocks:
@@ -178,10 +193,10 @@ def curve_blocks(
             kept.append((hits_left[k] - _before(hits)[at], false_left[k] - _before(false_alarms)[at]))
             hits_left[k] -= hits.sum()
             false_left[k] -= false_alarms.sum()
-        yield Curve(scores, *means.rates(kept))
+        yield piece(scores, kept)
     if reject_all or math.isnan(highest):
         nothing = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
-        yield Curve(np.array([highest]), *means.rates([nothing] * len(classes.ntrue)))
+        yield piece(np.array([highest]), [nothing] * len(classes.ntrue))
 
 
 def joined(pieces: Iterable[Curve]) -> Curve:

@@ -17,16 +17,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.core.errors import UserError
-from swsdist.score.measures.curve import Block, Curve, Point, best_point
+from swsdist.score.measures.curve import Block, Curve, Point, best_point, by_score
 from swsdist.score.measures.ranking import Ranking
-from swsdist.score.measures.twv import Counts, twv_curve
+from swsdist.score.measures.twv import Counts, by_key, twv_curve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -101,28 +101,16 @@ class Squares:
         h, f = rows.hits_above, rows.false_above
         dh, df = rows.hits, rows.false_alarms
         rises = np.stack([dh * (2 * h + dh), df * (2 * f + df)], axis=1)
-        ntrue = rows.ntrue[rows.query]
-        order = np.lexsort((rows.score, ntrue))
-        ntrue, score = ntrue[order], rows.score[order]
-        first = np.flatnonzero(np.append(True, (np.diff(ntrue) != 0) | (np.diff(score) != 0))[: len(order)])
-        sums = np.add.reduceat(rises[order], first) if len(first) else rises[:0]
-        return cls(ntrue[first], score[first], *sums.T)
+        ntrue, score, sums = by_key(rows.ntrue[rows.query], rows.score, rises)
+        return cls(ntrue, score, *sums.T)
 
 
 def referenced(counts: Counts) -> Counts:
     """The counts of queries with references alone, if others were counted too."""
     classes, rows = counts.classes > 0, counts.ntrue > 0
-    return Counts(
-        classes=counts.classes[classes],
-        terms=counts.terms[classes],
-        ntrue=counts.ntrue[rows],
-        score=counts.score[rows],
-        hits=counts.hits[rows],
-        false_alarms=counts.false_alarms[rows],
-        yes_hits=counts.yes_hits[rows],
-        yes_false_alarms=counts.yes_false_alarms[rows],
-        undecided=counts.undecided[rows],
-    )
+    of_classes = ("classes", "terms")
+    columns = {field.name: getattr(counts, field.name) for field in fields(counts)}
+    return Counts(**{name: column[classes if name in of_classes else rows] for name, column in columns.items()})
 
 
 def bands(counts: Counts, squares: Squares, *, trials: int, beta: float) -> Bands:
@@ -174,10 +162,7 @@ def pooled_by_detection(
     """
     hits_left, false_left, left, hit = hits, false_alarms, trials - true, hits > 0
     for block in blocks:
-        scores, which = np.unique(block.score, return_inverse=True)
-        found, raised = np.zeros(len(scores), dtype=np.int64), np.zeros(len(scores), dtype=np.int64)
-        np.add.at(found, which, block.hits)
-        np.add.at(raised, which, block.false_alarms)
+        scores, found, raised = by_score(block)
         size = found + raised
         ends = np.cumsum(size)
         for first in range(0, int(size.sum()), _POINTS):

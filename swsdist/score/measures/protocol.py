@@ -31,10 +31,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
 from swsdist.core.errors import UserError
 from swsdist.registry.registries import PROTOCOLS as REGISTRY
@@ -160,7 +160,19 @@ def registered(name: str) -> Protocol:
 
 
 class Parts(TypedDict, total=False):
-    """What `protocol` puts in place of a protocol's own, but for the kind of trials."""
+    """What `protocol` puts in place of a protocol's own, but for the kind of trials; None: nothing.
+
+    Attributes:
+        beta: weight of false alarms, positive.
+        tolerance: s, not negative.
+        trials_per_second: positive.
+        word_gap: s, not negative.
+        cost: C of a false alarm, positive.
+        value: V of a hit, positive.
+        prior: P of a term, in (0, 1).
+        cnxe_prior: effective prior of Cnxe, in (0, 1), apart from beta.
+        as_run: of `sws2012`, and of its African data, the limits of the note's command line.
+    """
 
     beta: float | None
     tolerance: float | None
@@ -173,84 +185,53 @@ class Parts(TypedDict, total=False):
     as_run: bool
 
 
+_ABOVE_0, _FROM_0, _INSIDE = "finite and be greater than 0", "finite and not be negative", "between 0 and 1"
+#: What a part must be, as a test and in words.
+_RANGES: Mapping[str, tuple[Callable[[float], bool], str]] = {
+    **dict.fromkeys(("beta", "trials_per_second", "cost", "value"), (lambda one: 0 < one < math.inf, _ABOVE_0)),
+    **dict.fromkeys(("tolerance", "word_gap"), (lambda one: 0 <= one < math.inf, _FROM_0)),
+    **dict.fromkeys(("prior", "cnxe_prior"), (lambda one: 0 < one < 1, _INSIDE)),
+}
+
+
 def protocol(
-    name: str,
-    *,
-    beta: float | None = None,
-    tolerance: float | None = None,
-    trials_per_second: float | None = None,
-    word_gap: float | None = None,
-    cost: float | None = None,
-    value: float | None = None,
-    prior: float | None = None,
-    cnxe_prior: float | None = None,
-    trials: Literal["time", "segment", "document"] | None = None,
-    as_run: bool = False,
+    name: str, *, trials: Literal["time", "segment", "document"] | None = None, **parts: Unpack[Parts]
 ) -> Protocol:
     """The protocol of that name, with the parts that are given put in place of its own.
 
     Args:
         name: of a registered protocol.
-        beta: weight of false alarms, positive; in its place cost, value and prior may be given.
-        tolerance: s, not negative.
-        trials_per_second: positive.
-        word_gap: s, not negative.
-        cost: C of a false alarm, positive.
-        value: V of a hit, positive.
-        prior: P of a term, in (0, 1).
-        cnxe_prior: effective prior of Cnxe, in (0, 1), apart from beta.
         trials: what a trial is.
-        as_run: of `sws2012`, and of its African data, the limits of the note's command line.
+        parts: see there; in place of beta, cost, value and prior may be given.
 
     Raises:
         UserError: the name is unknown, a part is out of its range, or parts contradict each other.
     """
-    known = registered(name)
-    where = f"protocol {name}"
-    for what, given, fits, wanted in (
-        ("beta", beta, beta is None or 0 < beta < math.inf, "finite and be greater than 0"),
-        ("tolerance", tolerance, tolerance is None or 0 <= tolerance < math.inf, "finite and not be negative"),
-        ("word_gap", word_gap, word_gap is None or 0 <= word_gap < math.inf, "finite and not be negative"),
-        (
-            "trials_per_second",
-            trials_per_second,
-            trials_per_second is None or 0 < trials_per_second < math.inf,
-            "finite and be greater than 0",
-        ),
-        ("cost", cost, cost is None or 0 < cost < math.inf, "finite and be greater than 0"),
-        ("value", value, value is None or 0 < value < math.inf, "finite and be greater than 0"),
-        ("prior", prior, prior is None or 0 < prior < 1, "between 0 and 1"),
-        ("cnxe_prior", cnxe_prior, cnxe_prior is None or 0 < cnxe_prior < 1, "between 0 and 1"),
-    ):
-        if not fits:
-            raise UserError(f"{what} is {given}", where=where, remedy=f"it must be {wanted}")
-    priced = (cost, value, prior) != (None, None, None)
-    if beta is not None and priced:
+    known, where = registered(name), f"protocol {name}"
+    as_run = parts.pop("as_run", False)
+    given = cast("dict[str, float]", {what: one for what, one in parts.items() if one is not None})
+    for what, one in given.items():
+        fits, wanted = _RANGES[what]
+        if not fits(one):
+            raise UserError(f"{what} is {one}", where=where, remedy=f"it must be {wanted}")
+    priced = given.keys() & {"cost", "value", "prior"}
+    if "beta" in given and priced:
         raise UserError(
             "beta is given, and so are parts that it is made of", where=where, remedy="give beta, or cost, value, prior"
         )
-    changes: dict[str, object] = {
-        "tolerance": tolerance,
-        "trials_per_second": trials_per_second,
-        "word_gap": word_gap,
-        "trials": trials,
-        "beta": beta,
-        "cnxe_prior": cnxe_prior,
-    }
+    changes: dict[str, Any] = {what: one for what, one in given.items() if what != "prior"}
     if priced:
         # With what is not given as the protocol has it; sws2012's beta is C alone, P = 0.5.
-        own = known.prior if known.prior is not None else 0.5
-        cost = known.cost if cost is None else cost
-        value = known.value if value is None else value
-        prior = own if prior is None else prior
+        cost, value = given.get("cost", known.cost), given.get("value", known.value)
+        prior = given.get("prior", 0.5 if known.prior is None else known.prior)
         beta = cost / value * (1 / prior - 1)
         if not 0 < beta < math.inf:
             raise UserError(
                 f"C, V and P make beta {beta}", where=where, remedy="give a prior that is not so near to 0 or 1"
             )
         changes |= {"beta": beta, "cost": cost, "value": value}
-    elif beta is not None:
-        changes |= {"cost": beta, "value": 1.0}  # as SWS 2012 gave it to the program: V = 1, P = 0.5
+    elif "beta" in given:
+        changes |= {"cost": given["beta"], "value": 1.0}  # as SWS 2012 gave it to the program: V = 1, P = 0.5
     if as_run:
         if not name.startswith("sws2012") or (known.tolerance, known.word_gap) != _AFRICAN:
             raise UserError(
@@ -258,11 +239,8 @@ def protocol(
                 where=where,
                 remedy="leave as_run away",
             )
-        changes |= {
-            "tolerance": 1.0 if tolerance is None else tolerance,
-            "word_gap": 0.5 if word_gap is None else word_gap,
-        }
-    made = dataclasses.replace(known, **{key: new for key, new in changes.items() if new is not None})  # type: ignore[arg-type]
+        changes = {"tolerance": 1.0, "word_gap": 0.5, **changes}
+    made = dataclasses.replace(known, trials=trials or known.trials, **changes)
     if made.trials == "segment" and not made.rules.options:
         raise UserError("segment trials are KWSEval's", where=where, remedy="use kwseval or openkws13")
     return made

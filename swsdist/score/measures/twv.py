@@ -30,9 +30,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -201,7 +201,7 @@ def mtwv(curve: Curve) -> Point:
     """The point of greatest value; among equal ones the lowest threshold.
 
     If rejecting everything is best its threshold is the highest score, as STDEval prints it, although that score is
-    rejected (see `fit_threshold`); None if there are no scores.
+    rejected (see `swsdist.score.parts.spilled.threshold_of`); None if there are no scores.
     """
     return best_point([curve]).point
 
@@ -217,35 +217,8 @@ def atwv(counts: Counts, *, trials: int, beta: float) -> Point:
             f"{undecided} detections are neither YES nor NO, so no actual value is defined",
             remedy="decide them (calibrate.fit in a config), or look at the maximum value only",
         )
-
-    means = Means.of(class_sums(counts), trials=trials, beta=beta)
-    mine = [counts.ntrue == ntrue for ntrue in counts.classes]
-    pmiss, pfa, twv = means.rates(
-        (counts.yes_hits[rows].sum(keepdims=True), counts.yes_false_alarms[rows].sum(keepdims=True)) for rows in mine
-    )
-    return Point(float(twv[0]), float(pmiss[0]), float(pfa[0]), None)
-
-
-def fit_threshold(counts: Counts, *, trials: int, beta: float) -> float:
-    """The threshold of the maximum value, to be used as `score >= threshold` on this or another list.
-
-    For folds count each fold once, and fit on sums of the others. Where rejecting everything is best, the next double
-    above the highest score is returned: it rejects all that was seen.
-
-    Raises:
-        UserError: no query has a reference, there is no detection of one that has, or N = Ntrue.
-    """
-    if not len(counts.score):
-        raise UserError(
-            "a threshold cannot be fitted: no query with references has a detection",
-            remedy="fit on more queries (fewer folds), or give a fitted FILE in calibrate.fit",
-        )
-    curve = twv_curve(counts, trials=trials, beta=beta)
-    found = best_point([curve])
-    if found.last:
-        return float(np.nextafter(curve.threshold[-1], math.inf))
-    assert found.point.threshold is not None  # there are scores
-    return found.point.threshold
+    sums = class_sums(replace(counts, hits=counts.yes_hits, false_alarms=counts.yes_false_alarms))
+    return Means.of(sums.ntrue, sums.terms, trials=trials).point(sums.hits, sums.false_alarms, beta)
 
 
 def per_term(aligned: object, *, trials: int, beta: float, best: bool = True) -> pa.Table:
@@ -296,21 +269,6 @@ def per_term(aligned: object, *, trials: int, beta: float, best: bool = True) ->
     return pa.table(values, schema=PER_TERM)
 
 
-class TermRow(TypedDict):
-    """A row of PER_TERM: the counts are None where decisions are missing."""
-
-    query_id: str
-    ntrue: int
-    ncorr: int | None
-    nfa: int | None
-    nmiss: int | None
-    pmiss: float | None
-    pfa: float | None
-    twv: float | None
-    best_threshold: float | None
-    best_twv: float | None
-
-
 class _Rows(NamedTuple):
     """An aligned list as arrays: per row, except `names` and `ntrue`, which are per query."""
 
@@ -343,13 +301,19 @@ def _summed(classes: Ints, terms: Ints, ntrue: Ints, score: Floats, events: Ints
     known, which = np.unique(classes, return_inverse=True)
     sizes = np.zeros(len(known), dtype=np.int64)
     np.add.at(sizes, which, terms)
+    ntrue, score, sums = by_key(ntrue, score, events)
+    return Counts(known, sizes, ntrue, score, *sums.T)
+
+
+def by_key(ntrue: Ints, score: Floats, events: Ints) -> tuple[Ints, Floats, Ints]:
+    """Rows of events, int64 (E, columns), summed by Ntrue and score: the keys, each once, in order, and the sums."""
     order = np.lexsort((score, ntrue))
     ntrue, score = ntrue[order], score[order]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (np.diff(ntrue) != 0) | (np.diff(score) != 0)
     first = np.flatnonzero(new)
     sums = np.add.reduceat(events[order], first) if len(first) else events[:0]
-    return Counts(known, sizes, ntrue[first], score[first], *sums.T)
+    return ntrue[first], score[first], sums
 
 
 def _best_per_query(rows: _Rows, left: Ints, beta: float) -> tuple[Floats, Floats]:

@@ -21,8 +21,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from swsdist.config.suggest import closest
 from swsdist.core.errors import ConfigError
+from swsdist.core.text import meant
 from swsdist.corpora.places import Places
 from swsdist.registry.registries import MEASURES, quantities
 from swsdist.score.measures.protocol import OperatingPoint
@@ -155,9 +155,8 @@ def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures")
         return tuple(known)
     for key in keys:
         if key not in known:
-            guess = closest(key, known)
             raise ConfigError(
-                f"there is no measure {key!r}" + (f"; did you mean {guess}?" if guess else ""),
+                f"there is no measure {key!r}{meant(key, known)}",
                 where=where,
                 remedy=f"measures are {', '.join(known)}",
             )

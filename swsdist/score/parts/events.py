@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.errors import UserError
 from swsdist.score.measures.cnxe import Trials
-from swsdist.score.measures.curve import Block, Classes, Curve, curve_blocks
+from swsdist.score.measures.curve import Block, Classes, Curve, by_score, curve_blocks
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.ranking import query_index
 from swsdist.score.measures.twv import Counts
@@ -129,10 +129,7 @@ def event_blocks(events: Merged, *, refless: bool) -> Iterator[Block]:
 def pooled_blocks(blocks: Iterable[Block], true: int) -> Iterator[Block]:
     """The same events, of one query that has all the references."""
     for block in blocks:
-        scores, which = np.unique(block.score, return_inverse=True)
-        sums = np.zeros((2, len(scores)), dtype=np.int64)
-        np.add.at(sums[0], which, block.hits)
-        np.add.at(sums[1], which, block.false_alarms)
+        scores, *sums = by_score(block)
         yield Block(np.full(len(scores), true), scores, *sums)
 
 

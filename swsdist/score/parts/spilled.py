@@ -2,8 +2,8 @@
 
 Counts are gathered until there are `LIMIT` rows; then they go to a temporary file, ascending by score. Sixteen such files
 become one, so there are few whatever the number of detections, and each row is written a few times. A threshold is found in one
-pass over the files side by side. Sums are of integers and rates are evaluated from them once, so the threshold is that of
-`fit_threshold`, to the last bit.
+pass over the files side by side. Sums are of integers and rates are evaluated from them once, so the threshold is
+that of the list in memory, to the last bit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SCHEMA = pa.schema(
 
 
 class SpilledCounts:
-    """Counts that add up, for `fit_threshold`; a context, at whose end the files go.
+    """Counts that add up, for a threshold; a context, at whose end the files go.
 
     Args:
         limit: rows in memory.
@@ -104,7 +104,9 @@ class SpilledCounts:
 
 
 def threshold_of(parts: Sequence[SpilledCounts], *, trials: int, beta: float) -> float:
-    """As `fit_threshold` of the sum of all parts.
+    """The threshold of the maximum value of the sum of all parts, to be used as `score >= threshold` on this or another list.
+
+    Where rejecting everything is best it is the next double above the highest score, which rejects all that was seen.
 
     Args:
         parts: counts, of some folds say.
@@ -112,7 +114,7 @@ def threshold_of(parts: Sequence[SpilledCounts], *, trials: int, beta: float) ->
         beta: weight of false alarms.
 
     Raises:
-        UserError: as `fit_threshold`.
+        UserError: no query has a reference, there is no detection of one that has, or N = Ntrue.
     """
     sums: dict[int, tuple[int, int, int]] = {}
     for part in parts:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.score.measures.curve import curve_blocks
+from swsdist.score.measures.curve import Block, by_score, curve_blocks
 from swsdist.score.measures.figure_of_merit import FIGURE, figure_of_merit
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.ranking import Ranking
@@ -117,11 +117,8 @@ def _pairs(pairs: pa.Table, point: OperatingPoint) -> pa.Table:
 
 def _pair_events(pairs: pa.Table, point: OperatingPoint) -> pa.Table:
     counts = Counts.of(pairs)
-    scores, which = np.unique(counts.score, return_inverse=True)
-    sums = np.zeros((2, len(scores)), dtype=np.int64)
-    np.add.at(sums[0], which, counts.hits)
-    np.add.at(sums[1], which, counts.false_alarms)
-    return pa.table([pa.array(scores), *(pa.array(column) for column in sums)], schema=PAIR_EVENTS)
+    columns = by_score(Block(counts.ntrue, counts.score, counts.hits, counts.false_alarms))
+    return pa.table([pa.array(column) for column in columns], schema=PAIR_EVENTS)
 
 
 class PairAreas:

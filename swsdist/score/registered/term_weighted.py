@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pyarrow as pa
 
 from swsdist.score.measures.curve import Means, Point, best_point
@@ -39,10 +38,8 @@ class TermWeighted:
             return {}
         actual: Point | None = None
         if not sums.undecided.any():
-            means = Means.of(sums.classes, trials=point.trials, beta=point.beta)
-            pairs = zip(sums.yes_hits, sums.yes_false_alarms, strict=True)
-            pmiss, pfa, twv = means.rates((np.array([hits]), np.array([false])) for hits, false in pairs)
-            actual = Point(float(twv[0]), float(pmiss[0]), float(pfa[0]), None)
+            means = Means.of(sums.ntrue, sums.terms, trials=point.trials)
+            actual = means.point(sums.yes_hits, sums.yes_false_alarms, point.beta)
         greatest = best_point(curve_of(parts, point)).point
         return point_values("atwv", actual) | point_values("mtwv", greatest, threshold=True)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -133,16 +133,6 @@ def excerpt_documents(excerpts: pa.Table, conventions: Conventions | str) -> pa.
     return pa.table([pa.array(c, PLACED.field(n).type) for n, c in zip(names, columns, strict=True)], names=names)
 
 
-class _Row(TypedDict):
-    """What is looked at of a row of EXCERPTS."""
-
-    file: str
-    channel: int
-    start: float
-    duration: float
-    source_type: str
-
-
-def _rows(excerpts: pa.Table) -> list[_Row]:
-    rows: list[_Row] = excerpts.select(["file", "channel", "start", "duration", "source_type"]).to_pylist()
+def _rows(excerpts: pa.Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = excerpts.select(["file", "channel", "start", "duration", "source_type"]).to_pylist()
     return rows

@@ -6,12 +6,23 @@ weights, which are no part of this package.
 
 from __future__ import annotations
 
+import configparser
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.features.phnrec.weights import CONTEXT, NETS, STATES, Banks, Recogniser, Weights, write_recogniser
+from swsdist.features.phnrec.weights import (
+    CONTEXT,
+    FIXED,
+    NETS,
+    STATES,
+    Banks,
+    Recogniser,
+    Weights,
+    binary_file,
+)
 
 PHONES = ("a", "b", "ts", "int", "pau", "e:")
 
@@ -45,3 +56,48 @@ def make_recogniser(folder: str, *, seed: int = 0, wide: bool = False, hidden: i
 
     nets = {name: net(np.full(2 * outputs, -4.0), 2.0) if name == "merger" else net(coefficients, 3.0) for name in NETS}
     write_recogniser(folder, Recogniser(Path(folder), banks, not wide, PHONES, -1.5), nets)
+
+
+def write_recogniser(folder: str, made: Recogniser, nets: Mapping[str, Weights]) -> None:
+    """Write a folder that `read_recogniser` reads: of networks that somebody trained, or made up.
+
+    Args:
+        folder: is made where it is not there.
+        made: all but the networks; `made.folder` does not count.
+        nets: `band0`, `band1` and `merger`.
+    """
+    place, banks = Path(folder), made.banks
+    values = dict(FIXED) | {
+        ("source", "sample_freq"): str(banks.rate),
+        ("melbanks", "vector_size"): str(banks.frame_length),
+        ("melbanks", "vector_step"): str(banks.hop),
+        ("melbanks", "nbanks"): str(banks.bands),
+        ("melbanks", "lower_freq"): f"{banks.lowest:g}",
+        ("melbanks", "higher_freq"): f"{banks.highest:g}",
+        ("offlinenorm", "sent_mean_norm"): str(made.subtract_mean).lower(),
+        ("decoder", "wpenalty"): repr(made.penalty),
+    }
+    parser = configparser.ConfigParser(interpolation=None)
+    for (section, key), value in values.items():
+        if not parser.has_section(section):
+            parser.add_section(section)
+        parser.set(section, key, value)
+    for name in ("dicts", "windows", "weights"):
+        (place / name).mkdir(parents=True, exist_ok=True)
+    with (place / "config").open("w", encoding="latin-1") as file:
+        parser.write(file, space_around_delimiters=False)
+    (place / "dicts/phonemes").write_text("".join(f"{phone}\n" for phone in made.phones), encoding="latin-1")
+    hamming = np.hamming(2 * CONTEXT - 1)
+    for name, half in zip(NETS, (hamming[:CONTEXT], hamming[CONTEXT - 1 :]), strict=False):
+        (place / "windows" / f"{name}.window").write_text("".join(f"{value!r}\n" for value in half.tolist()))
+    for name, net in nets.items():
+        binary_file(place, name).write_bytes(_packed(net))
+
+
+def _packed(net: Weights) -> bytes:
+    (hidden, inputs), outputs = net.first.shape, len(net.second)
+    parts = [np.array([2, inputs, hidden, outputs], "<i4").tobytes()]
+    for array in net:
+        padded = np.pad(array, [(0, -size % 4) for size in array.shape])
+        parts.append(padded.astype("<f4").tobytes())
+    return b"".join(parts)

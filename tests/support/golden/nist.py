@@ -9,10 +9,10 @@ import tarfile
 import tempfile
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow.compute as pc
@@ -24,7 +24,6 @@ from swsdist.evaluation.reading import read_task
 from swsdist.io.notices import Notices
 from swsdist.score.measures.curve import Curve, Point
 from swsdist.score.measures.protocol import protocol
-from swsdist.score.measures.twv import TermRow
 from tests.support.golden.nist_answers import Best, Expected, Kwseval, Params, Stdeval, Term
 from tests.support.golden.runner import Case, needed, place, text, values
 
@@ -117,7 +116,7 @@ def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: Stdeval, params
     case.equal("S: totals", sums, theirs["totals"])
     referenced = whole.per_term.filter(pc.greater(whole.per_term["ntrue"], 0))
     case.equal("S: terms with references", referenced.num_rows, theirs["n_terms_with_refs"])
-    rows: dict[str, TermRow] = {row["query_id"]: row for row in whole.per_term.to_pylist()}
+    rows: dict[str, Mapping[str, Any]] = {row["query_id"]: row for row in whole.per_term.to_pylist()}
     ratio = params["koef_c"] / params["koef_v"]
     occurrence = []
     for term, want in theirs["terms"].items():
@@ -171,7 +170,7 @@ def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval, params
     if pooled:
         _kwseval_pooled(case, folder, ours, theirs)
         return
-    rows: dict[str, TermRow] = {row["query_id"]: row for row in whole.per_term.to_pylist()}
+    rows: dict[str, Mapping[str, Any]] = {row["query_id"]: row for row in whole.per_term.to_pylist()}
     border, on_border = 0, _on_border(ours)
     for term, want in theirs["terms"].items():
         row = rows.get(term)
@@ -267,7 +266,7 @@ def _kwseval_pooled(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval)
         _curve(case, folder, "kwseval_points", ours.pooled)
 
 
-def _rates(case: Case, program: str, term: str, row: TermRow, want: Term) -> None:
+def _rates(case: Case, program: str, term: str, row: Mapping[str, Any], want: Term) -> None:
     case.equal(f"{program}: counts of {term}", _counts(row), _counts(want))
     for name, mine, stated in (("pmiss", row["pmiss"], want["pmiss"]), ("pfa", row["pfa"], want["pfa"])):
         if stated is None or mine is None:
@@ -276,7 +275,7 @@ def _rates(case: Case, program: str, term: str, row: TermRow, want: Term) -> Non
             case.close(f"{program}: {name}", mine, stated, 1e-12, what=f"{program}: {name} of {term}")
 
 
-def _counts(row: TermRow | Term) -> tuple[int | None, ...]:
+def _counts(row: Mapping[str, Any] | Term) -> tuple[int | None, ...]:
     return row["ntrue"], row["ncorr"], row["nfa"], row["nmiss"]
 
 

@@ -1,0 +1,33 @@
+"""Values in the types of JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def fields(value: DataclassInstance) -> dict[str, object]:
+    """The fields of a dataclass by name, as `plain` has them."""
+    return {one.name: plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+
+
+def plain(value: object) -> object:
+    """The same value in JSON's own types; what is not finite is None."""
+    if hasattr(value, "tolist"):  # an array, or a number of numpy
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return fields(value)
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value

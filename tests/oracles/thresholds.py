@@ -1,0 +1,33 @@
+"""The threshold of best TWV of a list in memory, which `swsdist.score.parts.spilled` finds in any number of detections."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from swsdist.core.errors import UserError
+from swsdist.score import Counts, twv_curve
+from swsdist.score.measures.curve import best_point
+
+
+def fit_threshold(counts: Counts, *, trials: int, beta: float) -> float:
+    """The threshold of the maximum value, to be used as `score >= threshold` on this or another list.
+
+    For folds count each fold once, and fit on sums of the others. Where rejecting everything is best, the next double
+    above the highest score is returned: it rejects all that was seen.
+
+    Raises:
+        UserError: no query has a reference, there is no detection of one that has, or N = Ntrue.
+    """
+    if not len(counts.score):
+        raise UserError(
+            "a threshold cannot be fitted: no query with references has a detection",
+            remedy="fit on more queries (fewer folds), or give a fitted FILE in calibrate.fit",
+        )
+    curve = twv_curve(counts, trials=trials, beta=beta)
+    found = best_point([curve])
+    if found.last:
+        return float(np.nextafter(curve.threshold[-1], math.inf))
+    assert found.point.threshold is not None  # there are scores
+    return found.point.threshold
