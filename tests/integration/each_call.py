@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swsdist.testing.synthesis import make_corpus
-
 HERE = Path(__file__).parent / "shim"
 
 #: What may pass: of reading, and of writing.
@@ -82,19 +80,12 @@ class Failing:
         source = HERE / "failing.c"
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "driver.py"), json.dumps(self.warm_up())],
+            [sys.executable, str(HERE / "driver.py")],
             env={**os.environ, "LD_PRELOAD": str(library)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-
-    def warm_up(self) -> dict[str, Any]:
-        """A run of another corpus: nothing of ours is to be known before it is read."""
-        place = self.folder / "warm"
-        make_corpus(place / "corpus", documents=3, queries=2, voices=2, seed=5)
-        text = json.dumps(self.config).replace(str(self.corpus), str(place / "corpus"))
-        return {**json.loads(text), "run": str(place / "run")}
 
     def close(self) -> None:
         self.process.stdin.close()

@@ -1,7 +1,6 @@
 """Runs a stage of a config in a process of its own for each order, which it forks: what the first imports, it imports once.
 
-The library `failing.c` is loaded into it. Its argument is a config, which it runs itself before all orders, so that what tasks
-need is compiled and loaded in all forks. An order is a line of JSON: `config` (a mapping), `until`, `watch` (folders), `at`,
+The library `failing.c` is loaded into it. An order is a line of JSON: `config` (a mapping), `until`, `watch` (folders), `at`,
 `number`, `log`; the answer is a line, too: `code`, as of the command line; `failed`, the call that did; `calls`, how many there
 were; `said`, what was wrong; `rejected`, what was; and the `digest` of what was made, where it came to its end.
 """
@@ -56,8 +55,7 @@ def do(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Get warm, and answer orders until there are no more."""
-    swsdist.run(json.loads(sys.argv[1]))
+    """Answer orders until there are no more."""
     for line in sys.stdin:
         read, write = os.pipe()
         child = os.fork()
