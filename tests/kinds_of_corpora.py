@@ -16,6 +16,7 @@ from swsdist.core.types import EXCERPTS, LEXEMES, TERMS
 from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.nist.rttm import write_rttm
 from swsdist.io.nist.termlist import write_termlist
+from swsdist.pipeline.course import Choice
 
 KINDS = ("files", "channels", "places")
 #: Protocol and what a trial is.
@@ -132,8 +133,8 @@ def _places(corpus: Path, folder: Path) -> tuple[str, Rows, Spans]:
     return str(folder / "data"), references, [(one.recording, 1, one.start, one.end) for one in found.values()]
 
 
-def run(made: Made, folder: Path, protocol: str, trials: str, **values: Any) -> Any:
-    """With the references that this kind of trial takes from a list's files, too."""
+def run(made: Made, folder: Path, protocol: str, trials: str, until: str | None = None, **values: Any) -> Any:
+    """As far as a stage; with the references that this kind of trial takes from a list's files, too."""
     by_words = trials == "segment"
     score = {"protocol": protocol, "trials": trials, "beta": 10.0, **({"speech": str(made.rttm)} if by_words else {})}
     return swsdist.run(
@@ -145,5 +146,6 @@ def run(made: Made, folder: Path, protocol: str, trials: str, **values: Any) -> 
             "executor": {"kind": "serial"},
             "report": {"exports": ["csv"], "clips": 0},
             **values,
-        }
+        },
+        choice=Choice(until=until),
     )

@@ -10,14 +10,19 @@ from pathlib import Path
 import pytest
 from commands import Command
 
+pytestmark = pytest.mark.xdist_group("index-of-a-folder")
 
-@pytest.fixture
-def tapes(corpus: Path, tmp_path: Path, swsdist: Command) -> Path:
-    """A folder with recordings, indexed."""
-    shutil.copytree(corpus / "corpus" / "audio", tmp_path / "a" / "tapes")
-    said = swsdist("index", "tapes", cwd=tmp_path / "a").out
+
+@pytest.fixture(scope="module")
+def tapes(corpus: Path, tmp_path_factory: pytest.TempPathFactory, swsdist: Command) -> Path:
+    """A folder with recordings, indexed; only the last test here changes that."""
+    folder = tmp_path_factory.mktemp("folder") / "a"
+    (folder / "tapes").mkdir(parents=True)
+    for file in sorted((corpus / "corpus" / "audio").iterdir())[:4]:
+        shutil.copy(file, folder / "tapes")
+    said = swsdist("index", "tapes", cwd=folder).out
     assert "search it: swsdist search tapes-swsdist --query" in said
-    return tmp_path / "a" / "tapes"
+    return folder / "tapes"
 
 
 def test_it_is_asked_at_once_and_after_a_move(swsdist: Command, tapes: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.lock import locked
 
 LISTS = ("--references", "refs.csv", "--seconds", "600")
-NEW = ("--set", "run=new")
+NEW = ("--set", "run=new", "--set", "report.clips=1", "--set", "report.exports=[csv]")
 
 #: A line a command, in a folder with a config, a finished run, lists and frames.
 QUICK = [

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from kept_receipts import receipts_in
 
 import swsdist
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Choice, Course
+from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.task import Receipt
 from swsdist.testing.synthesis import make_corpus
 
@@ -43,16 +45,23 @@ def _heed_interrupts() -> None:
 class Scene:
     """A folder with a config, and what can be done with it.
 
+    A third of a small run's time is sound for its page and files for others, so runs have none: what is about them says so.
+
     Attributes:
         folder: of this test.
         corpus: tables and audio.
         env: of the drivers; SABOTAGE in it names a file that does not exist yet.
+        base: what the config says besides, or instead.
+        until: the stage at which runs in this process end, where no later one is what a test is about; then digests are of
+            the tables that these made.
     """
 
     folder: Path
     corpus: Path
     env: dict[str, str]
     base: dict[str, Any] = field(default_factory=dict)
+    until: str | None = None
+    courses: dict[str, Course] = field(default_factory=dict, repr=False)
 
     @property
     def config(self) -> Path:
@@ -61,7 +70,8 @@ class Scene:
         if not path.exists():
             tables = {"documents": "docs", "queries": "queries", "references": "refs"}
             corpus = {name: str(self.corpus / f"{table}.csv") for name, table in tables.items()}
-            values = {"run": str(self.folder / "run"), "corpus": corpus, "executor": {"kind": "serial"}, **self.base}
+            small = {"executor": {"kind": "serial"}, "report": {"clips": 0, "exports": ["csv"]}}
+            values = {"run": str(self.folder / "run"), "corpus": corpus, **small, **self.base}
             path.write_text(json.dumps(values))  # JSON is YAML
         return path
 
@@ -71,8 +81,10 @@ class Scene:
         return Path(self.env["SABOTAGE"])
 
     def sabotage(self, **values: Any) -> None:
-        """Tell it."""
-        self.order.write_text(json.dumps(values))
+        """Tell it, all at once."""
+        written = self.order.with_suffix(".new")
+        written.write_text(json.dumps(values))
+        written.replace(self.order)
 
     def select(self, *numbers: int) -> None:
         """Let the corpus, which must be this scene's own, be these documents; other rows wait in `<table>.all.csv`."""
@@ -87,9 +99,16 @@ class Scene:
                 writer.writeheader()
                 writer.writerows(row for row in rows if row["doc_id"] in wanted)
 
-    def run(self, *sets: str, run: str = "run", **keywords: Any) -> Any:
-        """In this process."""
-        return swsdist.run(self.config, sets=[f"run={self._place(run)}", *sets], **keywords)
+    def run(
+        self, *sets: str, run: str = "run", until: str | None = None, choice: Choice | None = None, **keywords: Any
+    ) -> Any:
+        """In this process; as far as `until` says, or the scene, and with "" to the end."""
+        choice, last = choice or Choice(), self.until if until is None else until
+        if last and not (choice.until or choice.only):
+            choice = replace(choice, until=last)
+        result = swsdist.run(self.config, sets=[f"run={self._place(run)}", *sets], choice=choice, **keywords)
+        self.courses[run] = result.outcome.course
+        return result
 
     def _place(self, run: str) -> str:
         return run if "://" in run else str(self.folder / run)
@@ -127,8 +146,8 @@ class Scene:
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def digest(self, run: str = "run", storage: dict[str, Any] | None = None) -> dict[str, str]:
-        """Of all tables."""
-        return swsdist.digest(self._place(run), storage)
+        """Of all tables, or of those that are made until the scene's last stage."""
+        return _digests(self.courses[run], self.until) if self.until else swsdist.digest(self._place(run), storage)
 
     def reported(self, run: str = "run") -> bool:
         """Whether the report's digest, which is of the end of the way only, is of the tables that are there."""
@@ -152,7 +171,9 @@ class Scene:
         return receipts_in(Folder(str(self.folder / run)))
 
     def rejected(self, run: str = "run") -> list[dict[str, Any]]:
-        """Rows of rejected.parquet."""
+        """Rows of rejected.parquet, which comes with the report; before that, what will be in it."""
+        if self.until:
+            return list(self.courses[run].rejected().to_pylist())
         rows: list[dict[str, Any]] = pq.read_table(self.folder / run / "rejected.parquet").to_pylist()
         return rows
 
@@ -204,18 +225,32 @@ def env(tmp_path: Path) -> Iterator[dict[str, str]]:
         yield {**env, **own}
 
 
+def _digests(course: Course, until: str) -> dict[str, str]:
+    """Of the tables of a stage and of those before it."""
+    names = [step.name for step in course.chain.steps]
+    ended = {name: one for name, one in course.ended.items() if names.index(name) <= names.index(until)}
+    return digests(replace(course, ended=ended))
+
+
 @pytest.fixture
-def scene(tmp_path: Path, small_corpus: Path, env: dict[str, str]) -> Scene:
+def until(request: pytest.FixtureRequest) -> str | None:
+    """What the test's mark of that name says, or its module's."""
+    mark = request.node.get_closest_marker("until")
+    return mark.args[0] if mark else None
+
+
+@pytest.fixture
+def scene(tmp_path: Path, small_corpus: Path, env: dict[str, str], until: str | None) -> Scene:
     """The small corpus, read only."""
-    return Scene(tmp_path, small_corpus, env)
+    return Scene(tmp_path, small_corpus, env, until=until)
 
 
 @pytest.fixture
-def own_corpus(tmp_path: Path, small_corpus: Path, env: dict[str, str]) -> Scene:
+def own_corpus(tmp_path: Path, small_corpus: Path, env: dict[str, str], until: str | None) -> Scene:
     """A copy of the small corpus, to be changed."""
     corpus = tmp_path / "corpus"
     shutil.copytree(small_corpus, corpus)
-    return Scene(tmp_path, corpus, env)
+    return Scene(tmp_path, corpus, env, until=until)
 
 
 @pytest.fixture(scope="session")
@@ -226,10 +261,10 @@ def _finished(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> S
     return scene
 
 
-@pytest.fixture(scope="session")
-def undisturbed(_finished: Scene) -> dict[str, str]:
-    """Digests of a serial run of the small corpus that nothing happened to."""
-    return _finished.digest()
+@pytest.fixture
+def undisturbed(_finished: Scene, until: str | None) -> dict[str, str]:
+    """Digests of a serial run of the small corpus that nothing happened to; of as many tables as the scene's."""
+    return _digests(_finished.courses["run"], until) if until else _finished.digest()
 
 
 @pytest.fixture

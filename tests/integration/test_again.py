@@ -78,7 +78,7 @@ def test_again_starts_no_ray(finished: Any, ray_left: Any) -> None:
         ("reduce.overlap=0.25", ALL[ALL.index("reduce") :]),
         ("search.distance=cosine-squared", ALL[ALL.index("search") :]),
         ("corpus.examples=all", ALL[ALL.index("queries") :]),
-        ("report.exports=[csv]", ["export"]),
+        ("report.exports=[stdlist]", ["export"]),
         ("features.options={n_mfcc: 12}", ALL),
         ("search.lanes=5", []),
     ],
@@ -129,7 +129,7 @@ def test_stages_one_by_one(scene: Any, undisturbed: dict[str, str]) -> None:
 
 
 def test_without_references(scene: Any) -> None:
-    result = scene.run("corpus.references=null")
+    result = scene.run("corpus.references=null", "report.clips=20", "report.exports=null")
     assert done(result) == [
         name for name in ALL if name not in ("align.train", "fit", "align.final", "measure", "score")
     ]
@@ -145,10 +145,10 @@ def test_without_references(scene: Any) -> None:
 
 def test_exports_are_of_the_last_config(finished: Any) -> None:
     scene = finished
-    scene.run("report.clips=5")
+    scene.run("report.clips=5", "report.exports=null")
     exports = scene.folder / "run" / "exports"
     assert len(list((exports / "clips").iterdir())) == 5
-    scene.run("report.clips=2")
+    scene.run("report.clips=2", "report.exports=null")
     assert len(list((exports / "clips").iterdir())) == 2
     scene.run("report.exports=[csv]")
     assert [path.name for path in exports.rglob("*") if path.is_file()] == ["detections.csv"]

@@ -44,7 +44,13 @@ def test_one_query_may_fill_the_page(scene) -> None:
     """An archive with a single phrase is heard as often as was asked for."""
     path = scene.folder / "queries.csv"
     path.write_text(f"query_id,path\nq,{scene.corpus}/queries/q001_1.wav\n")
-    scene.run(f"corpus.queries={path}", "corpus.references=null", "calibrate.fit=none", "report.clips=6")
+    scene.run(
+        f"corpus.queries={path}",
+        "corpus.references=null",
+        "calibrate.fit=none",
+        "report.clips=6",
+        "report.exports=null",
+    )
     assert len(list((scene.folder / "run" / "exports" / "clips").iterdir())) == 6
     assert len(scene.report()["hits"]) == 6
 
@@ -96,7 +102,8 @@ def test_labels_of_what_was_decided_or_is_best(tmp_path: Path, cut: int) -> None
 
 def test_a_run_that_decides_nothing_labels_the_best(scene) -> None:
     """`report.labels` of each query; and no lists for scorers, for which nobody asked."""
-    result = scene.run("corpus.references=null", "calibrate.fit=none", "report.labels=4", "report.clips=1")
+    told = ("report.labels=4", "report.clips=1", "report.exports=null")
+    result = scene.run("corpus.references=null", "calibrate.fit=none", *told)
     exports = scene.folder / "run" / "exports"
     assert sorted(path.name for path in exports.iterdir()) == ["clips", "detections.csv", "labels"]
     shown = Counter(query for _, query, _ in labelled(exports / "labels"))
@@ -117,7 +124,7 @@ def test_names_that_a_scorer_cannot_read_are_no_matter_without_one(scene) -> Non
     named = [line.replace("audio/", f"{scene.corpus}/audio/") for line in docs]
     (scene.folder / "docs.csv").write_text("\n".join([named[0], *("my " + line for line in named[1:])]) + "\n")
     common = (f"corpus.queries={path}", f"corpus.documents={scene.folder}/docs.csv", "corpus.references=null")
-    quiet = scene.run(*common, "calibrate.fit=none", "report.clips=1")
+    quiet = scene.run(*common, "calibrate.fit=none", "report.clips=1", "report.exports=null")
     assert quiet.report is not None
     assert quiet.report.warnings == ()
     asked = scene.run(*common, "calibrate.fit=none", "report.exports=[stdlist]")

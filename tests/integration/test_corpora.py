@@ -17,6 +17,9 @@ from swsdist.core.errors import AudioError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.pipeline.course import Choice
+from swsdist.pipeline.inspection.digest import digests
+
+INDEX = Choice(until="index")
 
 #: Columns of a detection that do not name its place.
 SCORED = ["query_id", "channel", "score", "decision", "cost", "frames", "example"]
@@ -28,6 +31,7 @@ def kaldi(scene: Any, **corpus: Any) -> dict[str, Any]:
         "run": str(scene.folder / "kaldi-run"),
         "corpus": {"documents": str(scene.folder / "data"), "queries": str(scene.corpus / "queries.csv"), **corpus},
         "executor": {"kind": "serial"},
+        "report": {"clips": 0, "exports": ["csv"]},
     }
 
 
@@ -40,7 +44,8 @@ def test_segments_are_searched_as_files_and_told_in_the_recording(finished: Any)
     found = others.data_folder(finished.corpus, finished.folder / "data")
     others.references(finished.corpus, found, finished.folder / "refs.csv")
     plain = finished.run("run=" + str(finished.folder / "run"))
-    result = swsdist.run(kaldi(finished, references=str(finished.folder / "refs.csv")))
+    whole = ["report.clips=20", "report.exports=null"]
+    result = swsdist.run(kaldi(finished, references=str(finished.folder / "refs.csv")), sets=whole)
     assert result.measures()["mtwv"] == plain.measures()["mtwv"]
     assert result.measures()["atwv"] == plain.measures()["atwv"]
     for mine, theirs in zip(in_order(result), in_order(plain), strict=True):
@@ -67,7 +72,7 @@ def test_segments_are_searched_as_files_and_told_in_the_recording(finished: Any)
     )
     assert (top["doc_id"], top["score"]) == (found[best["doc_id"]].recording, best["score"])
     assert top["start"] == pytest.approx(best["start"] + found[best["doc_id"]].start)
-    again = swsdist.run(kaldi(finished, references=str(finished.folder / "refs.csv")))
+    again = swsdist.run(kaldi(finished, references=str(finished.folder / "refs.csv")), sets=whole)
     assert again.outcome.did == 0
 
 
@@ -96,7 +101,7 @@ def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Any
     more = f"late rec1 {end - 1} {end + 0.6}\nafter rec1 {end + 1} {end + 2}\nnearly rec1 {end - 1} {end + 0.4}\n"
     segments.write_text(segments.read_text() + more)
     config = kaldi(scene)
-    result = swsdist.run(config)
+    result = swsdist.run(config, choice=INDEX)
     rejected = {row["id"]: row for row in result.outcome.course.rejected().to_pylist()}
     assert set(rejected) == {"late", "after"}
     assert rejected["late"]["reason"] == "place-outside"
@@ -109,7 +114,7 @@ def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Any
     segments.write_text(
         segments.read_text().replace(f"after rec1 {end + 1} {end + 2}", f"after rec1 {end - 2} {end - 1}")
     )
-    second = swsdist.run(config)
+    second = swsdist.run(config, choice=INDEX)
     assert len(second.outcome.course.ended["index"].receipts) == 1
     assert {row["id"] for row in second.outcome.course.rejected().to_pylist()} == {"late"}
 
@@ -140,7 +145,7 @@ def test_commands_are_run_only_where_that_is_allowed(piped: Any) -> None:
 
 
 def test_a_command_is_run_once_for_the_segments_of_its_recording(piped: Any) -> None:
-    swsdist.run(kaldi(piped), allow_commands=True, sets=["report.exports=[csv]", "report.clips=0"])
+    swsdist.run(kaldi(piped), allow_commands=True)
     assert sorted((piped.folder / "trace").read_text().split()) == ["rec1", "rec2", "rec3"]
 
 
@@ -149,28 +154,30 @@ def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
     tape = piped.folder / "tape"
     there = f"test -e {tape} || {{ echo no tape >&2; exit 4; }}; cat audio/rec2.wav"
     scp.write_text(scp.read_text().replace("cat audio/rec2.wav", there))
-    result = swsdist.run(kaldi(piped), allow_commands=True, sets=["force=true"])
+    config, allowed = {**kaldi(piped), "force": True}, {"allow_commands": True, "choice": INDEX}
+    result = swsdist.run(config, **allowed)
     assert {(kind, reason, count) for kind, reason, count, *_ in result.rejected()} == {
         ("document", "command-failed", 3)
     }
     assert "exit status 4; it said: no tape" in result.rejected()[0][3]
     tape.touch()
-    assert swsdist.run(kaldi(piped), allow_commands=True, sets=["force=true"]).rejected()  # that is not to be seen
-    again = swsdist.run(kaldi(piped), allow_commands=True, sets=["force=true"], choice=Choice(redo_from="index"))
+    assert swsdist.run(config, **allowed).rejected()  # that is not to be seen
+    again = swsdist.run(config, allow_commands=True, choice=Choice(redo_from="index", until="index"))
     assert not again.rejected()
 
 
 def test_a_program_that_is_not_here_yet(piped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its documents are rejected as long as it is not; a worker that lacks it, and the driver has it, ends the run."""
-    undisturbed = swsdist.digest(swsdist.run(kaldi(piped), allow_commands=True, sets=["force=true"]).folder)["features"]
+    allowed = {"allow_commands": True, "choice": INDEX}
+    undisturbed = digests(swsdist.run(kaldi(piped), **allowed).outcome.course)["features"]
     scp = piped.folder / "data" / "wav.scp"
     scp.write_text(scp.read_text().replace("cat audio/rec2.wav", "decode-tape audio/rec2.wav"))
-    config = {**kaldi(piped), "run": str(piped.folder / "later")}
-    result = swsdist.run(config, allow_commands=True, sets=["force=true"])
+    config = {**kaldi(piped), "run": str(piped.folder / "later"), "force": True}
+    result = swsdist.run(config, **allowed)
     ((kind, reason, count, first, _),) = result.rejected()
     assert (kind, reason, count) == ("document", "command-failed", 3)
     assert "decode-tape: command not found" in first
-    assert swsdist.run(config, allow_commands=True, sets=["force=true"]).outcome.did == 0
+    assert swsdist.run(config, **allowed).outcome.did == 0
     program = piped.folder / "bin" / "decode-tape"
     program.parent.mkdir()
     program.write_text('#!/bin/sh\ncat "$1"\n')
@@ -178,20 +185,21 @@ def test_a_program_that_is_not_here_yet(piped: Any, monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as patch:  # the driver looks for it, and what runs it has another PATH
         patch.setattr(commands.shutil, "which", lambda name: "/bin/bash" if name == "bash" else name)
         with pytest.raises(UserError, match=r"this worker .* cannot run a command whose program was there"):
-            swsdist.run(config, allow_commands=True, sets=["force=true"])
+            swsdist.run(config, **allowed)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    result = swsdist.run(config, allow_commands=True, sets=["force=true"])
+    result = swsdist.run(config, **allowed)
     assert not result.rejected()
-    assert swsdist.digest(result.folder)["features"] == undisturbed
+    assert digests(result.outcome.course)["features"] == undisturbed
 
 
 @pytest.mark.ray
 def test_permission_travels_with_the_tasks(piped: Any, cluster: Any) -> None:
-    serial = swsdist.run(kaldi(piped), allow_commands=True)
+    search = Choice(until="search")
+    serial = swsdist.run(kaldi(piped), allow_commands=True, choice=search)
     sets = [*cluster.sets, f"run={piped.folder}/ray", "index.shards=3"]
-    result = swsdist.run(kaldi(piped), allow_commands=True, sets=sets)
+    result = swsdist.run(kaldi(piped), allow_commands=True, sets=sets, choice=search)
     assert not result.rejected()
-    assert swsdist.digest(result.folder)["all"] == swsdist.digest(serial.folder)["all"]
+    assert digests(result.outcome.course) == digests(serial.outcome.course)
 
 
 @pytest.mark.slow
@@ -201,14 +209,14 @@ def test_recordings_on_s3(scene: Any, s3) -> None:
     for path in sorted((scene.folder / "data").rglob("*")):
         if path.is_file():
             remote.write_bytes(path.relative_to(scene.folder / "data").as_posix(), path.read_bytes())
-    here = swsdist.run(kaldi(scene))
+    here = swsdist.run(kaldi(scene), choice=Choice(until="search"))
     values = {**kaldi(scene), "run": str(scene.folder / "s3-run"), "storage": s3.storage}
     values["corpus"]["documents"] = remote.path()
-    there = swsdist.run(values)
+    there = swsdist.run(values, choice=Choice(until="search"))
     assert {row["path"] for row in swsdist.open_store(f"{there.folder}/store").documents().to_pylist()} == {
         remote.path(f"audio/{name}.wav") for name in {one.recording for one in local.values()}
     }
-    assert swsdist.digest(there.folder)["all"] == swsdist.digest(here.folder)["all"]
+    assert digests(there.outcome.course) == digests(here.outcome.course)
 
 
 @pytest.mark.slow
@@ -245,6 +253,7 @@ def test_a_run_is_scored_as_its_list_is(scene: Any, dialect: str, export: str) -
             "protocol": dialect,
         },
         "executor": {"kind": "serial"},
+        "report": {"clips": 0, "exports": [export]},
     }
     result = swsdist.run(config)
     assert [(row["id"], row["reason"]) for row in result.outcome.course.rejected().to_pylist()] == [

@@ -20,6 +20,8 @@ from swsdist.store.maintaining import compact
 from swsdist.store.reading import Store
 from swsdist.testing.synthesis.recogniser import make_recogniser
 
+pytestmark = pytest.mark.until("search")
+
 STREAMS = 'search.streams=[{"track": "mfcc"}, {"track": "pca", "normalise": "none"}]'
 
 
@@ -113,7 +115,9 @@ def test_behind_a_recogniser(scene: Any) -> None:
     make_recogniser(str(scene.folder / "made-up"))
     options = {"weights": str(scene.folder / "made-up"), "units": "states", "values": "logits"}
     pca = {"name": "phnrec", "options": options, "transforms": [{"name": "pca", "options": {"columns": 5}}]}
-    scene.run(f"features={json.dumps([{'name': 'mfcc'}, pca])}", "search.streams=[{track: mfcc}, {track: phnrec}]")
+    scene.run(
+        f"features={json.dumps([{'name': 'mfcc'}, pca])}", "search.streams=[{track: mfcc}, {track: phnrec}]", until=""
+    )
     assert frames_of(store_of(scene), "phnrec").std(axis=0) == pytest.approx(np.ones(5), abs=0.05)
     assert scene.report()["counts"]["detections"] > 0
 
@@ -134,7 +138,7 @@ def test_an_extractor_that_is_fitted_and_a_transform_behind_it(scene: Any) -> No
     fitted = {"name": "phnrec", "track": "fitted", "options": prior}
     named = f"features={json.dumps([plain, energies, fitted, pca])}"
     sets = (named, "search.streams=[{track: pca}]", "index.shards=3")
-    scene.run(*sets)
+    scene.run(*sets, until="")
     store = store_of(scene)
     model = store.manifest.models["phnrec.fitted"]
     assert model == store.manifest.models["phnrec.pca"]
@@ -147,7 +151,7 @@ def test_an_extractor_that_is_fitted_and_a_transform_behind_it(scene: Any) -> No
     found = store.features(document["doc_id"], track="fitted")
     assert np.array_equal(one.extract(samples), found)
     assert np.abs(found - store.features(document["doc_id"], track="plain")).max() > 1e-4
-    assert scene.run(*sets).outcome.did == 0
+    assert scene.run(*sets, until="").outcome.did == 0
     assert scene.report()["resources"]["index_cpu_s"] > 0
     with pytest.raises(ConfigError, match="the mean of the corpus is not fitted"):
         Phnrec(**prior).extract(samples)

@@ -34,7 +34,7 @@ def by_mfcc(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     tables = {"documents": "docs", "queries": "queries", "references": "refs"}
     corpus = {name: str(small_corpus / f"{table}.csv") for name, table in tables.items()}
     values = {"run": str(folder), "system": "config", "corpus": corpus, "queries": {"trim": "none"}}
-    swsdist.run({**values, "executor": {"kind": "serial"}})
+    swsdist.run({**values, "executor": {"kind": "serial"}, "report": {"clips": 0, "exports": ["csv"]}})
     return folder
 
 
@@ -81,11 +81,12 @@ def without(rows: list[dict[str, str]], *names: str) -> list[dict[str, str]]:
 @pytest.mark.slow
 def test_the_same_results_as_with_what_made_them(scene: Any, npy: Path, by_mfcc: Path, frames: dict[str, Any]) -> None:
     wanted = swsdist.digest(str(by_mfcc))
-    scene.run(features(npy))  # nothing is trimmed, whatever queries.trim says
+    clips = ("report.clips=3", "report.exports=[clips]")
+    scene.run(features(npy), *clips)  # nothing is trimmed, whatever queries.trim says
     assert {name: scene.digest()[name] for name in SEARCHED} == {name: wanted[name] for name in SEARCHED}
     assert list(check(Store(Folder(str(scene.folder / "run" / "store"))))) == []
     assert len(list((scene.folder / "run" / "exports" / "clips").glob("*.wav"))) > 0
-    assert scene.run(features(npy)).outcome.did == 0
+    assert scene.run(features(npy), *clips).outcome.did == 0
     # From Kaldi's archives, queries in one of their own, in other shards: the same.
     documents = {key: each for key, each in frames.items() if "-" not in key}
     write_ark(scene.folder / "d.ark", documents, scene.folder / "d.scp")
@@ -96,6 +97,7 @@ def test_the_same_results_as_with_what_made_them(scene: Any, npy: Path, by_mfcc:
 
 
 @pytest.mark.ray
+@pytest.mark.until("search")
 def test_ray(scene: Any, npy: Path, cluster: Any) -> None:
     scene.run(features(npy), "index.shards=3")
     scene.run(features(npy), "index.shards=3", *cluster.sets, run="ray")
@@ -103,6 +105,7 @@ def test_ray(scene: Any, npy: Path, cluster: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.until("search")
 def test_s3(scene: Any, npy: Path, s3: Any) -> None:
     place = Folder(f"s3://{s3.bucket}/external", s3.storage)
     for path in npy.iterdir():
@@ -123,27 +126,28 @@ def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
     documents, queries = rows_of(scene.corpus / "docs.csv"), rows_of(scene.corpus / "queries.csv")
     asked = table(scene.folder / "queries.csv", without(queries, "path", "duration"))
     known = table(scene.folder / "docs.csv", without(documents, "path"))
-    sets = (features(npy), f"corpus.queries={asked}", "report.clips=5")
-    result = scene.run(*sets, f"corpus.documents={known}")
+    sets = (features(npy), f"corpus.queries={asked}")
+    result = scene.run(*sets, f"corpus.documents={known}", "report.clips=5", "report.exports=[csv, clips]")
     digest, wanted = scene.digest(), swsdist.digest(str(by_mfcc))
     assert all(digest[name] == wanted[name] for name in ("features", "candidates", "detections", "scored"))
     (warning,) = scene.report()["warnings"]
     assert "clips was not exported: corpus.documents: the documents have no recordings" in warning
     assert result.measures()["mtwv"] == pytest.approx(1.0)
     bare = table(scene.folder / "bare.csv", without(documents, "path", "duration", "speaker"))
-    scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare")
+    scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare", until="index")
     store = Store(Folder(str(scene.folder / "bare" / "store")))
     assert len(store.manifest.shards) == 3  # cut by the sizes of the frames
     for row in store.documents().to_pylist():
         assert row["duration"] == pytest.approx((row["frames"] - 1) * 0.01 + 0.032)
         assert row["path"] == ""
-    assert scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare").outcome.did == 0
+    assert scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare", until="index").outcome.did == 0
     # What needs audio says so.
     with pytest.raises(DataError, match="path"):
         scene.run(f"corpus.documents={bare}", run="no")
 
 
 @pytest.mark.slow
+@pytest.mark.until("search")
 def test_one_item_that_changes_is_all_that_is_indexed_again(scene: Any, npy: Path) -> None:
     never = "search.normalise=none"
     scene.run(features(npy), never, "index.shards=4")
@@ -167,6 +171,7 @@ def test_one_item_that_changes_is_all_that_is_indexed_again(scene: Any, npy: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.until("search")
 def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: Path) -> None:
     whole = {key: np.load(npy / f"{key}.npy") for key in ("d001", "d002", "d003", "d004", "q002-1")}
     np.save(npy / "d001.npy", whole["d001"][:, :13])
@@ -209,6 +214,7 @@ def test_an_archive_that_is_not_there_ends_the_run(scene: Any, npy: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.until("search")
 def test_one_of_several_tracks(scene: Any, npy: Path, by_mfcc: Path) -> None:
     """Beside an extractor, with a transform; one that is added is all that is computed."""
     external = {"name": "external", "track": "given", "options": {"path": str(npy), **OPTIONS}}
@@ -239,16 +245,18 @@ def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: di
         {"query_id": "beyond", "example": 1, "doc_id": "d001", "start": 1.0, "end": 900.0},
     ]
     asked = table(scene.folder / "queries.csv", places)
-    scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null")
+    result = scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null", until="queries")
     queries = Store(Folder(str(scene.folder / "run" / "queries")))
     count = 1 + int((0.5 - 0.032) / 0.01)
     assert np.array_equal(queries.features("cut"), frames["d001"][100 : 100 + count])
-    assert [(row["id"], row["reason"]) for row in scene.rejected()] == [("beyond", "place-outside")]
+    rejected = result.outcome.course.rejected().to_pylist()
+    assert [(row["id"], row["reason"]) for row in rejected] == [("beyond", "place-outside")]
     keep = "corpus.own_places=keep"
     best = scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null", keep).detections().iloc[0]
     assert (best["doc_id"], best["start"]) == ("d001", 1.0)
 
 
+@pytest.mark.until("queries")
 def test_an_example_that_is_not_of_its_recording(scene: Any, npy: Path) -> None:
     """Frames are held against the duration of the place, or of the whole recording."""
     path = str(scene.corpus / "queries" / "q001_1.wav")
@@ -266,7 +274,8 @@ def test_an_example_that_is_not_of_its_recording(scene: Any, npy: Path) -> None:
 def test_some_documents_have_recordings(scene: Any, npy: Path) -> None:
     documents = rows_of(scene.corpus / "docs.csv")
     rows = [{**row, "path": str(scene.corpus / row["path"]) if k < 4 else ""} for k, row in enumerate(documents)]
-    scene.run(features(npy), f"corpus.documents={table(scene.folder / 'docs.csv', rows)}")
+    clips = ("report.clips=20", "report.exports=[clips]")
+    scene.run(features(npy), f"corpus.documents={table(scene.folder / 'docs.csv', rows)}", *clips)
     (warning,) = scene.report()["warnings"]
     assert warning == "4 of 8 documents have no recording: their hits have no sound"
     assert 0 < len(list((scene.folder / "run" / "exports" / "clips").glob("*.wav"))) < 20
@@ -286,6 +295,7 @@ def test_posteriors(scene: Any, npy: Path, frames: dict[str, np.ndarray], distan
     assert result.measures()["mtwv"] > 0.2
 
 
+@pytest.mark.until("index")
 def test_several_channels(scene: Any, npy: Path) -> None:
     (npy / "d001.npy").rename(npy / "talk-1.npy")
     (npy / "d002.npy").rename(npy / "talk-2.npy")
@@ -321,6 +331,7 @@ def test_the_mfcc_are_those_of_the_class(frames: dict[str, np.ndarray]) -> None:
     assert {each.shape[1] for each in frames.values()} == {Mfcc().dimension}
 
 
+@pytest.mark.until("queries")
 def test_a_query_without_content_is_rejected(scene: Any, npy: Path) -> None:
     """As silence is: zeros would be found somewhere, too."""
     first = np.load(npy / "q002-1.npy")

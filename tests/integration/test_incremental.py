@@ -38,6 +38,7 @@ def whole(scene: Any) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.until("search")
 def test_add_change_remove_compact(own_corpus: Any) -> None:
     scene = own_corpus
     run = scene.folder / "run"
@@ -70,7 +71,7 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     # A removed one: dropped, nothing computed anew but the search of its shard.
     scene.select(1, 2, 3, 4, 6, 7, 8)
     before = shards(run)
-    removed = scene.run()
+    removed = scene.run(until="")
     assert removed.outcome.course.ended["index"].done == 0
     assert removed.outcome.course.ended["search"].done == 1
     assert shards(run) == before
@@ -84,7 +85,7 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     assert (compacted.shards_before, compacted.shards) == (4, 1)
     assert compacted.bytes < compacted.bytes_before
     assert whole(scene)
-    again = scene.run()
+    again = scene.run(until="")
     assert again.outcome.course.ended["index"].done == 0
     assert scene.digest() == digest
     clean(Folder(str(run)), 0.0, dry=False)
@@ -98,6 +99,7 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.until("search")
 def test_indexed_in_two_parts_is_searched_like_one(own_corpus: Any) -> None:
     scene = own_corpus
     by_document = ("search.normalise=none",)  # statistics of the collection are frozen with its first part
@@ -109,6 +111,7 @@ def test_indexed_in_two_parts_is_searched_like_one(own_corpus: Any) -> None:
     assert scene.digest() == scene.digest("once")
 
 
+@pytest.mark.until("search")
 def test_recordings_that_moved_are_not_searched_again(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     scene = own_corpus
     scene.run("index.shards=3")
@@ -157,6 +160,7 @@ def test_store_commands(scene: Any) -> None:
     assert in_this_process("store", "check", store).code == 3
 
 
+@pytest.mark.until("search")
 def test_only_a_later_stage_changes_nothing_of_an_earlier_one(own_corpus: Any) -> None:
     """Documents that are gone need no task of index, and yet the store is to change: --only search refuses before that."""
     scene = own_corpus

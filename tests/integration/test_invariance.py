@@ -65,6 +65,7 @@ def test_all_examples(scene: Any, how: str) -> None:
 
 @pytest.mark.ray
 @pytest.mark.parametrize("how", ["mean", "template"])
+@pytest.mark.until("reduce")
 def test_all_examples_on_ray(scene: Any, cluster: Any, how: str) -> None:
     sets = ("corpus.examples=all", f"search.examples={how}", "index.shards=3")
     scene.run(*sets, run="here")
@@ -85,6 +86,7 @@ def test_one_example_is_as_the_primary_one(own_corpus: Any, how: str, undisturbe
 
 
 @pytest.mark.slow
+@pytest.mark.until("reduce")
 def test_what_changes_with_how_examples_are_used(scene: Any) -> None:
     """The mean takes the candidates that the best took; the template is searched, in the cells of one example a query."""
     sets = ("corpus.examples=all", "index.shards=2")
@@ -102,6 +104,7 @@ def test_what_changes_with_how_examples_are_used(scene: Any) -> None:
     assert cells[1] < 0.6 * cells[0]
 
 
+@pytest.mark.until("reduce")
 def test_lists_of_files_that_are_too_long_for_a_task(
     scene: Any, undisturbed: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +119,7 @@ def test_lists_of_files_that_are_too_long_for_a_task(
 
 
 @pytest.mark.ray
+@pytest.mark.until("reduce")
 def test_real_speech_on_ray_with_two_workers(tiny: Path, scene: Any, cluster: Any) -> None:
     scene.base["corpus"] = {
         "documents": str(tiny / "docs.csv"),
@@ -132,9 +136,11 @@ def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
     code = (
         "import json, sys, swsdist, numpy, threadpoolctl\n"
         "config, sets = sys.argv[1], sys.argv[2:]\n"
-        "swsdist.run(config, sets=sets)\n"
+        "from swsdist.pipeline.course import Choice\n"
+        "from swsdist.pipeline.inspection.digest import digests\n"
+        "done = swsdist.run(config, sets=sets, choice=Choice(until='search'))\n"
         "kernels = [one.get('architecture') for one in threadpoolctl.threadpool_info()]\n"
-        "print(json.dumps([kernels, swsdist.digest(sets[0][4:])]))\n"
+        "print(json.dumps([kernels, digests(done.outcome.course)]))\n"
     )
     sets = [f"run={scene.folder / run}", f"index.store={scene.folder / 'store'}", "search.backend=blas"]
     done = subprocess.run(
@@ -155,6 +161,7 @@ def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the kernels are those of x86-64")
 @pytest.mark.parametrize("kernel", ["Prescott", "Haswell", "SkylakeX"])
+@pytest.mark.until("search")
 def test_blas_kernels_over_one_store(scene: Any, kernel: str) -> None:
     """Every product of the search is that kernel's: `backend: blas`, held against our own product."""
     scene.run(f"index.store={scene.folder / 'store'}", "search.backend=int16", run="native")

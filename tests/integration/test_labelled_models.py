@@ -73,7 +73,7 @@ def test_labels_of_what_is_searched_are_oracle(scene: Any, labels: str) -> None:
     assert scene.digest("three") == scene.digest()
     before = model_of(scene, "lda.made").fingerprint
     Path(labels).write_text(Path(labels).read_text() + "d001 1 0 0.3 other\n")
-    scene.run(LDA, STREAMS, named)
+    scene.run(LDA, STREAMS, named, until="index")
     assert model_of(scene, "lda.made").fingerprint != before
 
 
@@ -115,6 +115,7 @@ def rename(scene: Any, before: str, after: str) -> None:
         path.write_text(path.read_text().replace(f"{before},", f"{after},"))
 
 
+@pytest.mark.until("index")
 def test_a_name_matters_where_labels_are_looked_up_by_it(
     own_corpus: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,7 @@ SLOW = ("features.name=saboteur", "index.shards=7")
 
 @pytest.mark.slow
 def test_a_second_driver_is_refused(scene: Any) -> None:
-    scene.sabotage(seconds=1.5)
+    scene.sabotage(hold=0)
     store = f"index.store={scene.folder / 'store'}"
     first = scene.start(*SLOW, store)
     scene.wait(lambda: (scene.folder / "store" / "lock.json").exists(), first)
@@ -314,7 +314,7 @@ def test_a_run_whose_lock_was_lost_stops(scene: Any) -> None:
 @pytest.mark.slow
 def test_a_store_in_its_run_folder_is_kept_while_it_is_indexed(scene: Any, undisturbed: dict[str, str]) -> None:
     """Neither a compaction nor another run that names this store may change it at the same time."""
-    scene.sabotage(seconds=1.5)
+    scene.sabotage(hold=2)  # of which one fills a shard
     driver = scene.start(*SLOW)
     store = scene.folder / "run" / "store"
     scene.wait(lambda: list(store.glob("shards/*.parquet")), driver)
@@ -324,6 +324,7 @@ def test_a_store_in_its_run_folder_is_kept_while_it_is_indexed(scene: Any, undis
     assert (compacted.code, other.returncode) == (2, 2)
     assert "is working here" in compacted.err
     assert "is working here" in other.stderr
+    scene.order.unlink()
     _, err = driver.communicate(timeout=240)
     assert driver.returncode == 0, err
     assert list(check(Store(Folder(str(store))))) == []

@@ -12,7 +12,10 @@ import pytest
 
 from swsdist.features.model import load_model
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.course import Choice
 from swsdist.store.reading import Store
+
+pytestmark = pytest.mark.until("search")
 
 #: Two transforms that are fitted, one after the other; the second on speech only.
 FITTED = [
@@ -48,7 +51,7 @@ def test_posteriors_of_a_run(scene: Any) -> None:
     scene.run("features=" + json.dumps(sharper), STREAMS)
     assert store_of(scene).manifest.models["gmm.gmm"] == store.manifest.models["gmm.gmm"]
     # Fitted anew it is the same.
-    assert scene.go(FEATURES, STREAMS, run="four", flags=("--from", "fit-transforms")).returncode == 0
+    assert scene.run(FEATURES, STREAMS, run="four", choice=Choice(redo_from="fit-transforms")).outcome.did > 0
     assert store_of(scene, "four").manifest.models["gmm.gmm"] == store.manifest.models["gmm.gmm"]
 
 
@@ -62,7 +65,7 @@ def test_killed_between_rounds(scene: Any) -> None:
         process.kill()
         process.communicate()
     receipts = scene.receipts()
-    assert scene.go(FEATURES, STREAMS).returncode == 0
+    scene.run(FEATURES, STREAMS)
     assert receipts.items() <= scene.receipts().items(), "a round that had its receipts was done again"
     assert scene.digest() == scene.digest("whole")
 

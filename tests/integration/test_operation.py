@@ -81,7 +81,7 @@ def test_retries_and_failures_are_told(scene: Any) -> None:
 @pytest.mark.slow
 def test_status_of_a_run_that_works_reads_no_receipts(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are: the driver's word and the ends of journals."""
-    scene.sabotage(seconds=0.5)
+    scene.sabotage(hold=2)
     process = scene.start(*SLOW, *SHARDS)
     run = Folder(str(scene.folder / "run"))
     try:
@@ -147,15 +147,13 @@ def test_a_journal_that_is_put_anew_while_it_is_read_is_read_again(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["serial", pytest.param("ray", marks=pytest.mark.ray)])
 def test_cancel(scene: Any, undisturbed: dict[str, str], ray_left: Any, kind: str) -> None:
-    """The driver ends within seconds, keeps what it has, says so, and the next one goes on to the same bytes."""
-    scene.sabotage(seconds=0.6)
+    """The driver ends before its tasks have, keeps what it has, says so, and the next one goes on to the same bytes."""
+    scene.sabotage(hold=3)  # recordings, of which two may be a task's
     sets = (f"executor.kind={kind}", "executor.workers=2", *SLOW, *SHARDS)
     process = scene.start(*sets)
     scene.wait(lambda: len(scene.receipts()) >= 2, process)
-    clock = time.monotonic()
     assert swsdist("cancel", str(scene.folder / "run")).out == "cancelled\n"
-    out, err = process.communicate(timeout=60)
-    assert time.monotonic() - clock < 15
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 143, err
     assert "cancelled from " in err
     assert "Traceback" not in out + err
@@ -165,12 +163,11 @@ def test_cancel(scene: Any, undisturbed: dict[str, str], ray_left: Any, kind: st
     assert not run.exists("cancel.json")
     assert events_of(scene.folder / "run")[-1]["state"] == "cancelled"
     assert {lines[-1]["event"] for lines in scene.journals() if lines[0]["role"] == "driver"} == {"close"}
-    scene.wait(lambda: not ray_left.processes(), seconds=20)
+    scene.wait(lambda: not ray_left.processes())
     receipts = scene.receipts()
     assert 2 <= len(receipts) < 30
-    scene.sabotage(seconds=0.0)
-    last = scene.go(*SLOW, *SHARDS)
-    assert last.returncode == 0, last.stderr
+    scene.order.unlink()
+    assert scene.go(*SLOW, *SHARDS).returncode == 0
     assert scene.digest() == undisturbed
     assert receipts.items() <= scene.receipts().items()
     assert status(run).state == "done"
@@ -211,7 +208,7 @@ def test_no_signal_breaks_what_is_closed_after_a_request(asked_to_end: Watched, 
 
 def test_a_run_that_heeds_no_request_is_ended_by_a_signal(asked_to_end: Watched) -> None:
     with pytest.raises(SystemExit, match="143"):
-        time.sleep(20)
+        threading.Event().wait(240)  # the signal ends it
     assert asked_to_end.asked
 
 
@@ -252,18 +249,16 @@ def test_a_request_for_another_driver_ends_nobody(scene: Any) -> None:
 
 
 @pytest.mark.ray
-def test_sigterm_ends_within_ten_seconds_though_a_task_is_long(scene: Any, ray_left: Any) -> None:
-    """The workers are in the midst of a task of a minute."""
-    scene.sabotage(seconds=60.0)
+def test_sigterm_ends_a_run_though_a_task_is_long(scene: Any, ray_left: Any) -> None:
+    """The workers are in the midst of tasks that nobody lets end."""
+    scene.sabotage(hold=0)
     process = scene.start("executor.kind=ray", "executor.workers=2", *SLOW, *SHARDS)
     begun = lambda: [lines for lines in scene.journals() if lines[0]["role"] == "worker" and lines[-1].get("phase")]  # noqa: E731
     scene.wait(begun, process)
-    clock = time.monotonic()
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
-    assert time.monotonic() - clock < 10
+    _, err = process.communicate(timeout=240)
     assert process.returncode == 143, err
-    scene.wait(lambda: not ray_left.processes(), seconds=10)
+    scene.wait(lambda: not ray_left.processes())
     assert not ray_left.folders()
     assert events_of(scene.folder / "run")[-1]["state"] == "terminated"
     assert {lines[-1]["event"] for lines in scene.journals() if lines[0]["role"] == "driver"} == {"close"}

@@ -15,6 +15,8 @@ from swsdist.pipeline.course import Choice
 from swsdist.pipeline.execution import executor
 from swsdist.stages.inputs import recordings
 
+pytestmark = pytest.mark.until("search")
+
 SHARDS = "index.shards=4"
 
 

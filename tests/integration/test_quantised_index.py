@@ -13,6 +13,8 @@ from swsdist.methods.first_pass import search as searching
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.store.maintaining import check, compact, refit
 
+pytestmark = pytest.mark.until("search")
+
 PROPOSER = {"name": "quantised", "factors": [2], "options": {"codewords": 100, "reach": 0.1}, "windows": {"least": 3}}
 QUANTISED = f"search.proposer={json.dumps(PROPOSER)}"
 BY_DOCUMENT = f"search.proposer={json.dumps({**PROPOSER, 'over': 'document'})}"
@@ -57,7 +59,7 @@ def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -
     digest = scene.digest()
     # Compacted: other files, the same codebook and results.
     compact(store_of(scene).folder, 1.0)
-    assert steps(scene.run(QUANTISED))["quantise"] == (1, 0)
+    assert steps(scene.run(QUANTISED, until=""))["quantise"] == (1, 0)
     assert scene.digest() == digest
     clean(Folder(str(scene.folder / "run")), 0.0, dry=False)
     assert len(list((scene.folder / "run" / "store" / "postings").glob("*"))) == 1

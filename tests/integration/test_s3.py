@@ -65,6 +65,7 @@ def test_serial(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.until("search")
 def test_mixed_places(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
     """Store on S3, run folder on disk."""
     on_s3.run(f"index.store={on_s3.base['run']}-store")
@@ -73,6 +74,7 @@ def test_mixed_places(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
 
 @pytest.mark.ray
 @pytest.mark.xdist_group("ray")
+@pytest.mark.until("reduce")
 def test_driver_killed_then_ray(on_s3: Any, s3: Any, cluster: Any, undisturbed: dict[str, str]) -> None:
     run = on_s3.base["run"]
     folder = Folder(run, s3.storage)
@@ -94,8 +96,7 @@ def test_driver_killed_then_ray(on_s3: Any, s3: Any, cluster: Any, undisturbed: 
         process.kill()
         process.communicate()
     before = receipts()
-    last = on_s3.go(*cluster.sets, "executor.workers=2", "index.shards=7", run=run)
-    assert last.returncode == 0, last.stderr
+    on_s3.run(*cluster.sets, "executor.workers=2", "index.shards=7", run=run)
     assert on_s3.digest(run, s3.storage) == undisturbed
     assert before.items() <= receipts().items()
 
@@ -121,8 +122,7 @@ def test_killed_in_mid_upload(on_s3: Any, s3: Any) -> None:
     assert shard.startswith(f"{key}/store/shards/part-")
     names = set(Folder(run, s3.storage).listing())
     assert not any(name.startswith("store/") and name != "store/lock.json" for name in names), "nothing was published"
-    again = on_s3.go(*large, run=run, command="index")
-    assert again.returncode == 0, again.stderr
+    on_s3.run(*large, run=run, until="index")
     store = Store(Folder(f"{run}/store", s3.storage))
     assert f"{run}/store/".removeprefix(f"s3://{s3.bucket}/") + store.manifest.shards[0].name == shard
     assert store.manifest.shards[0].size > 100_000_000
@@ -168,6 +168,7 @@ def test_no_server_and_no_bucket(scene: Any, s3: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.until("search")
 def test_a_fitted_transform_in_a_store_on_s3(scene: Any, s3: Any) -> None:
     """Its model is fetched where the extractor is made, and is the same as one on a disk."""
     pca = [{"name": "pca", "options": {"columns": 8, "hours": 1}}]

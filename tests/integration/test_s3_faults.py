@@ -79,6 +79,7 @@ def test_many_kinds_at_once(disturbed: Any, s3: Any, proxy: FaultProxy, undistur
         pytest.param(Fault("drip", ("GET",), probability=0.02, seconds=0.4), marks=pytest.mark.slow, id="drip"),
     ],
 )
+@pytest.mark.until("search")
 def test_one_kind(disturbed: Any, s3: Any, proxy: FaultProxy, undisturbed: dict[str, str], fault: Fault) -> None:
     assert comes_through(disturbed, s3, proxy, [fault], undisturbed) == "done"
 
@@ -93,6 +94,7 @@ def test_one_kind(disturbed: Any, s3: Any, proxy: FaultProxy, undisturbed: dict[
         ),
     ],
 )
+@pytest.mark.until("search")
 def test_an_outage(disturbed: Any, s3: Any, proxy: FaultProxy, undisturbed: dict[str, str], kind: str) -> None:
     """From the fortieth request on nothing goes: the run ends by itself and says why; later it goes on."""
     fault = Fault(kind, ("PUT",) if kind == "cut-upload" else (), first=10 if kind == "cut-upload" else 40)
@@ -100,6 +102,7 @@ def test_an_outage(disturbed: Any, s3: Any, proxy: FaultProxy, undisturbed: dict
 
 
 @pytest.mark.slow
+@pytest.mark.until("search")
 def test_credentials_are_rotated(
     disturbed: Any, s3: Any, proxy: FaultProxy, undisturbed: dict[str, str], tmp_path: Path, monkeypatch: Any
 ) -> None:

@@ -38,7 +38,7 @@ def on_s3(scene: Any, s3: Any, environment: None) -> Any:
 def test_it_is_followed_and_cancelled(on_s3: Any, s3: Any) -> None:
     run = on_s3.base["run"]
     folder = Folder(run, s3.storage)
-    on_s3.sabotage(seconds=2.0)  # requests to end are looked for every five seconds
+    on_s3.sabotage(hold=2)  # recordings, which may be a task's
     process = on_s3.start("features.name=saboteur", "index.shards=7", run=run)
     try:
         on_s3.wait(_said(folder), process)

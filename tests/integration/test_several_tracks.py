@@ -23,6 +23,8 @@ from swsdist.store import writing
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
 
+pytestmark = pytest.mark.until("search")
+
 #: Frames of the second are longer, so that it has fewer of them; its shift is the same.
 PLAIN = {"name": "mfcc"}
 LONG_OPTIONS = {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}
@@ -154,7 +156,7 @@ def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeyp
 
     with monkeypatch.context() as patch:
         patch.setattr(writing, "_write_document", fails)
-        failed = scene.run(TWO, WITH_STREAMS, "index.shards=3", choice=Choice(keep_going=True))
+        failed = scene.run(TWO, WITH_STREAMS, "index.shards=3", until="", choice=Choice(keep_going=True))
     assert len(failed.outcome.failures) == 1
     assert seen
     manifest = store_of(scene).manifest
@@ -168,6 +170,7 @@ def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeyp
 
 
 @pytest.mark.slow
+@pytest.mark.until("")
 def test_killed_while_the_second_is_indexed(scene: Any) -> None:
     long = {**LONG, "name": "saboteur"}
     both = setting("features", [PLAIN, long])
@@ -236,7 +239,7 @@ def test_a_store_that_others_use_is_added_to_but_not_replaced(scene: Any) -> Non
 
 
 def test_single_queries_are_searched_in_all_tracks(scene: Any) -> None:
-    run = scene.run(TWO, WITH_STREAMS)
+    run = scene.run(TWO, WITH_STREAMS, until="")
     first = run.detections().sort_values("score", ascending=False).iloc[0]
     with (scene.corpus / "queries.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

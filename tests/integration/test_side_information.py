@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from commands import in_this_process
 
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.statistics import Tally
@@ -134,6 +135,7 @@ def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("examples", "window"), [("best", None), ("best", 0.5), ("mean", None), ("mean", 0.5)])
+@pytest.mark.until("cohort")
 def test_a_cohort_is_held_by_places(
     scene: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: str, window: float | None
 ) -> None:
@@ -173,7 +175,8 @@ def test_decisions_by_other_queries_are_told() -> None:
 
 @pytest.mark.slow
 def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:
-    told = scene.go("calibrate.steps=[zt-norm]", cohort(scene, tmp_path), command="check").stdout
+    sets = ("--set", "calibrate.steps=[zt-norm]", "--set", cohort(scene, tmp_path))
+    told = in_this_process("check", scene.config, *sets).out
     assert "4 queries, 4 examples; they are searched, and never scored" in " ".join(told.split())
     same = scene.run("calibrate.steps=[zt-norm]", f"corpus.cohort={scene.corpus}/queries.csv", "report.exports=[]")
     assert any(

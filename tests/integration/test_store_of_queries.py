@@ -74,6 +74,7 @@ def test_a_document_and_a_query_of_it_have_the_same_frames(scene: Any) -> None:
     assert seconds == {name: row["duration"] for name, row in rows.items()}
 
 
+@pytest.mark.until("queries")
 def test_the_store_holds_the_queries_of_the_last_plan(scene: Any) -> None:
     path = sorted(path.relative_to(scene.corpus) for path in (scene.corpus / "queries").iterdir())
     first = {"query_id": "one", "example": "1", "path": str(path[0])}
@@ -88,6 +89,7 @@ def test_the_store_holds_the_queries_of_the_last_plan(scene: Any) -> None:
     assert after.manifest.fingerprint != before.manifest.fingerprint
 
 
+@pytest.mark.until("queries")
 def test_what_one_extractor_rejects_is_rejected_once(scene: Any) -> None:
     path = sorted((scene.corpus / "queries").iterdir())[0]
     samples, rate = soundfile.read(path)
@@ -107,6 +109,7 @@ def test_what_one_extractor_rejects_is_rejected_once(scene: Any) -> None:
     assert example["frames"] == min(lengths) < max(lengths)
 
 
+@pytest.mark.until("search")
 def test_another_name_of_a_track_costs_nothing(scene: Any) -> None:
     scene.run()
     held = scene.receipts()
@@ -118,6 +121,7 @@ def test_another_name_of_a_track_costs_nothing(scene: Any) -> None:
     assert list(check(queries)) == []
 
 
+@pytest.mark.until("queries")
 def test_what_the_run_alone_writes_to(scene: Any) -> None:
     scene.run()
     _, queries = stores(scene)
@@ -128,6 +132,7 @@ def test_what_the_run_alone_writes_to(scene: Any) -> None:
         scene.run(f"index.store={scene.folder / 'run' / 'queries'}", run="other")
 
 
+@pytest.mark.until("queries")
 def test_its_manifest_is_made_again_from_the_groups(scene: Any) -> None:
     scene.run()
     digest = scene.digest()

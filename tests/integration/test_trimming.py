@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
+from commands import expecting, in_this_process
 
 import swsdist
 from swsdist.core.errors import DataError
@@ -97,6 +97,7 @@ def test_ends_that_were_given_stay(scene: Any, recorded: list[dict[str, str]]) -
     assert cut["q3"] == pytest.approx(BEFORE + AFTER, abs=0.35)
 
 
+@pytest.mark.until("queries")
 def test_a_query_without_speech_is_rejected(scene: Any, recorded: list[dict[str, str]]) -> None:
     rate = soundfile.info(scene.corpus / recorded[0]["path"]).samplerate
     soundfile.write(scene.corpus / "queries" / "empty.wav", noise(1.0, rate), rate)
@@ -110,6 +111,7 @@ def test_a_query_without_speech_is_rejected(scene: Any, recorded: list[dict[str,
 
 
 @pytest.mark.parametrize("kind", ["speech that goes on", "a word in a tape"])
+@pytest.mark.until("queries")
 def test_a_tape_is_no_query(scene: Any, recorded: list[dict[str, str]], kind: str) -> None:
     """It is rejected with what to do, where some phrase of it would be searched; as it is it may still be asked for."""
     word, rate = soundfile.read(scene.corpus / recorded[0]["path"])
@@ -127,6 +129,7 @@ def test_a_tape_is_no_query(scene: Any, recorded: list[dict[str, str]], kind: st
         swsdist.search(str(scene.folder / "run" / "store"), str(scene.corpus / "queries" / "tape.wav"))
 
 
+@pytest.mark.until("queries")
 def test_tracks_of_several_extractors_are_cut_alike(scene: Any, recorded: list[dict[str, str]]) -> None:
     ask(scene, recorded)
     long = {
@@ -142,18 +145,19 @@ def test_tracks_of_several_extractors_are_cut_alike(scene: Any, recorded: list[d
 
 
 @pytest.mark.slow
+@pytest.mark.until("index")
 def test_a_search_by_hand(scene: Any, recorded: list[dict[str, str]]) -> None:
     ask(scene, recorded)
     scene.run()
     store, path = str(scene.folder / "run" / "store"), str(scene.corpus / recorded[0]["path"])
-    command = [sys.executable, "-m", "swsdist.cli.main", "search", store, "--query", path, "--csv"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "s after the speech of" in printed.stderr
-    assert subprocess.run([*command, "--no-trim"], capture_output=True, text=True, check=True).stderr == ""
+    command = ("search", store, "--query", path, "--csv")
+    printed = expecting(in_this_process)(*command)
+    assert "s after the speech of" in printed.err
+    assert expecting(in_this_process)(*command, "--no-trim").err == ""
     whole = swsdist.search(store, path, trim=False)
     trimmed = swsdist.search(store, path)
     assert trimmed["frames"].max() < whole["frames"].max()
-    assert printed.stdout.splitlines()[1].split(",")[1] == trimmed["doc_id"][0]
+    assert printed.out.splitlines()[1].split(",")[1] == trimmed["doc_id"][0]
 
 
 def test_columns_that_are_not_read_are_told(scene: Any, recorded: list[dict[str, str]]) -> None:
@@ -180,17 +184,19 @@ def test_columns_that_are_not_read_are_told(scene: Any, recorded: list[dict[str,
 
 @pytest.mark.slow
 @pytest.mark.skipif(not DEV.is_dir(), reason="needs ../shared beside the checkout, with the Mboshi corpus")
-def test_margins_cost_next_to_nothing(scene: Any, tmp_path: Path) -> None:
+def test_margins_cost_next_to_nothing(mboshi_dev: Any, tmp_path: Path) -> None:
     """The goals of the corpus `dev-margins`, against the words as they were cut."""
     config = Path(__file__).parents[2] / "configs" / "mboshi-dev.yaml"
-    common = ["executor.kind=serial", "report.exports=[]", f"index.store={tmp_path / 'store'}"]
-    found = {}
+    assert mboshi_dev.outcome.course.config.queries.trim == "none"
+    shutil.copytree(Path(mboshi_dev.folder) / "store", tmp_path / "store")  # with copy2
+    common = ["executor.kind=serial", "report.exports=[]", "report.clips=0", f"index.store={tmp_path / 'store'}"]
+    found = {"whole": mboshi_dev.measures()}
     for name, sets in {
-        "whole": ["queries.trim=none"],
         "clean": ["queries.trim=auto"],
         "margins": ["queries.trim=auto", f"corpus.queries={DEV / 'dev-margins' / 'queries.csv'}"],
     }.items():
         result = swsdist.run(config, sets=[*common, f"run={tmp_path / name}", *sets])
+        assert result.outcome.course.ended["index"].done == 0
         found[name] = result.measures()
     before, clean, margins = (found[name] for name in ("whole", "clean", "margins"))
     for auc in ("auc", "pair_auc"):

@@ -49,9 +49,9 @@ def test_atwv_is_mtwv(
         with pytest.raises(
             (UserError, DataError), match=r"looks at all trials of a query|speakers speak in one recording"
         ):
-            run(made, folder, protocol, trials, calibrate=calibrate)
+            run(made, folder, protocol, trials, "score", calibrate=calibrate)
         return
-    found = run(made, folder, protocol, trials, calibrate=calibrate).measures()
+    found = run(made, folder, protocol, trials, "score", calibrate=calibrate).measures()
     if threshold == "fitted":
         assert found["atwv"] == found["mtwv"]
         assert found["mtwv"] > 0 or name == "zt-norm"
@@ -67,9 +67,9 @@ def test_atwv_of_a_fusion_is_mtwv(
     made, folder = corpora["files"]
     systems = []
     for name in ("cosine", "euclidean"):
-        run(made, folder.parent / name, protocol, trials, search={"distance": name})
+        run(made, folder.parent / name, protocol, trials, "score", search={"distance": name})
         systems.append({"name": name, "run": str(folder.parent / name)})
     fused = {"chain": "fuse", "options": {"systems": systems}}
     calibrate = {"steps": ["fusion"], "fit": "oracle", "threshold": "fitted"}
-    found = run(made, tmp_path / "fused", protocol, trials, calibrate=calibrate, **fused).measures()
+    found = run(made, tmp_path / "fused", protocol, trials, "score", calibrate=calibrate, **fused).measures()
     assert found["atwv"] == found["mtwv"] > 0

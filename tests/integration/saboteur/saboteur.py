@@ -6,10 +6,11 @@ The environment variable SABOTAGE names a JSON file (no file: it behaves)::
 
 or ``{"how": "start", "workers": 1}``: so many workers cannot start, since their disks are full (`Fussy`).
 ``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`).
+``{"hold": 2}``: all recordings but the first two wait until there is no order, or another.
 Meanwhile there is a file beside the order, ``sabotage.<stage>@<host>@<pid>``, that tells who is at work.
 
 A recording of one of these lengths, in samples, meets that fate; each other one costs so many CPU seconds more. Queries,
-which are shorter than 2 s, are left alone.
+which are shorter than 2 s, are left alone; and where there is no order any more, nothing takes longer.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -45,12 +47,14 @@ class Saboteur(Mfcc):
         """MFCC, if it comes to that."""
         order = Path(os.environ["SABOTAGE"])
         if len(samples) > 2 * self.sample_rate and order.exists():
+            hold(order)
+        if len(samples) > 2 * self.sample_rate and order.exists():
             told = json.loads(order.read_text())
             if len(samples) in told.get("samples", ()):
                 misbehave(told["how"])
             rest(order, "index")
             busy_until = time.process_time() + told.get("seconds", 0.0)
-            while time.process_time() < busy_until:
+            while time.process_time() < busy_until and order.exists():
                 np.sqrt(np.arange(10_000.0)).sum()
         return super().extract(samples)
 
@@ -66,6 +70,23 @@ def slow(name: str, unit: int, dimension: int) -> Distance:
         return cosine.fill(values, side, where)
 
     return replace(cosine, fill=fill)
+
+
+def hold(order: Path) -> None:
+    """Wait as long as the order says so; as many recordings as it lets through do not."""
+    while (many := _told(order).get("hold")) is not None:
+        for number in range(many):
+            with suppress(FileExistsError):
+                order.with_suffix(f".through-{number}").touch(exist_ok=False)
+                return
+        time.sleep(0.01)
+
+
+def _told(order: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(order.read_text()))
+    except FileNotFoundError:
+        return {}
 
 
 def rest(order: Path, stage: str) -> None:
