@@ -13,6 +13,13 @@ from swsdist.core.errors import UserError
 _LOUDEST = 10.0
 
 
+def is_sound(given: object) -> bool:
+    """Whether it is one pair of samples and rate, and no several of them."""
+    return hasattr(given, "ndim") or (
+        isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], str | Path | tuple | dict)
+    )
+
+
 def write_samples(path: Path, given: object, where: str) -> float:
     """Write samples as a WAV file of float32.
 
@@ -30,7 +37,10 @@ def write_samples(path: Path, given: object, where: str) -> float:
     remedy = "give a pair of float samples of shape (n,), full scale 1, and their rate in Hz: (samples, 16000)"
     if not isinstance(given, tuple) or len(given) != 2:
         raise UserError(f"{type(given).__name__} is no recording", where=where, remedy=remedy)
-    samples, rate = np.asarray(given[0]), np.asarray(given[1])
+    try:
+        samples, rate = np.asarray(given[0]), np.asarray(given[1])
+    except ValueError as error:  # lists of several lengths
+        raise UserError(f"these are no samples ({error})", where=where, remedy=remedy) from error
     wrong = None
     if rate.ndim or rate.dtype.kind not in "iuf" or not rate >= 1 or rate % 1:
         wrong = f"{given[1]!r} is no sampling rate"

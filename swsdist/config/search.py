@@ -221,8 +221,8 @@ class Search(Section):
     piece_seconds: PositiveFloat = effort(20.0, "longest piece of a document in a lane; cuts change no result")
     backend: Annotated[str, NameIn(BACKENDS)] = effort(
         "cpu",
-        "who searches: int16, our own product on this CPU; blas, numpy's; cpu, the faster one of these; cuda, an NVIDIA GPU; "
-        "auto, GPUs where nodes have some, CPUs elsewhere; the bytes are the same",
+        "implementation of the search: int16 (own product, on the CPU), blas (numpy's product), cpu (the faster one of these "
+        "two), cuda (an NVIDIA GPU), auto (GPUs where nodes have some, else CPUs); the bytes are the same",
     )
     device_memory_gb: PositiveFloat | None = effort(
         None, "memory of the GPU that a search may take, GB = 1e9 bytes; default: half of what is free, at most 4"

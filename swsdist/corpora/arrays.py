@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio.arrays import write_samples
+from swsdist.audio.arrays import is_sound, write_samples
 from swsdist.core.errors import UserError
 from swsdist.io.tables import write_csv
 
@@ -32,7 +32,7 @@ def save_corpus(
     Args:
         folder: that it is written to; what lies there under the same names is replaced.
         documents: by name.
-        queries: by name: one example, or a list of several.
+        queries: by name: one example, or several.
         references: columns query_id, doc_id, start, end, and maybe channel, as in a table of references.
 
     Returns:
@@ -43,6 +43,8 @@ def save_corpus(
     """
     if not documents:
         raise UserError("there are no documents", where="documents", remedy="give at least one recording")
+    if "://" in str(folder):
+        raise UserError("arrays are written to a folder of this machine", where=str(folder), remedy="name one")
     root = Path(folder).absolute()
     (root / "audio").mkdir(parents=True, exist_ok=True)
     corpus = {}
@@ -52,7 +54,7 @@ def save_corpus(
         table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
         write_csv(table, table.schema, Path(corpus[name]))
 
-    def recording(kind: str, number: int, sound: Sound, where: str) -> tuple[str, float]:
+    def recording(kind: str, number: int, sound: object, where: str) -> tuple[str, float]:
         path = root / "audio" / f"{kind}{number:06d}.wav"
         return f"audio/{path.name}", write_samples(path, sound, where)
 
@@ -62,7 +64,7 @@ def save_corpus(
     examples = [
         (name, number, sound)
         for name, given in (queries or {}).items()
-        for number, sound in enumerate(given if isinstance(given, list) else [given], 1)
+        for number, sound in enumerate([given] if is_sound(given) else _examples(given, name), 1)
     ]
     if queries is not None:
         made = [
@@ -72,6 +74,12 @@ def save_corpus(
         names, numbers = [one[0] for one in examples], [one[1] for one in examples]
         write("queries", {"query_id": names, "example": numbers, "path": made})
     if references is not None:
+        if not isinstance(references, pa.Table) and not hasattr(references, "to_parquet"):
+            raise UserError(
+                f"{type(references).__name__} is no table",
+                where="references",
+                remedy="give a data frame or an arrow table",
+            )
         table = (
             references if isinstance(references, pa.Table) else pa.Table.from_pandas(references, preserve_index=False)
         )
@@ -84,3 +92,14 @@ def save_corpus(
             )
         write("references", table)
     return corpus
+
+
+def _examples(given: object, name: str) -> Sequence[object]:
+    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+        what = (
+            "there is no example"
+            if isinstance(given, Sequence) and not given
+            else f"{type(given).__name__} is no example"
+        )
+        raise UserError(what, where=f"queries[{name!r}]", remedy="give (samples, rate), or a list of several")
+    return given

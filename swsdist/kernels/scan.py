@@ -30,7 +30,7 @@ from swsdist.kernels.vectors import WIDTH, lanes_of, load_unsigned, store
 # Passing compiled functions to compiled functions works since numba 0.48, and still warns.
 warnings.filterwarnings("ignore", "First-class function type", numba.core.errors.NumbaExperimentalFeatureWarning)
 
-#: The functions of a pattern's inner loop, see `kernels.recurrences.bounded_slope`.
+#: The functions of a recurrence's inner loop, see `kernels.recurrences.bounded_slope`.
 Advance: TypeAlias = Callable[[NDArray[np.int16], int, int, int, State, int, int, int], Any]
 Restart: TypeAlias = Callable[[State, int, int, int, int], None]
 
@@ -52,7 +52,7 @@ def turn(rows: int) -> int:
 
 @cache
 def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateType, streams: int) -> Scan:
-    """The compiled inner loop of a pattern, from disk if it was compiled before.
+    """The compiled inner loop of a recurrence, from disk if it was compiled before.
 
     Args:
         advance, restart: the pattern's, plain module-level functions (`kernels.recurrences.bounded_slope` says what they do).

@@ -128,7 +128,7 @@ RECURRENCES: Registry[RecurrenceEntry] = Registry(
 
 _B = "swsdist.methods.dtw.backends"
 
-#: Who does the exact search.
+#: Implementations of the exact search.
 BACKENDS: Registry[BackendEntry] = Registry(
     "backend",
     "swsdist.backends",

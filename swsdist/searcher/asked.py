@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.arrays import write_samples
+from swsdist.audio.arrays import is_sound, write_samples
 from swsdist.audio.commands import is_command
 from swsdist.audio.reader import probe
 from swsdist.core.errors import AudioError, DataError, StorageError, SwsdistError, UserError
@@ -181,7 +181,7 @@ def asked(
     """
     if hasattr(queries, "columns"):  # pandas or arrow
         return _of_table(queries)
-    alone = isinstance(queries, str | Path) or _is_sound(queries)
+    alone = isinstance(queries, str | Path) or is_sound(queries)
     given: Iterable[Any] = [queries] if alone or not isinstance(queries, Iterable) else queries
     rows, seen = list[dict[str, Any]](), set[str]()
     for number, one in enumerate(given, 1):
@@ -288,13 +288,6 @@ def _channel_of(
 # -- samples ----------------------------------------------------------------------------------------------------------
 
 
-def _is_sound(given: object) -> bool:
-    """Whether it is one pair of samples and rate, and no pair of queries."""
-    return hasattr(given, "ndim") or (
-        isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], str | Path | tuple | dict)
-    )
-
-
 def _recorded(given: object, query_id: str, folder: Path | None) -> dict[str, Any]:
     """The row of samples, which are written to a file.
 
@@ -304,6 +297,10 @@ def _recorded(given: object, query_id: str, folder: Path | None) -> dict[str, An
     if folder is None:
         raise UserError(f"{type(given).__name__} is no query", where=query_id, remedy="give text")
     path = folder / f"{query_id}.wav"
-    write_samples(path, given, query_id)
+    try:
+        write_samples(path, given, query_id)
+    except UserError as error:
+        error.remedy = f"give text; or {error.remedy}"
+        raise
     row: dict[str, Any] = dict.fromkeys(QUERIES.names)
     return row | {"query_id": query_id, "example": 1, "channel": 1, "path": str(path), "typed": query_id}

@@ -17,6 +17,7 @@ from swsdist.config.model import Executor
 from swsdist.config.search import Search
 from swsdist.core.errors import UserError
 from swsdist.core.needs import Needs
+from swsdist.methods.dtw.backends.registry import granted
 from swsdist.methods.method import Unit
 from swsdist.methods.registry import create
 from swsdist.pipeline.execution.placement import at_least, nothing_fits, workers_for
@@ -82,7 +83,8 @@ class RayShards:
                 scheduling_strategy="SPREAD",
             )
             of = store.folder.root, store.manifest.fingerprint, store.folder.storage
-            self._actors += [made.remote(of, settings, memory, needs.cpus) for _ in places]
+            own = settings.model_copy(update={"backend": granted(settings.backend, needs.gpus)})
+            self._actors += [made.remote(of, own, memory, needs.cpus) for _ in places]
         except BaseException:
             self.close()
             raise

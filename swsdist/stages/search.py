@@ -14,6 +14,7 @@ from swsdist.core.errors import DataError
 from swsdist.core.needs import Needs
 from swsdist.core.types import CANDIDATES
 from swsdist.io.filesystem import Folder
+from swsdist.methods.dtw.backends.registry import granted
 from swsdist.methods.method import Method
 from swsdist.methods.registry import create, demand_readable, identity
 from swsdist.pipeline.inputs import Inputs
@@ -175,9 +176,7 @@ def _opened(task: Task[Searching], context: Context) -> Store:
 
 def _settings(settings: Settings, context: Context) -> Settings:
     """How a task searches, with what this worker was granted."""
-    if settings.backend != "auto":
-        return settings
-    return settings.model_copy(update={"backend": "cuda" if context.granted.gpus else "cpu"})
+    return settings.model_copy(update={"backend": granted(settings.backend, context.granted.gpus)})
 
 
 def _watch(context: Context, whole: int) -> Callable[[int], None]:

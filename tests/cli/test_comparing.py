@@ -6,6 +6,7 @@ import csv
 import hashlib
 import importlib.metadata
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -104,7 +105,8 @@ def test_the_same_in_words(folder: Path) -> None:
     assert "one - two" in shown
     assert "3 queries with references; intervals from 200 draws, seed 0, percentiles." in shown
     assert "exact, zeros dropped" in shown
-    assert lists(folder) == shown
+    clock = re.compile(r"T[0-9:]{8}")
+    assert clock.sub("", lists(folder)) == clock.sub("", shown)
 
 
 def test_the_table_of_a_paper(folder: Path) -> None:

@@ -13,13 +13,16 @@ import pytest
 from swsdist.exports.interface import Material
 from swsdist.kernels.distances import cosine
 from swsdist.kernels.distances.interface import Distance, Prepared, single
-from swsdist.kernels.recurrences import asymmetric
+from swsdist.kernels.recurrences import asymmetric, bounded_slope
 from swsdist.kernels.recurrences.interface import Recurrence
+from swsdist.kernels.vectors import WIDTH
+from swsdist.methods.dtw.backends.cpu import Cpu
+from swsdist.methods.dtw.backends.interface import Work
 from swsdist.methods.first_pass.averaged import Averaged
 from swsdist.methods.first_pass.interface import Budget, Proposed
-from swsdist.registry.entries import DistanceEntry, ExportEntry, FirstPassEntry, RecurrenceEntry
-from swsdist.registry.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES
-from swsdist.testing.conformance import check_distance, check_export, check_first_pass, check_recurrence
+from swsdist.registry.entries import BackendEntry, DistanceEntry, ExportEntry, FirstPassEntry, RecurrenceEntry
+from swsdist.registry.registries import BACKENDS, DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES
+from swsdist.testing.conformance import check_backend, check_distance, check_export, check_first_pass, check_recurrence
 from tests.oracles import distances as oracle
 
 #: Options at which the definitions are compared, and how far values may be apart: see docs/concepts/exact-numbers.md.
@@ -125,9 +128,28 @@ def short_reach() -> Recurrence:
     return asymmetric.recurrence()._replace(reach=lambda n: n // 2)
 
 
+def sixteen(columns: Any, at: int, n: int, infinity: int, option: int) -> None:
+    """Writes lane by lane, as if there were always sixteen."""
+    for k in range(3 * n * WIDTH):
+        columns[at + k] = infinity
+
+
+def all_lanes() -> Recurrence:
+    """Cannot be run on one lane."""
+    return asymmetric.recurrence()._replace(restart=sixteen)
+
+
+def other_neighbours() -> Recurrence:
+    """A cell that forgets its own distance."""
+    of = bounded_slope.recurrence()
+    return of._replace(neighbours=lambda *given: bounded_slope.cell(*given[:3], 0, given[4]))
+
+
 @pytest.mark.parametrize(
     ("entry", "complaint"),
     [
+        (RecurrenceEntry(f"{__name__}:all_lanes", 1), "it writes beyond its columns"),
+        (RecurrenceEntry(f"{__name__}:other_neighbours", 1), "its cell of neighbours gives another curve"),
         (RecurrenceEntry(f"{__name__}:other_twin", 1), "other candidates than its twin's curve"),
         (RecurrenceEntry(f"{__name__}:short_reach", 1), "depends on more than"),
         (replace(RECURRENCES["non-segmental"], longest_query=100), "takes a longer one"),
@@ -137,6 +159,28 @@ def test_a_wrong_recurrence_is_caught(added: Any, entry: RecurrenceEntry, compla
     name = added(RECURRENCES, f"wrong {complaint}", entry)
     with pytest.raises(AssertionError, match=complaint):
         check_recurrence(name)
+
+
+@pytest.mark.parametrize("name", ["cpu", "blas", "auto"])
+def test_backends(name: str) -> None:
+    check_backend(name)
+
+
+def lazy(work: Work) -> Cpu:
+    """Keeps no candidate that begins a document."""
+
+    class Lazy(Cpu):
+        def scan(self, pieces: Any) -> Any:
+            for found in super().scan(pieces):
+                yield found._replace(rows=[rows[rows[:, 2] > 5] for rows in found.rows])
+
+    return Lazy(work, None)
+
+
+def test_a_wrong_backend_is_caught(added: Any) -> None:
+    name = added(BACKENDS, "lazy", BackendEntry(f"{__name__}:lazy"))
+    with pytest.raises(AssertionError, match="it finds other candidates than int16"):
+        check_backend(name)
 
 
 class Forgetful(Averaged):

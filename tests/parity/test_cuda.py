@@ -99,7 +99,7 @@ def test_the_digests_of_a_run(machine: dict[str, str], tmp_path: Path) -> None:
 
 @needs_numba_cuda
 def test_no_gpu_is_told() -> None:
-    code = "from swsdist.methods.dtw.backends.cuda import require\nrequire()"
+    code = "from swsdist.methods.dtw.backends.cuda import Cuda\nCuda(None)"
     done = python("-c", code, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 1
     assert "UserError: search.backend: this machine has no GPU" in done.stderr

@@ -7,7 +7,8 @@ differs. Without a GPU, NUMBA_ENABLE_CUDASIM=1 runs them in numba's simulator, w
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,10 +18,11 @@ from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 from swsdist.kernels.recurrences.registry import create as create_recurrence
+from swsdist.methods.dtw.backends.cpu import int16
 from swsdist.methods.dtw.backends.cuda import Cuda
 from swsdist.methods.dtw.backends.interface import Work
 from swsdist.methods.dtw.found import Found
-from swsdist.methods.dtw.search import run, search
+from swsdist.methods.dtw.search import run
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.registry.registries import DISTANCES, RECURRENCES
@@ -38,7 +40,8 @@ class Case(NamedTuple):
         piece: frames that documents are cut at, or four times as much as queries make necessary if that is more.
         memory: bytes of the GPU's.
         dimension: of the features.
-        recurrence: its name.
+        recurrence, options: its name, and options that are not as by default.
+        int32_frames: a document of more needs the wider state, where the recurrence has one.
         batches, parts: at least so many must come of it.
     """
 
@@ -52,6 +55,8 @@ class Case(NamedTuple):
     memory: int = 20_000_000
     dimension: int = 5
     recurrence: str = "bounded-slope"
+    options: Mapping[str, object] = MappingProxyType({})
+    int32_frames: int | None = None
     batches: int = 1
     parts: int = 1
 
@@ -77,19 +82,28 @@ CASES = {
 CASES |= {f"distance {name}": Case((1, 9, 20), (5, 50), (name,)) for name in DISTANCES if name != "cosine"}
 for _name in RECURRENCES:
     if _name != "bounded-slope":
-        # Where a path has no longest length, a document stays whole.
-        cut = {"memory": 20_000_000} if _name == "averages" else {"memory": 3_000_000, "batches": 2}
-        CASES[f"recurrence {_name}"] = Case(*_SOME, recurrence=_name)
-        CASES[f"recurrence {_name}, ties, several parts"] = Case(
-            (1, 3, 4, 6, 17, 7) * 6,
-            (1500, 3, 1300, 2100, 900),
-            values="few",
-            most=9,
-            piece=1,
-            recurrence=_name,
-            parts=3,
-            **cut,  # type: ignore[arg-type]
-        )
+        CASES |= {
+            f"recurrence {_name}": Case(*_SOME, recurrence=_name),
+            f"recurrence {_name}, ties, several batches and parts": Case(
+                (1, 3, 4, 6, 17, 7) * 6,
+                (1500, 3, 1300, 2100, 900),
+                values="few",
+                most=9,
+                piece=1,
+                memory=3_000_000,
+                recurrence=_name,
+                batches=2,
+                parts=3,
+            ),
+            f"recurrence {_name}, 400 frames, three streams": Case(
+                (400, 20), (900, 5, 100), ("cosine", "kl", "euclidean-squared"), recurrence=_name
+            ),
+        }
+CASES |= {
+    "recurrence averages, wide sums": Case(*_SOME, recurrence="averages", int32_frames=50),
+    "recurrence segmental, narrow band": Case(*_SOME, recurrence="segmental", options={"band": 1}),
+    "recurrence averages, a long document": Case((3,), (30_000, 5), recurrence="averages", memory=35_000_000),
+}
 
 
 class Outcome(NamedTuple):
@@ -130,11 +144,14 @@ def compare(case: Case) -> Outcome:
     examples = [Example(f"q{k}", 1, prepared(frames, "query")) for k, frames in enumerate(case.queries)]
     documents = [(k, [prepared(frames, "document")]) for k, frames in enumerate(case.documents)]
     most = np.full(len(documents), case.most, np.int64)
+    made = create_recurrence(case.recurrence, case.options)
+    if case.int32_frames is not None:
+        made = made._replace(int32_frames=case.int32_frames)
     settings = Settings(distance, case.window, 16, case.piece, case.recurrence, device_memory=case.memory)
-    here = search(examples, documents, most, settings)
-    work = Work(examples, create_recurrence(case.recurrence), most, settings)
+    work = Work(examples, made, most, settings)
     gpu = Cuda(work)
-    there, account = run(gpu, documents, work), gpu.account()
+    here, there = run(int16(work), documents, work), run(gpu, documents, work)
+    account = gpu.account()
     same = all(one.tobytes() == other.tobytes() for one, other in zip(_columns(here), _columns(there), strict=True))
     enough = account.batches >= case.batches and account.parts >= case.parts and account.used <= account.budget
     return Outcome(

@@ -56,6 +56,13 @@ def test_a_run_of_arrays(tmp_path: Path) -> None:
     assert {name for name in before if before[name] != after[name]} == {"queries.csv", "q000000.wav"}
 
 
+def test_examples_in_a_tuple(tmp_path: Path) -> None:
+    corpus = swsdist.save_corpus(tmp_path, {"d": noise(0)}, {"q": (noise(1), noise(2))})
+    assert pd.read_csv(corpus["queries"])["example"].tolist() == [1, 2]
+    with pytest.raises(UserError, match="a folder of this machine"):
+        swsdist.save_corpus("s3://bucket/corpus", {"d": noise(0)})
+
+
 def test_documents_alone(tmp_path: Path) -> None:
     corpus = swsdist.save_corpus(tmp_path, {"d": noise(0)})
     assert list(corpus) == ["documents"]
@@ -72,6 +79,10 @@ def test_documents_alone(tmp_path: Path) -> None:
             "queries['q'], example 2",
             "the samples are int64",
         ),
+        ({"documents": {"d": noise(0)}, "queries": {"q": []}}, "queries['q']", "there is no example"),
+        ({"documents": {"d": noise(0)}, "queries": {"q": 5}}, "queries['q']", "int is no example"),
+        ({"documents": {"d": ([0.0, [1.0, 2.0]], RATE)}}, "documents['d']", "these are no samples"),
+        ({"documents": {"d": noise(0)}, "references": {"query_id": ["q"]}}, "references", "dict is no table"),
         (
             {"documents": {"d": noise(0)}, "references": pd.DataFrame({"query_id": ["q"], "start": [0.0]})},
             "references",

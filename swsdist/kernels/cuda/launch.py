@@ -52,17 +52,18 @@ class Kernels(NamedTuple):
     Attributes:
         lay: grid (warps, any), block (32, any), more threads for less work each: (raw, columns, lanes, warps, documents).
         scan: grid (warps, queries / QUERIES), block (32, QUERIES): (documents, columns, queries, tops, tasks, streams, shift,
-            warps, frames of all warps, edges). In memory: (documents, columns, queries, rows and elements of the largest query,
-            tasks, streams, shift, warps, frames of all warps, option, distances, states, edges).
-        pick: the same grid and block: (edges, tasks, lanes, warps, frames of all warps, window, room, ends, states, total,
+            warps, cells of all warps, edges, option, distances, states, rows and elements of a query in these).
+        pick: the same grid and block: (edges, tasks, lanes, warps, cells of all warps, window, room, ends, states, total,
             places int32 (many, 3), best): appends a candidate's query, lane and end frame to `places`, its state to `best`.
-        words: of the edges that a frame takes in a warp.
+        words: of the edges that a cell takes.
+        in_memory: whether `scan` needs distances and states; else it has them in registers.
     """
 
     lay: Kernel
     scan: Kernel
     pick: Kernel
     words: int
+    in_memory: bool
 
 
 def _on_device(function: Function) -> Function:
@@ -78,19 +79,21 @@ def _on_device(function: Function) -> Function:
     return cast(Function, call)
 
 
-@cache
 def kernels(maps: tuple[Map, ...], recurrence: Recurrence) -> Kernels:
     """The kernels of a distance and a recurrence.
 
     Args:
         maps: `from_dot` of each stream.
-        recurrence: any; it is fastest with a `cell`.
+        recurrence: any; it is fastest with a cell of its `neighbours`.
     """
-    registers = recurrence.cell is not None
-    scan = _in_registers(maps, recurrence) if registers else _in_memory(maps, recurrence)
-    lay_thread, pick_thread = _on_device(threads.lay), _on_device(threads.pick)
-    # A frame's states of a warp, and what a tile hands on beside them; or half of them.
-    step = 2 * WARP if registers else WIDTH
+    if recurrence.neighbours is not None:
+        return _kernels(threads.in_registers(maps, recurrence.neighbours), 2)
+    return _kernels(threads.in_memory(maps, recurrence.advance, recurrence.restart), 1)
+
+
+@cache
+def _kernels(thread: Callable[..., None], words: int) -> Kernels:
+    lay_thread, scan_thread, pick_thread = _on_device(threads.lay), _on_device(thread), _on_device(threads.pick)
 
     @cuda.jit
     def lay(
@@ -102,54 +105,12 @@ def kernels(maps: tuple[Map, ...], recurrence: Recurrence) -> Kernels:
     ) -> None:
         warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
         own = lanes[warp * WARP + lane]
+        width = warps[warp, 3]
         group = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
-        while group < warps[warp, 1] // FRAMES:
-            place = ((warps[warp, 0] // FRAMES + group) * columns * WARP + lane) * FRAMES
-            lay_thread(raw, columns, own[0], own[1], group, documents, place)
+        while lane < width and group < warps[warp, 1] // FRAMES:
+            place = warps[warp, 0] * columns + (group * columns * width + lane) * FRAMES
+            lay_thread(raw, columns, own[0], own[1], group, documents, place, width)
             group += cuda.gridDim.y * cuda.blockDim.y
-
-    @cuda.jit
-    def pick(
-        edges: State,
-        tasks: NDArray[np.int64],
-        lanes: NDArray[np.int64],
-        warps: NDArray[np.int64],
-        frames: int,
-        window: int,
-        room: int,
-        ends: NDArray[np.int32],
-        states: State,
-        total: NDArray[np.int32],
-        places: NDArray[np.int32],
-        best: State,
-    ) -> None:
-        warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
-        query = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
-        if query < len(tasks):
-            own = lanes[warp * WARP + lane]
-            if registers:
-                edge = (query * frames + warps[warp, 0]) * 2 * WARP + lane
-            else:
-                edge = _in_curve(query, frames, warps, warp, lane)
-            place = (query * cuda.gridDim.x + warp) * WARP * room + lane
-            bits, infinity = tasks[query, 2], tasks[query, 3]
-            held = pick_thread(
-                edges, edge, own[1], own[2], own[3], own[4], bits, infinity, window, step, ends, states, place
-            )
-            if held > 0:
-                row = cuda.atomic.add(total, 0, held)
-                for k in range(held):
-                    places[row + k, 0] = query
-                    places[row + k, 1] = warp * WARP + lane
-                    places[row + k, 2] = ends[place + k * WARP]
-                    best[row + k] = states[place + k * WARP]
-
-    return Kernels(lay, scan, pick, 2 * WARP if registers else WARP)
-
-
-def _in_registers(maps: tuple[Map, ...], recurrence: Recurrence) -> Kernel:
-    assert recurrence.cell is not None
-    scan_thread = _on_device(threads.in_registers(maps, recurrence.cell))
 
     @cuda.jit
     def scan(
@@ -161,62 +122,62 @@ def _in_registers(maps: tuple[Map, ...], recurrence: Recurrence) -> Kernel:
         streams: NDArray[np.int64],
         shift: int,
         warps: NDArray[np.int64],
-        frames: int,
+        cells: int,
         edges: State,
-    ) -> None:
-        warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
-        query = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
-        if query < len(tasks):
-            offset, stop = warps[warp, 0], warps[warp, 1]
-            begin = max(warps[warp, 2] - tasks[query, 4], 0) // FRAMES * FRAMES
-            place = offset * columns * WARP + lane * FRAMES
-            edge = (query * frames + offset) * 2 * WARP + lane
-            scan_thread(
-                documents, place, columns, queries, tops, tasks, query, streams, shift, begin, stop, edges, edge
-            )
-
-    return cast(Kernel, scan)
-
-
-@numba.extending.register_jitable
-def _in_curve(query: int, frames: int, warps: NDArray[np.int64], warp: int, lane: int) -> int:
-    """Where a piece's curve begins: it is sixteen wide."""
-    half = lane // WIDTH
-    place: int = (query * frames + warps[warp, 0]) * WARP + half * warps[warp, 1] * WIDTH + lane % WIDTH
-    return place
-
-
-def _in_memory(maps: tuple[Map, ...], recurrence: Recurrence) -> Kernel:
-    scan_thread = _on_device(threads.in_memory(maps, recurrence.advance, recurrence.restart))
-
-    @cuda.jit
-    def scan(
-        documents: NDArray[np.float32],
-        columns: int,
-        queries: NDArray[np.float32],
-        rows: int,
-        elements: int,
-        tasks: NDArray[np.int64],
-        streams: NDArray[np.int64],
-        shift: int,
-        warps: NDArray[np.int64],
-        frames: int,
         option: int,
         distances: NDArray[np.int16],
         states: State,
-        edges: State,
+        rows: int,
+        elements: int,
     ) -> None:
         warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
         query = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
-        if query < len(tasks):
+        width = warps[warp, 3]
+        if query < len(tasks) and lane < width:
+            offset, stop = warps[warp, 0], warps[warp, 1]
             begin = max(warps[warp, 2] - tasks[query, 4], 0) // FRAMES * FRAMES
-            place = warps[warp, 0] * columns * WARP + lane * FRAMES
-            vector = (query * cuda.gridDim.x + warp) * 2 + lane // WIDTH
-            first = vector * (rows * FRAMES * WIDTH) + lane % WIDTH
+            place = offset * columns + lane * FRAMES
+            edge = (query * cells + offset) * words + lane
+            vector = (query * cuda.gridDim.x + warp) * (WARP // WIDTH) + lane // WIDTH
+            distance = vector * rows * FRAMES * WIDTH + lane % WIDTH
             state = vector * elements + lane % WIDTH
-            edge = _in_curve(query, frames, warps, warp, lane)
-            stop = warps[warp, 1]
-            own = (distances, first, states, state, edges, edge)
-            scan_thread(documents, place, columns, queries, tasks, query, streams, shift, begin, stop, option, *own)
+            own = (edges, edge, option, distances, distance, states, state)
+            scan_thread(
+                documents, place, columns, width, queries, tops, tasks, query, streams, shift, begin, stop, *own
+            )
 
-    return cast(Kernel, scan)
+    @cuda.jit
+    def pick(
+        edges: State,
+        tasks: NDArray[np.int64],
+        lanes: NDArray[np.int64],
+        warps: NDArray[np.int64],
+        cells: int,
+        window: int,
+        room: int,
+        ends: NDArray[np.int32],
+        states: State,
+        total: NDArray[np.int32],
+        places: NDArray[np.int32],
+        best: State,
+    ) -> None:
+        warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
+        query = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
+        width = warps[warp, 3]
+        if query < len(tasks) and lane < width:
+            own = lanes[warp * WARP + lane]
+            edge = (query * cells + warps[warp, 0]) * words + lane
+            place = (query * cuda.gridDim.x + warp) * WARP * room + lane
+            bits, infinity, step = tasks[query, 2], tasks[query, 3], words * width
+            held = pick_thread(
+                edges, edge, own[1], own[2], own[3], own[4], bits, infinity, window, step, ends, states, place
+            )
+            if held > 0:
+                row = cuda.atomic.add(total, 0, held)
+                for k in range(held):
+                    places[row + k, 0] = query
+                    places[row + k, 1] = warp * WARP + lane
+                    places[row + k, 2] = ends[place + k * WARP]
+                    best[row + k] = states[place + k * WARP]
+
+    return Kernels(lay, scan, pick, words, words == 1)

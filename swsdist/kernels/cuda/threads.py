@@ -1,24 +1,24 @@
 """What one thread of a GPU does, as plain functions that numba compiles: for the GPU or, in numba's simulator, for the CPU.
 
-Thirty-two pieces of documents stand side by side, a thread each: a *warp*, which works in step. A warp is as long as its
-longest piece. There are two ways through it:
+At most thirty-two pieces of documents stand side by side, a thread each: a *warp*, which works in step. It is as wide as it has
+pieces, and as long as its longest one. There are two ways through it:
 
-- `in_registers`, of a recurrence that has a `cell`. A thread takes a query sixteen frames at a time, a *tile*, and with each
-  tile goes through its piece four frames at a time: products, distances and the recurrence all stay in its registers. What the
-  next tile needs of this one, the states of its last rows, goes to memory: a word is read and a word written for eight cells.
-  The last tile leaves the curve of costs there.
+- `in_registers`, of a recurrence that has a cell of its `neighbours`. A thread takes a query sixteen frames at a time, a
+  *tile*, and with each tile goes through its piece four frames at a time: products, distances and the recurrence all stay in
+  its registers. What the next tile needs of this one, the states of its last rows, goes to memory: a word is read and a word
+  written for eight cells. The last tile leaves the curve of costs there.
 - `in_memory`, of any other. A thread goes through its piece once, four frames at a time: their distances to all of the query go
   to memory, then the recurrence's own `advance` takes them in, on the one lane of its arrays that is the thread's.
 
-Layouts, flat; the frames of all warps follow one another, and `offset` is where a warp's begin:
+Layouts, flat; the cells of all warps, frames x width each, follow one another, and `offset` is where a warp's begin:
 
 - raw: float32 (frames of all pieces, columns), prepared; one piece after the other;
-- documents: float32 (frames of all warps / 4, columns, 32 pieces, 4 frames);
+- documents: float32, of each warp (frames / 4, columns, width, 4 frames);
 - queries: float32 (tiles of all queries, columns, 16 rows); a query's first tile begins with rows for no frame, so that the
   last one is full;
-- edges: state (queries, frames of all warps, 2, 32): of a tile's last row i, S(i, t), and S(i-1, t-1) + d(i, t), which is
-  what a path needs that takes i and i + 1 at once (see `kernels.recurrences.bounded_slope`). In memory, the curve alone:
-  (queries, frames of all warps x 32), a half-warp's frames x 16 after the other's;
+- edges: state (queries, cells of all warps x 2), of each warp (frames, 2, width): of a tile's last row i, S(i, t), and
+  S(i-1, t-1) + d(i, t), which is what a path needs that takes i and i + 1 at once (see `kernels.recurrences.bounded_slope`).
+  In memory, the curve alone: (queries, cells of all warps), of each warp (frames, width);
 - tops: state (queries, 16): what the first tile's rows hold where they stand for no frame, -1 where they stand for one;
 - distances: int16 (queries, half-warps, 4 frames, rows of the tiles, 16), and columns: state (queries, half-warps, elements):
   what `advance` takes, sixteen pieces as the lanes of a vector.
@@ -50,7 +50,7 @@ from swsdist.kernels.cuda.rows import (
 from swsdist.kernels.distances.interface import Map
 from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.scales import MAX_DISTANCE
-from swsdist.kernels.vectors import WIDTH, lanes_of, spread, store
+from swsdist.kernels.vectors import WIDTH, lanes_of, spread
 
 #: Pieces of a warp.
 WARP = 32
@@ -61,9 +61,9 @@ QUERIES = 4
 #: What a row of `lanes` holds, by name; see `pick` for the last four.
 LANE = ("begins", "frames", "first", "stop", "most")
 
-#: What a row of `warps` holds, by name: where its frames begin, how many it has (a multiple of four), and the first that any of
-#: its pieces reports.
-SPAN = ("offset", "frames", "first")
+#: What a row of `warps` holds, by name: where its cells begin, its frames (a multiple of four), the first that any of its
+#: pieces reports, and its width.
+SPAN = ("offset", "frames", "first", "width")
 
 #: What a row of `tasks`, one a query, holds, by name: its first tile, tiles, frame bits and infinity of the packing, how
 #: many frames before a piece's first it must begin, and its frames.
@@ -78,6 +78,7 @@ def lay(
     group: int,
     documents: NDArray[np.float32],
     place: int,
+    width: int,
 ) -> None:
     """Lay out four frames of a piece.
 
@@ -86,11 +87,12 @@ def lay(
         begins, frames: of the piece in `raw`; frames beyond are zeros.
         group: the frames are 4 x group and the three after it.
         place: of the warp's four frames and the piece's, in `documents`.
+        width: of the warp.
     """
     for k in range(columns):
         for u in range(FRAMES):
             t = group * FRAMES + u
-            documents[place + k * WARP * FRAMES + u] = raw[(begins + t) * columns + k] if t < frames else 0.0
+            documents[place + k * width * FRAMES + u] = raw[(begins + t) * columns + k] if t < frames else 0.0
 
 
 class Mapped(Protocol):
@@ -128,6 +130,7 @@ def _distances(maps: tuple[Map, ...]) -> Callable[..., Any]:
     def distances(
         documents: NDArray[np.float32],
         at: int,
+        width: int,
         queries: NDArray[np.float32],
         row: int,
         streams: NDArray[np.int64],
@@ -142,7 +145,7 @@ def _distances(maps: tuple[Map, ...]) -> Callable[..., Any]:
             sum0 = sum1 = sum2 = sum3 = lanes_of(queries)
             for k in range(streams[s, 0], streams[s, 1]):
                 q = load_rows(queries, row + k * WIDTH)
-                x0, x1, x2, x3 = load_frames(documents, at + k * (WARP * FRAMES))
+                x0, x1, x2, x3 = load_frames(documents, at + k * (width * FRAMES))
                 sum0 = sum0 + q * x0
                 sum1 = sum1 + q * x1
                 sum2 = sum2 + q * x2
@@ -177,24 +180,27 @@ def _distances(maps: tuple[Map, ...]) -> Callable[..., Any]:
 
 
 @cache
-def in_registers(maps: tuple[Map, ...], cell: Callable[..., Value]) -> Callable[..., None]:
+def in_registers(maps: tuple[Map, ...], neighbours: Callable[..., Value]) -> Callable[..., None]:
     """The thread that goes through a piece with a query, with all that it can in registers.
 
     Args:
         maps: `from_dot` of each stream.
-        cell: of the recurrence.
+        neighbours: of the recurrence.
 
     Returns:
-        A plain function of (documents; place of the warp's first frames and the piece in them; columns; queries; tops; tasks
-        int64 (queries, 6), see `TASK`; query; streams int64 (streams, 3): first column, the one after the last, weight; shift
-        of the weighted sum; first frame and the frame to stop at, multiples of four; edges; place in them of frame 0).
+        A plain function of (documents; place of the warp's first frames and the piece in them; columns; width of the warp;
+        queries; tops; tasks int64 (queries, 6), see `TASK`; query; streams int64 (streams, 3): first column, the one after the
+        last, weight; shift of the weighted sum; first frame and the frame to stop at, multiples of four; edges; place in them
+        of frame 0; and what `in_memory` needs: option of the recurrence; distances and the place of the thread's first in
+        them; columns of states and the place of the thread's first in them).
     """
     four = _distances(maps)
-    state_of = numba.extending.register_jitable(cell)
+    neighbours_of = numba.extending.register_jitable(neighbours)
 
     def frame(
         edges: State,
         place: int,
+        width: int,
         first: bool,
         infinity: int,
         top: Value,
@@ -207,7 +213,7 @@ def in_registers(maps: tuple[Map, ...], cell: Callable[..., Value]) -> Callable[
         """Sixteen rows of one frame t.
 
         Args:
-            place: of frame t in `edges`.
+            place, width: of frame t in `edges`, and of the warp.
             first: whether this is the first tile, above which there is nothing to read.
             top: of `tops`.
             above, above_before: state of the row above row 0, at t - 1 and t - 2.
@@ -220,12 +226,12 @@ def in_registers(maps: tuple[Map, ...], cell: Callable[..., Value]) -> Callable[
         diagonal, slow = lowered(previous, above), lowered(older, above_before)
         own, fast = above, infinity
         if not first:
-            own, fast = element(edges, place), element(edges, place + WARP)
-        state = state_of(diagonal, slow, lowered(diagonal, fast), d, lowered(d, 0))
+            own, fast = element(edges, place), element(edges, place + width)
+        state = neighbours_of(diagonal, slow, lowered(diagonal, fast), d, lowered(d, 0))
         if first:
             state = choose(top, spread(0, top), state, top)
         put(edges, place, last(state))
-        put(edges, place + WARP, last(diagonal) + last(d))
+        put(edges, place + width, last(diagonal) + last(d))
         return state, own
 
     frame = numba.extending.register_jitable(frame)
@@ -234,6 +240,7 @@ def in_registers(maps: tuple[Map, ...], cell: Callable[..., Value]) -> Callable[
         documents: NDArray[np.float32],
         place: int,
         columns: int,
+        width: int,
         queries: NDArray[np.float32],
         tops: State,
         tasks: NDArray[np.int64],
@@ -244,6 +251,11 @@ def in_registers(maps: tuple[Map, ...], cell: Callable[..., Value]) -> Callable[
         stop: int,
         edges: State,
         edge: int,
+        option: int,
+        distances: NDArray[np.int16],
+        distance: int,
+        states: State,
+        state: int,
     ) -> None:
         like = lanes_of(edges)
         bits, infinity = tasks[query, 2], tasks[query, 3]
@@ -258,12 +270,13 @@ def in_registers(maps: tuple[Map, ...], cell: Callable[..., Value]) -> Callable[
             above = 0 if first else infinity
             older, above_before = previous, above
             for t in range(begin, stop, FRAMES):
-                d0, d1, d2, d3 = four(documents, place + t * columns * WARP, queries, row, streams, shift, bits, like)
-                at = edge + t * (2 * WARP)
-                s0, a0 = frame(edges, at, first, infinity, top, above, above_before, previous, older, d0)
-                s1, a1 = frame(edges, at + 2 * WARP, first, infinity, top, a0, above, s0, previous, d1)
-                s2, a2 = frame(edges, at + 4 * WARP, first, infinity, top, a1, a0, s1, s0, d2)
-                s3, a3 = frame(edges, at + 6 * WARP, first, infinity, top, a2, a1, s2, s1, d3)
+                here = place + t * columns * width
+                d0, d1, d2, d3 = four(documents, here, width, queries, row, streams, shift, bits, like)
+                at = edge + t * 2 * width
+                s0, a0 = frame(edges, at, width, first, infinity, top, above, above_before, previous, older, d0)
+                s1, a1 = frame(edges, at + 2 * width, width, first, infinity, top, a0, above, s0, previous, d1)
+                s2, a2 = frame(edges, at + 4 * width, width, first, infinity, top, a1, a0, s1, s0, d2)
+                s3, a3 = frame(edges, at + 6 * width, width, first, infinity, top, a2, a1, s2, s1, d3)
                 above, above_before, previous, older = a3, a2, s3, s2
 
     return thread
@@ -278,9 +291,7 @@ def in_memory(maps: tuple[Map, ...], advance: Callable[..., None], restart: Call
         advance, restart: of the recurrence.
 
     Returns:
-        A plain function of (documents; place of the warp's first frames and the piece in them; columns; queries; tasks; query;
-        streams; shift; first frame and the frame to stop at, multiples of four; option of the recurrence; distances; place of
-        the thread's first in them; state and its place; curve and the place in it of frame 0).
+        A plain function of what that of `in_registers` is given; it reads no tops.
     """
     four = _distances(maps)
     take_in, forget = numba.extending.register_jitable(advance), numba.extending.register_jitable(restart)
@@ -289,39 +300,42 @@ def in_memory(maps: tuple[Map, ...], advance: Callable[..., None], restart: Call
         documents: NDArray[np.float32],
         place: int,
         columns: int,
+        width: int,
         queries: NDArray[np.float32],
+        tops: State,
         tasks: NDArray[np.int64],
         query: int,
         streams: NDArray[np.int64],
         shift: int,
         begin: int,
         stop: int,
+        edges: State,
+        edge: int,
         option: int,
         distances: NDArray[np.int16],
-        first: int,
+        distance: int,
         states: State,
         state: int,
-        curve: State,
-        edge: int,
     ) -> None:
         like = whole(spread(0.0, lanes_of(queries)))
         tiles, bits, infinity, n = tasks[query, 1], tasks[query, 2], tasks[query, 3], tasks[query, 5]
         rows = tiles * WIDTH
         # The first tile begins with rows for no frame.
-        own, kept, costs = distances[first + (rows - n) * WIDTH :: WIDTH], states[state::WIDTH], curve[edge::WIDTH]
+        own, kept = distances[distance + (rows - n) * WIDTH :: WIDTH], states[state::WIDTH]
         forget(kept, 0, n, infinity, option)
         for t in range(begin, stop, FRAMES):
+            here = place + t * columns * width
             for tile in range(tiles):
                 row = (tasks[query, 0] + tile) * columns * WIDTH
-                d0, d1, d2, d3 = four(documents, place + t * columns * WARP, queries, row, streams, shift, 0, like)
-                at = first + tile * WIDTH * WIDTH
+                d0, d1, d2, d3 = four(documents, here, width, queries, row, streams, shift, 0, like)
+                at = distance + tile * WIDTH * WIDTH
                 scatter(distances, at, WIDTH, d0)
                 scatter(distances, at + rows * WIDTH, WIDTH, d1)
                 scatter(distances, at + 2 * rows * WIDTH, WIDTH, d2)
                 scatter(distances, at + 3 * rows * WIDTH, WIDTH, d3)
             for frame in range(FRAMES):
                 ended = take_in(own, frame * rows * WIDTH, n, t + frame, kept, 0, bits, option)
-                store(costs, (t + frame) * WIDTH, ended)
+                put(edges, edge + (t + frame) * width, ended)
 
     return thread
 

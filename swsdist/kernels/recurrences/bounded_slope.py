@@ -116,4 +116,4 @@ def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: 
 
 def recurrence() -> Recurrence:
     """The recurrence as the search takes it."""
-    return Recurrence(packing, advance, restart, lambda n: 3 * (n + 2), lambda n: 2 * n, trace, cell=cell)
+    return Recurrence(packing, advance, restart, lambda n: 3 * (n + 2), lambda n: 2 * n, trace, neighbours=cell)

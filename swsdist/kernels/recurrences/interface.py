@@ -35,9 +35,10 @@ class Recurrence(NamedTuple):
         int32_frames: the state is int32 for documents of at most so many frames, and int64 for longer ones; None: it is
             of the curve's type.
         most_frames: of a document that can be searched; None: any number.
-        cell: plain function of S(i-1, t-1), S(i-1, t-2), S(i-2, t-1), d(i, t) and d(i-1, t), where a state depends on nothing
-            else and a path begins at the query's first two frames: a GPU then keeps sixteen query frames in registers. None:
-            its threads run `advance`, with the state in memory.
+        neighbours: plain function of S(i-1, t-1), S(i-1, t-2), S(i-2, t-1), d(i, t) and d(i-1, t), distances shifted, that is
+            S(i, t), where it depends on nothing else: with S(-1, t) = 0, S(-2, t) infinite, and the packed state of the
+            query's last frame as the curve. A GPU's thread then keeps sixteen query frames in registers. None: it runs
+            `advance`, with the state in memory.
     """
 
     packing: Callable[[int], Packing]
@@ -51,7 +52,7 @@ class Recurrence(NamedTuple):
     grid: int = 1
     int32_frames: int | None = None
     most_frames: int | None = None
-    cell: Callable[..., Value] | None = None
+    neighbours: Callable[..., Value] | None = None
 
     def elements(self, query_frames: int) -> int:
         """Elements of the columns."""

@@ -18,7 +18,7 @@ class Settings(NamedTuple):
         lanes: pieces side by side.
         piece: frames a piece reports on; longer where queries are long, so that the overlap stays small.
         recurrence: its name.
-        backend: who searches, see `methods.dtw.backends`.
+        backend: implementation of the search, see `methods.dtw.backends`.
         threads: that search at once.
         options: of the recurrence, those that are not as they are by default.
         device_memory: bytes of a GPU's memory at most; None: half of what is free, or 4 GB.

@@ -10,6 +10,7 @@ They need no test framework: what is broken is an AssertionError that names it. 
 entry point of an installed package, or added for the process (``DISTANCES.add("mine", ENTRY)``).
 """
 
+from swsdist.testing.conformance.backend import check_backend
 from swsdist.testing.conformance.calibration import check_step
 from swsdist.testing.conformance.chain import check_chain
 from swsdist.testing.conformance.distance import check_distance
@@ -23,6 +24,7 @@ from swsdist.testing.conformance.recurrence import check_recurrence
 from swsdist.testing.conformance.transform import check_fitted, check_transform
 
 __all__ = [
+    "check_backend",
     "check_chain",
     "check_distance",
     "check_export",

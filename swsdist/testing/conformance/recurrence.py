@@ -29,6 +29,11 @@ from swsdist.testing.conformance.entry import check_entry, require
 _DIMENSION = 4
 _QUERIES, _DOCUMENTS = (1, 2, 7, 33), (1, 20, 400)
 
+#: What stands where a recurrence may not write.
+_GUARD = 77
+
+_VECTORS = "read and write arrays by load, load_unsigned and store alone, at multiples of WIDTH"
+
 
 def check_recurrence(name: str, options: Mapping[str, object] | None = None) -> None:
     """Check one registered recurrence.
@@ -56,6 +61,7 @@ def check_recurrence(name: str, options: Mapping[str, object] | None = None) -> 
             table = local_distances(query, document, distance)
             _check_twin(made, table, what)
             _check_reach(made, table, what)
+            _check_neighbours(made, table, what)
     _check_one_lane(made, local_distances(queries[-1], documents[-1], distance), what)
     _check_search(name, options or {}, made, distance, queries, [*documents, equal], what)
 
@@ -108,6 +114,26 @@ def _check_reach(made: Recurrence, table: NDArray[np.int16], what: str) -> None:
     require(bool(same), what, f"for {n} query frames it depends on more than the {made.reach(n)} frames that it says")
 
 
+def _check_neighbours(made: Recurrence, table: NDArray[np.int16], what: str) -> None:
+    if made.neighbours is None or table.size > 4000:
+        return
+    n, length = table.shape
+    packing = made.packing(n)
+    states = np.full((n + 2, length + 2), packing.infinity, np.int64)  # row i + 2, column t + 2
+    states[1] = 0
+    shifted = np.zeros((n + 1, length), np.int64)
+    shifted[1:] = table.astype(np.int64) << packing.frame_bits
+    for t in range(length):
+        for i in range(n):
+            fast = states[i, t + 1]
+            given = states[i + 1, t + 1], states[i + 1, t], fast, shifted[i + 1, t], shifted[i, t]
+            states[i + 2, t + 2] = made.neighbours(*given)
+    found, _ = traced(table, made.trace, made.option)
+    last = states[-1, 2:]
+    cost = np.where(last < packing.infinity, last >> packing.frame_bits, -1)
+    require(np.array_equal(cost, found.cost), what, "its cell of neighbours gives another curve than its twin")
+
+
 def _check_one_lane(made: Recurrence, table: NDArray[np.int16], what: str) -> None:
     n, length = table.shape
     packing = made.packing(n)
@@ -122,14 +148,17 @@ def _check_one_lane(made: Recurrence, table: NDArray[np.int16], what: str) -> No
     run = numba.njit(frames)
 
     def curve(lane: slice) -> NDArray[np.int64]:
-        columns, found = np.zeros(made.elements(n), state), np.zeros(length * WIDTH, packing.dtype)
-        restart(columns[lane], 0, n, packing.infinity, made.option)
-        run(distances[lane], columns[lane], found[lane], packing.frame_bits, made.option)
+        # What indexes one lane as if it were all of them goes as far beyond the end as there are lanes.
+        size = made.elements(n)
+        columns, found = np.full(WIDTH * size, _GUARD, state), np.zeros(length * WIDTH, packing.dtype)
+        restart(columns[:size][lane], 0, n, packing.infinity, made.option)
+        run(distances[lane], columns[:size][lane], found[lane], packing.frame_bits, made.option)
+        require(bool((columns[size:] == _GUARD).all()), what, f"it writes beyond its columns; {_VECTORS}")
         return found.astype(np.int64)
 
     alone = np.sum([curve(slice(lane, None, WIDTH)) for lane in range(WIDTH)], axis=0)
     same = np.array_equal(alone, curve(slice(None)))
-    require(same, what, "one lane by itself gives something else than sixteen: load and store whole vectors only")
+    require(same, what, f"one lane by itself gives something else than sixteen; {_VECTORS}")
 
 
 def _check_search(

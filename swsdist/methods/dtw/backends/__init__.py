@@ -1,1 +1,1 @@
-"""Who does the exact search: vectors of this CPU, its BLAS, or a GPU; the bytes are the same. `interface` says what each is."""
+"""Implementations of the exact search, which find the same bytes: vectors of the CPU, its BLAS, a GPU."""

@@ -60,14 +60,10 @@ class Account(NamedTuple):
     parts: int
 
 
-def require() -> None:
-    """Refuse a search where there is no GPU.
-
-    Raises:
-        UserError: the extra `gpu` is not installed, or there is no GPU.
-    """
+def missing() -> UserError | None:
+    """What a search on a GPU lacks here: the extra `gpu`, or a GPU that can be used; None: nothing."""
     if importlib.util.find_spec("numba_cuda") is None:
-        raise UserError(
+        return UserError(
             "a search on a GPU needs numba-cuda, which is not installed",
             where="search.backend",
             remedy="pip install 'swsdist[gpu]', or set search.backend to cpu",
@@ -75,11 +71,12 @@ def require() -> None:
     from numba import cuda
 
     if not cuda.is_available():  # the simulator's is
-        raise UserError(
+        return UserError(
             "this machine has no GPU that can be used",
             where="search.backend",
             remedy="set search.backend to cpu, or see what `swsdist doctor` says of GPU",
         )
+    return None
 
 
 class _Array(Protocol):
@@ -136,7 +133,7 @@ class _Arena:
         size = elements * np.dtype(dtype).itemsize
         at, self._at = self._at, self._at + _whole(size)
         if self._at > self._stop:
-            raise _too_little(size)
+            raise _too_little(self._at - self._first, self.size)
         self.used = max(self.used, self._at - self._first)
         return self._memory[at : at + size].view(dtype)
 
@@ -146,11 +143,13 @@ def _whole(size: int) -> int:
     return -(-size // _ALIGNED) * _ALIGNED
 
 
-def _too_little(size: int) -> UserError:
+def _too_little(needed: int, room: int, batch: Batch | None = None) -> UserError:
+    what = "" if batch is None else f" for a query in {int(batch.warps[0, 1])} frames of documents"
     return UserError(
-        f"the GPU's memory that the search may use does not suffice: it lacks room for {size / 1e9:.3g} GB more",
+        f"the GPU's memory that the search may use does not suffice{what}: {needed / 1e9:.3g} GB are needed where there are "
+        f"{room / 1e9:.3g} GB",
         where="search.device_memory_gb",
-        remedy="raise it, search shorter queries, or set search.backend to cpu",
+        remedy="raise it, search shorter queries or documents, or set search.backend to cpu",
     )
 
 
@@ -202,11 +201,12 @@ class Cuda:
     """The search on a GPU: what is there, and what goes there and back.
 
     Raises:
-        UserError: as `require`.
+        UserError: as `missing`.
     """
 
     def __init__(self, work: Work) -> None:
-        require()
+        if error := missing():
+            raise error
         from numba import cuda
 
         from swsdist.kernels.cuda.launch import kernels
@@ -247,7 +247,7 @@ class Cuda:
             UserError: the budget does not hold one query and the smallest batch.
         """
         for batch in batches(pieces, self._columns, self._for_batch, self._work.most):
-            yield Scanned(list(self._search(batch)), batch.used, batch.frames * WARP)
+            yield Scanned(list(self._search(batch)), batch.used, batch.cells)
         yield Scanned([self._fetch(turn) for turn in self._turns if turn.going], 0, 0)
 
     def _search(self, batch: Batch) -> Iterator[NDArray[np.int64]]:
@@ -263,10 +263,10 @@ class Cuda:
         for group, (tasks, tops, tiles) in self._groups:
             size = group.tops.itemsize
             per_lane = room * (4 + 2 * size + 12) + self._beside(group, sent)
-            per_query = batch.frames * self._kernels.words * size + len(batch.lanes) * per_lane
+            per_query = batch.cells * self._kernels.words * size + len(batch.lanes) * per_lane
             count = (self._turns[0].arena.size - 8 * _ALIGNED) // per_query
             if count < 1:
-                raise _too_little(per_query)
+                raise _too_little(per_query, self._turns[0].arena.size, batch)
             count = min(count, (2**31 - 1) // (len(batch.lanes) * room))
             for first in range(0, len(group.which), count):
                 turn = self._turns[self._parts % 2]
@@ -283,8 +283,8 @@ class Cuda:
         return np.dtype(self._work.recurrence.state(group.tops.dtype.type, self._work.is_long(longest)))
 
     def _beside(self, group: Queries, sent: _Sent) -> int:
-        """Bytes of a lane that a query needs for distances and columns; none where these are in registers."""
-        if self._work.recurrence.cell is not None:
+        """Bytes of a lane that a query needs for distances and states; none where these are in registers."""
+        if not self._kernels.in_memory:
             return 0
         return FRAMES * group.rows * 2 + group.elements // WIDTH * self._state(group, sent).itemsize
 
@@ -301,7 +301,7 @@ class Cuda:
         np.concatenate([piece.frames.reshape(-1) for piece in batch.pieces], out=staged)
         raw = self._send(arena, staged, stream)
         lanes, warps = self._send(arena, batch.lanes, stream), self._send(arena, batch.warps, stream)
-        documents = arena.take(batch.frames * WARP * self._columns, np.float32)
+        documents = arena.take(batch.cells * self._columns, np.float32)
         shape = (len(batch.warps), -(-int(batch.warps[0, 1]) // 256)), (WARP, 4), stream
         self._kernels.lay[shape](raw, self._columns, lanes, warps, documents)
         ready = self._cuda.event()
@@ -320,27 +320,24 @@ class Cuda:
         tiles: _Array,
     ) -> None:
         """Launch the search of some queries."""
-        arena, stream, frames = turn.arena, turn.stream, sent.batch.frames
+        arena, stream, cells = turn.arena, turn.stream, sent.batch.cells
         arena.clear()
         which, state = group.which[some], group.tops.dtype
         rows = len(which) * len(sent.batch.lanes) * room
-        edges = arena.take(len(which) * frames * self._kernels.words, state)
+        edges = arena.take(len(which) * cells * self._kernels.words, state)
         ends, held = arena.take(rows, np.int32), arena.take(rows, state)
         places, best = arena.take(rows * 3, np.int32).reshape(rows, 3), arena.take(rows, state)
         total = self._send(arena, np.zeros(1, np.int32), stream)
         sent.ready.wait(stream)
         shape = (len(sent.batch.warps), -(-len(which) // QUERIES)), (WARP, QUERIES), stream
-        scan, of_all = self._kernels.scan[shape], (tasks, self._streams, self._shift, sent.warps, frames)
-        if self._work.recurrence.cell is not None:
-            scan(sent.documents, self._columns, tiles, tops, *of_all, edges)
-        else:
-            lanes = len(which) * len(sent.batch.lanes)
-            distances = arena.take(lanes * FRAMES * group.rows, np.int16)
-            states = arena.take(lanes * (group.elements // WIDTH), self._state(group, sent))
-            own = self._work.recurrence.option, distances, states, edges
-            scan(sent.documents, self._columns, tiles, group.rows, group.elements, *of_all, *own)
+        lanes = len(which) * len(sent.batch.lanes) if self._kernels.in_memory else 0
+        distances = arena.take(lanes * FRAMES * group.rows, np.int16)
+        states = arena.take(lanes * (group.elements // WIDTH), self._state(group, sent))
+        of_all = tiles, tops, tasks, self._streams, self._shift, sent.warps, cells, edges
+        beside = self._work.recurrence.option, distances, states, group.rows, group.elements
+        self._kernels.scan[shape](sent.documents, self._columns, *of_all, *beside)
         self._kernels.pick[shape](
-            edges, tasks, sent.lanes, sent.warps, frames, self._window, room, ends, held, total, places, best
+            edges, tasks, sent.lanes, sent.warps, cells, self._window, room, ends, held, total, places, best
         )
         total.copy_to_host(turn.total, stream=stream)
         turn.going = _Going(sent, which, group.tasks[some], places, best)

@@ -49,7 +49,7 @@ class Work(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """What a backend found meanwhile.
+    """What a backend found since the one before.
 
     Attributes:
         rows: int64 (candidates, 5) each, columns as in `kernels.peaks`.
@@ -63,10 +63,15 @@ class Scanned(NamedTuple):
 
 
 class Backend(Protocol):
-    """A searcher, made of the work: ``backend(work) -> Backend``."""
+    """An implementation of the exact search, made of the work: ``backend(work) -> Backend``.
+
+    What it finds in a piece are the ends of paths whose cost is the least within the window on either side (earlier ends first
+    where costs are equal), `first <= end < stop`; of each example and document at least the best `most`: whoever calls keeps
+    these. Rows may come in any order, and none twice. `swsdist.testing.conformance.check_backend` holds it against `int16`.
+    """
 
     def scan(self, pieces: Iterable[Piece]) -> Iterator[Scanned]:
-        """Search pieces of documents; memory is bounded, however many there are.
+        """Search pieces of documents, as they come; memory is bounded, however many there are.
 
         Raises:
             UserError: its memory does not suffice.

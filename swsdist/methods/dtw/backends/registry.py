@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 
 from swsdist.accounts.hardware import gpus_here
+from swsdist.methods.dtw.backends.cuda import missing
 from swsdist.methods.dtw.backends.interface import Backend, Work
 from swsdist.registry.registries import BACKENDS
 
@@ -26,5 +27,10 @@ def cpu(work: Work) -> Backend:
 
 
 def auto(work: Work) -> Backend:
-    """A GPU where there is one, else the CPU."""
-    return create("cuda" if gpus_here() else "cpu", work)
+    """A GPU where there is one that can be used, else the CPU."""
+    return create("cuda" if gpus_here() and missing() is None else "cpu", work)
+
+
+def granted(name: str, gpus: float) -> str:
+    """The backend that a worker searches with that was granted so much of a GPU: it takes none that is another's."""
+    return name if BACKENDS[name].gpu is not None else "cuda" if gpus else "cpu"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -66,10 +66,10 @@ def _queries(chosen: list[int], work: Work) -> Queries:
         tops.append([packing.infinity] * (padding - 1) + [0] * min(padding, 1) + [-1] * (WIDTH - padding))
         padded = np.concatenate([np.zeros((padding, columns), np.float32), frames])
         tiles.append(padded.reshape(count, WIDTH, columns).transpose(0, 2, 1).reshape(-1))
-    longest = len(work.examples[chosen[0]].frames)
-    above = cast("State", np.array(tops, recurrence.packing(longest).dtype).reshape(-1))
+    elements = max(recurrence.elements(int(n)) for n in tasks[:, 5])
+    above = cast("State", np.array(tops, recurrence.packing(int(tasks[0, 5])).dtype).reshape(-1))
     rows = int(tasks[:, 1].max()) * WIDTH
-    return Queries(np.array(chosen, np.int64), tasks, above, np.concatenate(tiles), rows, recurrence.elements(longest))
+    return Queries(np.array(chosen, np.int64), tasks, above, np.concatenate(tiles), rows, elements)
 
 
 class Batch:
@@ -78,10 +78,10 @@ class Batch:
     Attributes:
         pieces: of all warps, in order.
         lanes: int64 (warps x 32, 5), see `kernels.cuda.threads.LANE`; zeros for an empty one.
-        warps: int64 (warps, 3), see `SPAN`.
+        warps: int64 (warps, 4), see `SPAN`.
         owner: int64 (warps x 32, 2): document, and the frame of it that a piece begins with.
-        frames: of all warps.
-        used: of all pieces.
+        cells: frames x width of all warps.
+        used: frames of all pieces.
     """
 
     def __init__(self, warps: list[list[Piece]], most: NDArray[np.int64]) -> None:
@@ -91,14 +91,14 @@ class Batch:
         self.owner = np.zeros((len(warps) * WARP, 2), np.int64)
         begins = offset = 0
         for k, warp in enumerate(warps):
-            self.warps[k] = offset, _height(warp), min(piece.first for piece in warp)
-            offset += _height(warp)
+            self.warps[k] = offset, _height(warp), min(piece.first for piece in warp), len(warp)
+            offset += _height(warp) * len(warp)
             for lane, piece in enumerate(warp, k * WARP):
                 size = len(piece.frames)
                 self.lanes[lane] = begins, size, piece.first, piece.stop, most[piece.document]
                 self.owner[lane] = piece.document, piece.offset
                 begins += size
-        self.frames = offset
+        self.cells = offset
         self.used = begins
 
     def room(self, window: int) -> int:
@@ -127,19 +127,17 @@ def batches(pieces: Iterable[Piece], columns: int, limit: int, most: NDArray[np.
     yield from _batches(waiting, columns, limit, most)
 
 
-def warp_size(pieces: Iterable[Piece], height: int, columns: int) -> int:
+def warp_size(warp: Sequence[Piece], columns: int) -> int:
     """Bytes of a warp in the GPU's memory: the pieces as they come, and as they are laid out."""
-    frames = (sum(len(piece.frames) for piece in pieces) + height * WARP) * columns * 4
+    frames = (sum(len(piece.frames) for piece in warp) + _height(warp) * len(warp)) * columns * 4
     return frames + 8 * (WARP * len(LANE) + len(SPAN))
 
 
 def _batches(pieces: list[Piece], columns: int, limit: int, most: NDArray[np.int64]) -> Iterator[Batch]:
-    ordered = sorted(pieces, key=lambda piece: (-len(piece.frames), -piece.first))
     together: list[list[Piece]] = []
     held = 0
-    for k in range(0, len(ordered), WARP):
-        warp = ordered[k : k + WARP]
-        own = warp_size(warp, _height(warp), columns)
+    for warp in _warps(pieces, columns, limit):
+        own = warp_size(warp, columns)
         if together and held + own > limit:
             yield Batch(together, most)
             together, held = [], 0
@@ -149,6 +147,17 @@ def _batches(pieces: list[Piece], columns: int, limit: int, most: NDArray[np.int
         yield Batch(together, most)
 
 
-def _height(warp: list[Piece]) -> int:
+def _warps(pieces: list[Piece], columns: int, limit: int) -> Iterator[list[Piece]]:
+    """Pieces of similar length, fewer where they are so long that a whole warp of them has no room."""
+    ordered = sorted(pieces, key=lambda piece: (-len(piece.frames), -piece.first))
+    while ordered:
+        width = WARP
+        while width > 1 and warp_size(ordered[:width], columns) > limit:
+            width //= 2
+        yield ordered[:width]
+        ordered = ordered[width:]
+
+
+def _height(warp: Sequence[Piece]) -> int:
     """Frames of a warp, a multiple of four; its pieces are by length."""
     return -(-len(warp[0].frames) // 4) * 4
