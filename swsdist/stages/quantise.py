@@ -13,6 +13,7 @@ from swsdist.methods.first_pass.landmarks import (
     landmark_documents,
     postings_name,
 )
+from swsdist.methods.registry import create
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
@@ -83,6 +84,10 @@ class Quantise(Stage[Quantising]):
         label, work = f"codebook, from {len(used)} documents", sum(row["frames"] for row in used)
         payload = Quantising(inputs.own(SearchInputs).store.state, settings)
         return inputs.task(*matters, label=label, work=work, payload=payload)
+
+    def warm(self, task: Task[Quantising], context: Context) -> None:
+        """Load what the search loads."""
+        create(task.payload.search).warm()
 
     def run(self, task: Task[Quantising], context: Context) -> Done:
         """Choose codewords, or look up the nearest to each frame."""

@@ -134,10 +134,11 @@ class Dtw:
 
     def search(self, queries: Queries, store: Store, shards: tuple[str, ...], buckets: int) -> Result:
         """The exact search, everywhere or where the first pass says."""
-        from swsdist.methods.dtw.shard import candidate_tables, search_shard
-        from swsdist.methods.first_pass.search import search_proposed  # loads numba: planning does without
+        from swsdist.methods.dtw.shard import candidate_tables, search_shard  # loads numba: planning does without
 
         if self._first_pass:
+            from swsdist.methods.first_pass.search import search_proposed  # compiles kernels that are its own
+
             result = search_proposed(store, shards, queries, self._settings)
             documents, examples, found = result.documents, result.examples, result.found
             cells, fill = result.work.cells + result.work.distances + result.indexing.distances, None
