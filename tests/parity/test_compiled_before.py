@@ -47,7 +47,6 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "averaged": {"proposer": {"name": "averaged"}},
     "quantised": {"proposer": {"name": "quantised"}},
     "windows": {"method": "windows"},
-    "template": {"examples": "template"},
 }
 
 
