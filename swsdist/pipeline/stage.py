@@ -14,9 +14,9 @@ with the first round that has no task.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import pyarrow as pa
 
@@ -26,6 +26,8 @@ from swsdist.io.filesystem import Folder, locate
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Done, P, Part, Task
 from swsdist.store import parquet
+
+T = TypeVar("T")
 
 #: What more of something makes of a stage's tasks: more of them, larger ones, larger as far as more detections are kept
 #: (`reduce.nbest`), or neither.
@@ -57,7 +59,7 @@ class Context:
     Attributes:
         run: the run folder.
         stages: of the chains whose tasks come, by name.
-        memory: whatever a stage keeps for its next task here.
+        memory: what is `kept` for the next tasks here.
         granted: CPUs, memory and GPUs that this worker has.
         listener: is told how much of the present task is done; set by who runs it.
         cache: folder on the node's own disk for files of a remote store, and bytes that it may hold.
@@ -65,13 +67,21 @@ class Context:
 
     run: Folder
     stages: Mapping[str, Stage]
-    memory: dict[Hashable, Any] = field(default_factory=dict)
+    memory: dict[str, tuple[object, Any]] = field(default_factory=dict)
     granted: Needs = LEAST[0]
     listener: Callable[[float], None] | None = None
     cache: tuple[str, int] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memory": {}, "listener": None}
+
+    def kept(self, name: str, key: object, make: Callable[[], T]) -> T:
+        """What was made of a key, kept for the next tasks here; under a name, of one key at a time."""
+        if name not in self.memory or self.memory[name][0] != key:
+            self.memory.pop(name, None)
+            self.memory[name] = key, make()
+        found: T = self.memory[name][1]
+        return found
 
     def report(self, part: float) -> None:
         """Tell how much of the present task is done, 0 to 1; it moves the progress bar, and may be told often."""

@@ -5,8 +5,7 @@ A task is of one bucket of queries, and its candidates may be of any document: s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -18,22 +17,20 @@ from swsdist.reduce.talkers import WHO, Talkers
 from swsdist.stages.inputs.population import COLUMNS, POPULATION
 from swsdist.store.reading import Store
 
-T = TypeVar("T")
 
-
-def talkers_of(store: Sequence[str], context: Context) -> Talkers:
+def talkers_of(store: tuple[str, str], context: Context) -> Talkers:
     """Who speaks in the documents of a state of a store.
 
     Args:
         store: its folder and the state's fingerprint.
         context: keeps them.
     """
-    return _kept("talkers", store, context, lambda there: Talkers(there.documents(columns=list(WHO))))
+    return context.kept("talkers", store, lambda: Talkers(_documents(store, WHO, context)))
 
 
-def places_of(store: Sequence[str], context: Context) -> pa.Table:
+def places_of(store: tuple[str, str], context: Context) -> pa.Table:
     """Where the documents of a state of a store lie in recordings: columns WHERE of DOCUMENTS; arguments as of `talkers_of`."""
-    return _kept("places", store, context, lambda there: there.documents(columns=list(WHERE)))
+    return context.kept("places", store, lambda: _documents(store, WHERE, context))
 
 
 def population_at(population: Values, context: Context) -> pa.Table:
@@ -43,17 +40,11 @@ def population_at(population: Values, context: Context) -> pa.Table:
         population: as `point.population_for` gives it.
         context: keeps what is in the store.
     """
-    there = _kept("population", population["store"], context, lambda there: there.documents(columns=COLUMNS))
+    store = population["store"]
+    there = context.kept("population", store, lambda: _documents(store, COLUMNS, context))
     read = there.select(COLUMNS).append_column("read", pa.array(np.ones(there.num_rows, bool)))
     return pa.concat_tables([read.cast(POPULATION), pa.Table.from_pylist(population["unread"], POPULATION)])
 
 
-def _kept(name: str, store: Sequence[str], context: Context, make: Callable[[Store], T]) -> T:
-    """Of one state of one store at a time, so that memory does not grow with the stores that a process has seen."""
-    root, state = store
-    of, made = context.memory.get(name, (None, None))
-    if of != (root, state):
-        made = make(Store.at(root, state, storage=context.storage))
-        context.memory[name] = ((root, state), made)
-    kept: T = made
-    return kept
+def _documents(store: tuple[str, str], columns: Iterable[str], context: Context) -> pa.Table:
+    return Store.at(*store, storage=context.storage).documents(columns=list(columns))

@@ -193,13 +193,14 @@ def _watch(context: Context, whole: int) -> Callable[[int], None]:
 
 def _prepared(shared: Shared, context: Context, method: Method, store: Store) -> Any:
     """A group's queries, ready for the method; they are kept for its next units."""
-    key = shared.queries, shared.store, shared.theirs, shared.search
-    if context.memory.get("group") != key:
+
+    def prepared() -> Any:
         examples = read_group(context, shared.queries)
         if shared.theirs is not None:
             tracks = Tracks(store)
             settings = shared.search.placed(tracks.places)
             theirs = statistics_in(context.read(shared.theirs))
             examples = moved(examples, theirs, tracks.statistics()["collection", ""], settings)
-        context.memory |= {"group": key, "prepared": method.prepare(examples, store)}
-    return context.memory["prepared"]
+        return method.prepare(examples, store)
+
+    return context.kept("queries", (shared.queries, shared.store, shared.theirs, shared.search), prepared)

@@ -18,7 +18,7 @@ from swsdist.chains.fuse.apart import Apart
 from swsdist.chains.fuse.asked import Asked
 from swsdist.chains.fuse.check import check
 from swsdist.chains.fuse.fill import Fill
-from swsdist.chains.fuse.inputs import FuseInputs, options_of
+from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.leave import Leave
 from swsdist.chains.fuse.report import notices, publish
 from swsdist.chains.fuse.rescore import Rescore
@@ -48,7 +48,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
     Raises:
         ConfigError: its options are wrong.
     """
-    own, options = FuseInputs(config, ledger), options_of(config)
+    own = FuseInputs(config, ledger)
+    options = own.options
     own.demands.update(demands_of(config))
     own.folds.update(folds_of_steps(config.calibrate))
     own.files.update(files_of(config))
@@ -79,15 +80,4 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Score(),
         Step("export", Export(), {"scored": "decide:scored", "trials": "align.final:trials"}),
     )
-    return Chain(
-        "fuse",
-        stages,
-        own,
-        publish,
-        FILES,
-        notices,
-        rejected_rows,
-        check,
-        summary,
-        first,
-    )
+    return Chain("fuse", stages, own, publish, FILES, notices, rejected_rows, check, summary, first)

@@ -115,12 +115,7 @@ class ScorePoints(Stage[Scoring]):
     def run(self, task: Task[Scoring], context: Context) -> Done:
         """Score."""
         payload = task.payload
-        key = (self.name, payload.source)
-        if key not in context.memory:
-            for old in [one for one in context.memory if isinstance(one, tuple) and one[:1] == (self.name,)]:
-                del context.memory[old]
-            context.memory[key] = _read(payload, context)
-        list_of: Rescoring = context.memory[key]
+        list_of = context.kept(self.name, payload.source, lambda: _read(payload, context))
         rows: list[Values] = []
         groups: dict[tuple[str, int, int], list[Values]] = {}
         for point in payload.points:
