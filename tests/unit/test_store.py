@@ -17,7 +17,8 @@ import soundfile
 
 from swsdist.core.errors import AudioError, StoreError
 from swsdist.core.types import DOCUMENTS, FRAMES, STATISTICS
-from swsdist.features.registry import BLOCK_FRAMES, frame_count
+from swsdist.features.blocks import BLOCK_FRAMES
+from swsdist.features.interface import frame_count
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.store import manifest as manifests
