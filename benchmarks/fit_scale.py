@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rows import Row, at_most, table, write_json
-from swsdist.score import Counts, fit_threshold, total
+from swsdist.score import Counts, total
 from swsdist.score.parts.spilled import LIMIT, SpilledCounts, threshold_of
+from tests.oracles.thresholds import fit_threshold
 
 FOLDS, TRIALS, BETA = 5, 360_000, 66.66
 _PART = 50_000
