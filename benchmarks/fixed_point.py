@@ -85,8 +85,8 @@ def _compared(corpus: Corpus, scratch: Path, name: str) -> list[Row]:
 def _fixed(state: SearchInputs, search: Search, examples: pa.Table) -> pa.Table:
     """Candidates as the run's stage finds them."""
     store = Store(state.store, state.manifest)
-    made = prepared(examples, store.statistics(), search, store.manifest.dimension)
-    unit = distance_of(search, store.manifest.dimension).unit
+    made = prepared(examples, store.statistics(), search, store.manifest.tracks[0].dimension)
+    unit = distance_of(search, store.manifest.tracks[0].dimension).unit
     tables = []
     for shard in store.manifest.shards:
         documents, found = search_shard(store, shard.name, made, search)
@@ -102,7 +102,7 @@ def _exact(state: SearchInputs, search: Search, examples: pa.Table, squared: boo
     queries = []
     for row in examples.to_pylist():
         offset, scale = offset_and_scale(search, frozen.get(("speaker", row["speaker"] or ""), collection))
-        features = np.frombuffer(row["features"], "<f4").reshape(-1, store.manifest.dimension)
+        features = np.frombuffer(row["features"], "<f4").reshape(-1, store.manifest.tracks[0].dimension)
         queries.append(_unit_norm((features - offset) / scale))
     names = [
         Example(row["query_id"], row["example"], np.empty((len(q), 1), np.float32))

@@ -127,7 +127,7 @@ class Scene:
 
     def _examples(self, factor: int) -> list[Example]:
         return prepared(
-            self._queries, self.store.statistics(), self.search_config, self.store.manifest.dimension, factor
+            self._queries, self.store.statistics(), self.search_config, self.store.manifest.tracks[0].dimension, factor
         )
 
     def new_material(self) -> Material:

@@ -33,7 +33,7 @@ from swsdist.registry.registry import Entry
 from swsdist.stages.inputs.known import SearchInputs
 from swsdist.stages.told import Extracted, Indexed
 from swsdist.store import parquet
-from swsdist.store.manifest import REJECTED_DOCUMENTS, Made, commit, shard_of
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit
 from swsdist.store.reading import Store
 
 TICK = 0.001
@@ -105,7 +105,7 @@ class Index(Stage[Indexing]):
             (part,) = receipt.outputs
             table = parquet.read(own.store.folder, part.name)
             counts = Counter(table["doc_id"].to_pylist())
-            shards.append(shard_of("postings", parquet.Output(*part[1:4]), len(counts), table.num_rows))
+            shards.append(Shard(part.name, {"postings": File(*part[1:4])}, len(counts), table.num_rows))
             for doc_id, frames in counts.items():
                 row = {"frames": frames, "rows": frames, "shard": part.name, "mean": [0.0], "variance": [0.0]}
                 live.append(by_id[doc_id] | row | {"identity": "", "sha256": ""})

@@ -24,10 +24,9 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TypedDict
+from typing import IO, Any
 
 from swsdist.accounts.gpu import gpu_bytes
-from swsdist.accounts.hardware import Description
 from swsdist.core.errors import StorageError
 from swsdist.core.redaction import redacted
 from swsdist.io.failures import explained
@@ -40,31 +39,10 @@ _AT_ONCE = frozenset({"open", "node", "stage", "failed", "error", "died", "ray",
 _SEGMENT = 1 << 15
 #: Seconds after which Ray's own processes are weighed again, which takes 10 ms, and until which new ones grow.
 _WEIGH_EVERY, _SETTLED_AFTER = 5.0, 10.0
+#: Times that a journal is read which changes meanwhile.
+_READS = 5
 #: Bytes at the end of a journal that hold its last sample.
 _TAIL = 4096
-
-
-class Line(TypedDict, total=False):
-    """A line of a journal: `event`, `t` and `cpu` always, the others as the event is."""
-
-    event: str
-    t: float
-    cpu: float
-    earlier: float
-    role: str
-    host: str
-    pid: int
-    hardware: Description
-    stage: str
-    phase: str
-    fingerprint: str
-    tasks: int
-    done: int
-    pss: int
-    gpu: int
-    daemons: float
-    spent: float
-    part: float
 
 
 def cpu_seconds() -> tuple[float, float]:
@@ -264,21 +242,41 @@ class DriverJournal(Journal):
         return bool(self.others)
 
 
+def lines_of(folder: Folder, name: str, begin: int, length: int) -> list[dict[str, Any]]:
+    """The whole lines of a part of a journal, as `ACCOUNTS` has them; on S3 it is put anew while it grows, and may change while
+    it is read.
+
+    Raises:
+        FileNotFoundError: there is none.
+        StorageError: it cannot be read.
+    """
+    for left in reversed(range(_READS)):
+        try:
+            with folder.open(name, ahead=0) as file:
+                file.seek(begin)
+                data = file.read(length)
+            break
+        except StorageError as error:
+            if error.cause != "changed" or not left:
+                raise
+    found = []
+    for text in data.split(b"\n"):
+        with suppress(ValueError):  # cut off at either end
+            line = json.loads(text)
+            if isinstance(line, dict) and "event" in line:
+                found.append(line)
+    return found
+
+
 def last_part(folder: Folder, name: str) -> tuple[str, float] | None:
     """What the present task of a process is, and how much of it is done; from the end of its journal.
 
     None where it does not say, and on S3, where that would be too dear.
     """
-    local = folder.local(name)
-    if local is None:
+    if folder.local(name) is None:
         return None
-    with suppress(OSError), local.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
-        for text in reversed(file.read().splitlines()):
-            try:
-                line: Line = json.loads(text)
-            except ValueError:
-                continue  # cut off at either end
-            if line["event"] == "sample":
-                return (line["fingerprint"], line["part"]) if "part" in line else None
+    with suppress(OSError, StorageError):
+        lines = lines_of(folder, name, max(0, folder.info(name).size - _TAIL), _TAIL)
+        line: dict[str, Any] = next((line for line in reversed(lines) if line["event"] == "sample"), {})
+        return (line["fingerprint"], line["part"]) if "part" in line else None
     return None

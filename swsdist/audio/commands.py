@@ -49,61 +49,12 @@ _UNRUNNABLE = (126, 127)
 #: What ends a program that has done nothing wrong: somebody, or a machine without memory.
 ENDED = {int(one) for one in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU)}
 
-#: Words that a shell knows itself.
-_SHELL = frozenset(
-    (
-        *(
-            "!",
-            ".",
-            ":",
-            "[",
-            "[[",
-            "break",
-            "case",
-            "cd",
-            "command",
-            "continue",
-            "do",
-            "done",
-            "echo",
-            "elif",
-            "else",
-            "esac",
-        ),
-        *(
-            "eval",
-            "exec",
-            "exit",
-            "export",
-            "false",
-            "fi",
-            "for",
-            "if",
-            "kill",
-            "printf",
-            "pwd",
-            "read",
-            "return",
-            "set",
-        ),
-        *(
-            "shift",
-            "source",
-            "test",
-            "then",
-            "time",
-            "trap",
-            "true",
-            "type",
-            "ulimit",
-            "umask",
-            "unset",
-            "until",
-            "wait",
-        ),
-        *("while", "{", "}"),
-    )
+_WORDS = (
+    "! . : [ [[ break case cd command continue do done echo elif else esac eval exec exit export false fi for if kill "
+    "printf pwd read return set shift source test then time trap true type ulimit umask unset until wait while { }"
 )
+#: Words that a shell knows itself.
+_SHELL = frozenset(_WORDS.split())
 
 #: After a pipeline: the first status that is neither 0 nor that of a part whose reader had enough (SIGPIPE).
 _EACH_PART = '\nfor code in "${PIPESTATUS[@]}"; do if [ $code != 0 ] && [ $code != 141 ]; then exit $code; fi; done'

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.operation.progress import Passing, Progress
 from swsdist.pipeline.task import Failure, Receipt, Task
 from swsdist.report.summary import span
 
@@ -91,40 +91,28 @@ def points_told(inner: Progress) -> Progress:
     return _Points(inner)
 
 
-class _Points(Progress):
+class _Points(Passing):
     """Points end with the step of their plan that makes a DET curve, or with a task that counts its work in points."""
 
     def __init__(self, inner: Progress) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._done = 0.0
 
-    def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
-        """A step begins."""
-        self._inner.stage(step, todo, skipped, work, hours)
-
-    def part(self, step: Step, task: Task, part: float) -> None:
-        """A part of a task is done."""
-        self._inner.part(step, task, part)
+    def before(self, run: str) -> Progress:
+        """Points of runs that come first count, too."""
+        return self
 
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has ended."""
         if isinstance(outcome, Receipt):
             self._done += outcome.work if step.stage.unit == "points" else "det" in step.stage.tables
-        self._inner.task(step, outcome)
+        super().task(step, outcome)
 
     def end(self, step: Step, wall: float) -> None:
         """A step has."""
-        self._inner.end(step, wall)
+        super().end(step, wall)
         if "det" in step.stage.tables or step.stage.unit == "points":
             print(f"points done now: {self._done:.0f}", file=sys.stderr, flush=True)
-
-    def note(self, text: str) -> None:
-        """Something is worth a line."""
-        self._inner.note(text)
-
-    def close(self) -> None:
-        """The last step has."""
-        self._inner.close()
 
 
 class Lines(Progress):

@@ -191,19 +191,14 @@ def _set(given: Assignment, draft: Draft) -> None:
 
 def _open_corpus(draft: Draft) -> None:
     """Where `corpus` is the path of a corpus file, put what the file holds in its place; and so for `corpus.queries_from`."""
-    _open(draft, ("corpus",))
+    _open(draft.values, ("corpus",), draft)
     corpus = draft.values.get("corpus")
     if isinstance(corpus, dict) and isinstance(corpus.get("queries_from"), str):
         _open_queries_from(corpus, draft)
 
 
-def _open(draft: Draft, place: Place) -> None:
-    """Put what a corpus file holds in the place of its path."""
-    above: dict[str, object] = draft.values
-    for part in place[:-1]:
-        below = above[str(part)]
-        assert isinstance(below, dict)
-        above = below
+def _open(above: dict[str, object], place: Place, draft: Draft) -> None:
+    """Put what a corpus file holds in the place of its path, in the section `above` it."""
     name = str(place[-1])
     named = above.get(name)
     if not isinstance(named, str) or draft.faulty(place):
@@ -230,7 +225,7 @@ def _open(draft: Draft, place: Place) -> None:
 def _open_queries_from(corpus: dict[str, object], draft: Draft) -> None:
     """Of the corpus file that queries are of: its documents and speakers; and its queries, unless others are named."""
     place: Place = ("corpus", "queries_from")
-    _open(draft, place)
+    _open(corpus, place, draft)
     theirs = corpus["queries_from"]
     if not isinstance(theirs, dict):
         return

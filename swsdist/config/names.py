@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-
-class Names(Protocol):
-    """What is asked of a registry (`swsdist.registry.registry.Registry`)."""
-
-    def __iter__(self) -> Iterator[str]: ...
-
-    def __contains__(self, name: object) -> bool: ...
+from swsdist.registry.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -27,7 +21,7 @@ class NameIn:
         also: words that are allowed besides, for example `none`.
     """
 
-    registry: Names
+    registry: Registry[Any]
     also: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[str]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.io.failures import own_fault
 from swsdist.io.filesystem import Folder, locate
-from swsdist.io.frames.numpy_files import demand_bounded, demand_whole
+from swsdist.io.frames.numpy_files import bounded_arrays
 from swsdist.io.remote.copies import local_file
 
 T = TypeVar("T")
@@ -98,11 +98,7 @@ def load_model(folder: Folder, name: str, wanted: str | None = None) -> Model:
         told = own_fault(error, where)
         raise DataError(f"the model cannot be read: {told.message}", where=where, remedy=told.remedy) from error
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            demand_bounded(archive)
-            demand_whole(archive, archive.namelist())
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            arrays = {each: np.asarray(file[each]) for each in file.files}
+        arrays = bounded_arrays(io.BytesIO(data))
         header = json.loads(arrays.pop(_SETTINGS).tobytes())
         model = Model(header["name"], header["version"], arrays, header["settings"])
     except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:

@@ -23,15 +23,13 @@ from pydantic import ValidationError
 
 from swsdist.core.errors import ConfigError, DataError, SwsdistError
 from swsdist.core.fingerprint import fingerprint
-from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
+from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.interface import (
     Extractor,
     Framed,
     Given,
     Whole,
     files_of,
-    frame_count,
-    frame_shift,
     kind_of,
     places_of,
 )
@@ -41,21 +39,6 @@ from swsdist.io.local import persist
 from swsdist.io.remote.copies import local_file
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 from swsdist.registry.registry import Entry, Registry
-
-__all__ = [
-    "BLOCK_FRAMES",
-    "Extractor",
-    "create",
-    "demand",
-    "frame_count",
-    "frame_shift",
-    "identity",
-    "in_blocks",
-    "installed",
-    "made_by",
-    "recipe",
-    "recipe_fingerprint",
-]
 
 #: Extractors that a process keeps: models are large, and a run has a few.
 _KEPT = 8

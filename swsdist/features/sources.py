@@ -3,38 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from swsdist.config.model import Features
 from swsdist.core.errors import UserError
 from swsdist.core.needs import Needs
 from swsdist.features.interface import Columns, Extractor, Given, columns_of, frame_shift, needs_of, tracks_of, use
 from swsdist.features.registry import create, demand, identity, recipe_fingerprint
-
-
-class Named(Protocol):
-    """What a config says of an extractor: `swsdist.config.model.Features`."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def options(self) -> dict[str, object]: ...
-
-    @property
-    def track(self) -> str | None: ...
-
-    @property
-    def transforms(self) -> Sequence[NamedTransform]: ...
-
-
-class NamedTransform(Protocol):
-    """What a config says of a transform."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def options(self) -> dict[str, object]: ...
 
 
 class Planned(NamedTuple):
@@ -86,7 +61,7 @@ class Source(NamedTuple):
         return tuple(f"c{k}" for k in range(len(named))) if plain else named
 
 
-def sources_of(features: Sequence[Named]) -> tuple[Source, ...]:
+def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
     """All that a config names, in its order.
 
     An extractor of one track calls it as the config says (`track`), by default by its own name. One of several has names for
@@ -159,6 +134,6 @@ def together(alternatives: Sequence[Sequence[Needs]]) -> tuple[Needs, ...]:
     )
 
 
-def needs_of_all(features: Sequence[Named]) -> tuple[Needs, ...]:
+def needs_of_all(features: Sequence[Features]) -> tuple[Needs, ...]:
     """What suffices for each of the extractors that a config names."""
     return together([needs_of(source.extractor) for source in sources_of(features)])

@@ -93,11 +93,6 @@ class Shard:
         return sum(file.size for file in self.files.values())
 
 
-def shard_of(track: str, output: parquet.Output, documents: int = 0, frames: int = 0) -> Shard:
-    """A shard of one track, as a task published it."""
-    return Shard(output.name, {track: File(*output)}, documents, frames)
-
-
 @dataclass(frozen=True)
 class Track:
     """What one recipe made of all documents.
@@ -237,32 +232,10 @@ class Manifest:
         """All files beside the shards."""
         return (*(track.documents for track in self.tracks), self.rejected, *self.models.values())
 
-    # What is asked of a store of one track.
-
     @property
     def shift(self) -> float:
         """Seconds from one frame to the next."""
         return self.tick
-
-    @property
-    def dimension(self) -> int:
-        """Numbers a frame of the first track."""
-        return self.tracks[0].dimension
-
-    @property
-    def documents(self) -> str:
-        """The documents table of the first track."""
-        return self.tracks[0].documents
-
-    @property
-    def extractor(self) -> dict[str, object]:
-        """The recipe of the first track."""
-        return self.tracks[0].recipe
-
-    @property
-    def extractor_fingerprint(self) -> str:
-        """The fingerprint of the first track's recipe."""
-        return self.tracks[0].fingerprint
 
 
 def state_name(fingerprint: str) -> str:

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict
 
 from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import Document, Learning, fit
-from swsdist.features.interface import Given
+from swsdist.features.interface import Extractor, Given, frame_count
 from swsdist.features.model import Model
-from swsdist.features.registry import Extractor, create, frame_count, installed
+from swsdist.features.registry import create, installed
 from swsdist.io.filesystem import Folder
 from swsdist.testing.conformance import check_extractor, check_given
 from swsdist.testing.synthesis.encoder import make_encoder

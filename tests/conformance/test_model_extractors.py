@@ -348,9 +348,9 @@ def test_another_model_makes_the_store_anew(matrix: str, tmp_path: Path) -> None
 
     before = index()
     assert index().manifest == before.manifest
-    assert made_by(before.manifest.extractor) is create("projected", {"matrix": matrix})
+    assert made_by(before.manifest.tracks[0].recipe) is create("projected", {"matrix": matrix})
     frames = before.features("a")
     Model("projection", 1, {"matrix": np.ones((20, 3))}).save(Folder(str(tmp_path)), "m.npz")
     after = index()
-    assert after.manifest.extractor_fingerprint != before.manifest.extractor_fingerprint
+    assert after.manifest.tracks[0].fingerprint != before.manifest.tracks[0].fingerprint
     assert not np.array_equal(after.features("a"), frames)

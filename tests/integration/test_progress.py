@@ -12,7 +12,8 @@ import pytest
 import soundfile
 
 from swsdist.accounts.journal import Journal, last_part
-from swsdist.cli.progress import _Pace
+from swsdist.cli.eventing import events_to
+from swsdist.cli.progress import _Pace, points_told
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import worker
 from swsdist.pipeline.inspection.status import _process
@@ -28,6 +29,10 @@ class Heard(Progress):
     stages: dict[str, tuple[float, float]] = field(default_factory=dict)
     parts: dict[str, list[float]] = field(default_factory=dict)
     ended: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def stage(self, step: Any, todo: int, skipped: int, work: float, hours: float) -> None:
         self.stages[step.name] = work, hours
@@ -145,3 +150,10 @@ def test_the_bar_counts_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     step.stage.unit = "detections"
     counted = _Pace(step, 2, 1, 100.0, 10.0)
     assert counted.text() == "0/2 tasks, 1 done before"
+
+
+def test_a_note_reaches_the_display_through_those_who_listen_too(tmp_path: Path) -> None:
+    heard = Heard()
+    with events_to(str(tmp_path / "events.jsonl"), points_told(heard)) as outer:
+        outer.note("a lock is watched")
+    assert heard.notes == ["a lock is watched"]

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from swsdist.core.errors import AudioError
 from swsdist.features import blocks as cutting
+from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
+from swsdist.features.interface import frame_count
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.registry import BLOCK_FRAMES, frame_count, in_blocks
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 TOLERANCE = 1e-4

@@ -153,13 +153,15 @@ def test_nodes_that_live_too_short() -> None:
     ("values", "complaint"),
     [
         ({"kinds": [{"cpu": 3}]}, "cpu: no such key"),
-        ({"kinds": [{"cpus": "many"}]}, "cpus is 'many'"),
-        ({"kinds": [{"cpus": 1.5}]}, "cpus is 1.5"),
-        ({"kinds": {"cpus": 1}}, "no list"),
-        ({"kinds": [{"nodes": 0}]}, "no such node"),
+        ({"kinds": [{"cpus": "many"}]}, "kinds.0.cpus: Input should be a valid integer"),
+        ({"kinds": [{"cpus": 1.5}]}, "kinds.0.cpus: Input should be a valid integer"),
+        ({"kinds": {"cpus": 1}}, "kinds: Input should be a valid tuple"),
+        ({"kinds": [{"nodes": 0}]}, "kinds.0.nodes: Input should be greater than or equal to 1"),
         ({"start": 3}, "start: no such key"),
-        ({"start_s": -1}, "negative"),
-        ({"kinds": []}, "has nodes"),
+        ({"start_s": -1}, "start_s: Input should be greater than or equal to 0"),
+        ({"start_s": True}, "start_s: Input should be a valid number"),
+        ({"workers": 0}, "workers: Input should be"),
+        ({"kinds": []}, "kinds: Tuple should have at least 1 item"),
     ],
 )
 def test_a_cluster_that_cannot_be(values: dict[str, object], complaint: str) -> None:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from swsdist.config.search import Search
 from swsdist.core.errors import AudioError, UserError
 from swsdist.core.types import EXAMPLES, QUERIES
+from swsdist.features.interface import frame_count
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.registry import frame_count
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.registry import create

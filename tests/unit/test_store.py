@@ -17,13 +17,14 @@ import soundfile
 
 from swsdist.core.errors import AudioError, StoreError
 from swsdist.core.types import DOCUMENTS, FRAMES, STATISTICS
-from swsdist.features.registry import BLOCK_FRAMES, frame_count
+from swsdist.features.blocks import BLOCK_FRAMES
+from swsdist.features.interface import frame_count
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.store import manifest as manifests
 from swsdist.store import parquet, writing
 from swsdist.store.maintaining import check, compact
-from swsdist.store.manifest import REJECTED_DOCUMENTS, Made, Manifest, commit, shard_of
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Manifest, Shard, commit
 from swsdist.store.reading import Store
 from swsdist.store.writing import ShardWriter, rejection, shard_name, write_tracks
 
@@ -69,7 +70,7 @@ def make_store(root: Path, groups: list[list[dict[str, Any]]]) -> Store:
         rejected.append(indexed.rejected)
         output = indexed.outputs[0]
         frames = sum(indexed.documents["frames"].to_pylist())
-        shards.append(shard_of("counter", output, indexed.documents.num_rows, frames))
+        shards.append(Shard(output.name, {"counter": File(*output)}, indexed.documents.num_rows, frames))
     commit(folder, made(pa.concat_tables(documents)), 0.01, shards, pa.concat_tables(rejected))
     return Store(folder)
 
@@ -364,15 +365,17 @@ def test_check_goes_on_after_damage(store: Store) -> None:
 @pytest.mark.parametrize("table", ["documents", "statistics", "rejected"])
 def test_check_finds_damaged_tables(store: Store, table: str) -> None:
     found = store.manifest
-    name = {"documents": found.documents, "statistics": found.models["statistics.counter"], "rejected": found.rejected}[
-        table
-    ]
+    name = {
+        "documents": found.tracks[0].documents,
+        "statistics": found.models["statistics.counter"],
+        "rejected": found.rejected,
+    }[table]
     assert damaged(store, Path.unlink, name) == [f"{store.folder.path(name)}: the file is missing"]
 
 
 def test_no_page_is_read_that_is_not_what_was_written(store: Store) -> None:
     """Pages bear checksums: a flip is an error, never another number. The footer bears none."""
-    name = store.manifest.documents
+    name = store.manifest.tracks[0].documents
     path = Path(store.folder.path(name))
     whole = path.read_bytes()
     expected = parquet.read(store.folder, name)

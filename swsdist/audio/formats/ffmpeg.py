@@ -38,43 +38,12 @@ from swsdist.core.errors import AudioError, StorageError
 from swsdist.io.failures import passing_words
 from swsdist.io.traffic import open_counted
 
-#: Endings of recordings that it is for.
-ENDINGS = frozenset(
-    [
-        "3ga",
-        "3gp",
-        "aac",
-        "ac3",
-        "amr",
-        "ape",
-        "asf",
-        "avi",
-        "flv",
-        "m2ts",
-        "m4a",
-        "m4b",
-        "m4v",
-        "mka",
-        "mkv",
-        "mov",
-        "mp2",
-        "mp4",
-        "mpc",
-        "mpeg",
-        "mpg",
-        "mts",
-        "ogv",
-        "ra",
-        "rm",
-        "shn",
-        "tak",
-        "tta",
-        "webm",
-        "wma",
-        "wmv",
-        "wv",
-    ]
+_ENDINGS = (
+    "3ga 3gp aac ac3 amr ape asf avi flv m2ts m4a m4b m4v mka mkv mov mp2 mp4 mpc mpeg mpg mts ogv ra rm shn tak tta webm "
+    "wma wmv wv"
 )
+#: Endings of recordings that it is for.
+ENDINGS = frozenset(_ENDINGS.split())
 
 #: What the identity of such a recording ends with where there is no ffmpeg: once there is one, it is tried again.
 ABSENT = ":without-ffmpeg"

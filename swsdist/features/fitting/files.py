@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.features.fitting.interface import Document, Totals, added
-from swsdist.io.frames.numpy_files import demand_bounded, demand_whole
+from swsdist.io.frames.numpy_files import bounded_arrays
 
 #: Bytes of a whole number of any size, of those that are added up: 2^511 is more than any sum of frames.
 _BYTES = 64
@@ -48,20 +48,12 @@ def write_totals(file: BinaryIO, totals: Totals) -> None:
 
 def read_totals(file: BinaryIO) -> Totals:
     """What `write_totals` wrote."""
-    with zipfile.ZipFile(file) as archive:
-        demand_bounded(archive)
-        demand_whole(archive, archive.namelist())
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as arrays:
-        return {name: _unpacked(arrays[name]) for name in arrays.files}
+    return {name: _unpacked(array) for name, array in bounded_arrays(file).items()}
 
 
 def summed(several: Iterable[Totals]) -> Totals:
     """The sum of all."""
-    total: Totals = {}
-    for one in several:
-        total = added(total, one)
-    return total
+    return reduce(added, several, {})
 
 
 def _packed(array: NDArray[Any]) -> NDArray[Any]:

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,8 @@ _ROWS = 512
 _BETWEEN = 2
 #: How far apart the halves of a Gaussian begin, in its deviations.
 _APART = 0.2
+#: What a mixture is called after its last round, where another round follows.
+_DONE = "mixture-done"
 #: A Gaussian of fewer frames stays as it is.
 _FEWEST = 8.0
 
@@ -172,6 +175,16 @@ class MixtureRounds:
         likelihoods = [*told, round(likelihood / _LIKELIHOOD_STEPS / frames, 6)]
         left: Any = known.settings["left"]
         return self._going_on(self._maximised(before, totals, frames), likelihoods, left - 1)
+
+    def towards(self, known: Model | None, totals: Totals) -> Step:
+        """The next mixture, where another round follows the last: what then is known `is_done`."""
+        model, done = self.go_on(known, totals)
+        return Step(replace(model, name=_DONE) if done else model, False)
+
+    @staticmethod
+    def is_done(known: Model | None) -> TypeGuard[Model]:
+        """Whether `towards` came to its end."""
+        return known is not None and known.name == _DONE
 
     def _going_on(self, mixture: Mixture, likelihoods: list[float], left: int) -> Step:
         """What follows: another round, a split, or the end."""

@@ -18,10 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import DataError
 from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds
-from swsdist.features.fitting.scatter import labelled
+from swsdist.features.fitting.scatter import labelled, no_labels
 from swsdist.features.model import Model
 
 _STEPS = 1 << 16
@@ -70,7 +69,7 @@ class PhoneRounds:
 
     def totals(self, known: Model | None, document: Document) -> Totals:
         """Those of the mixture; at last posteriors by label."""
-        if known is None or known.name != "mixture-done":
+        if not self.mixture.is_done(known):
             return self.mixture.totals(known, document)
         frames, labels = labelled(document)
         mixture = Mixture.of(known)
@@ -86,17 +85,12 @@ class PhoneRounds:
         Raises:
             DataError: no frame has a label.
         """
-        if known is None or known.name != "mixture-done":
-            model, done = self.mixture.go_on(known, totals)
-            return Step(Model("mixture-done" if done else model.name, 1, model.arrays, model.settings), False)
+        if not self.mixture.is_done(known):
+            return self.mixture.towards(known, totals)
         counts = totals["counts"] / _STEPS
         used = counts.sum(axis=1) >= 1
         if not used.any():
-            raise DataError(
-                "no frame of the documents that are fitted on has a label",
-                where="features.transforms: phones",
-                remedy="look at the labels: their names of documents must be those of the corpus",
-            )
+            raise no_labels("phones")
         of_phones = counts[used]
         spread = of_phones.sum(axis=1) / of_phones.sum()
         smoothed = of_phones.T + self.prior * spread

@@ -23,7 +23,7 @@ from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.fitting.moments import Sums, mean_and_deviation, products
 from swsdist.features.model import Model
-from swsdist.features.transforms.project import projection
+from swsdist.features.transforms.project import directed, projection
 
 Floats = NDArray[np.float64]
 
@@ -106,17 +106,12 @@ class OfClasses:
         if known is None:
             sums = Sums.of_totals(totals)
             if not sums.frames:
-                raise DataError(
-                    "no frame of the documents that are fitted on has a label",
-                    where=f"features.transforms: {self.who}",
-                    remedy="look at the labels: their names of documents must be those of the corpus",
-                )
+                raise no_labels(self.who)
             return Step(sums.model(), False)
         mean, deviation = mean_and_deviation(known)
         found = _classes(totals, self.heteroscedastic)
         axes = hlda(found, self.columns) if self.heteroscedastic else lda(found, self.columns, self.who)
-        largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0, keepdims=True), axis=0)
-        made = projection(mean, axes * np.sign(largest) / deviation[:, None], deviation)
+        made = projection(mean, directed(axes) / deviation[:, None], deviation)
         return Step(Model(made.name, made.version, made.arrays, {"labels": list(self.names)}), True)
 
 
@@ -125,6 +120,15 @@ def labelled(document: Document) -> tuple[NDArray[np.float32], NDArray[np.int64]
     assert document.labels is not None
     known = document.labels >= 0
     return np.concatenate(document.blocks)[known], document.labels[known]
+
+
+def no_labels(who: str) -> DataError:
+    """Nothing can be fitted by labels that no frame has."""
+    return DataError(
+        "no frame of the documents that are fitted on has a label",
+        where=f"features.transforms: {who}",
+        remedy="look at the labels: their names of documents must be those of the corpus",
+    )
 
 
 def _classes(totals: Totals, heteroscedastic: bool) -> Classes:

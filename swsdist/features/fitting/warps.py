@@ -39,7 +39,7 @@ class WarpRounds:
         """Those of the mixture; at last likelihoods under each factor, by speaker."""
         frames = np.concatenate(document.blocks)
         under = np.split(frames, len(self.factors), axis=1)
-        if known is None or known.name != "mixture-done":
+        if not self.mixture.is_done(known):
             plain = under[self.factors.index(1.0)]
             block = normalised(plain) if len(plain) >= _FEWEST else plain[:0]
             return self.mixture.totals(known, Document([block.astype(np.float32)]))
@@ -50,9 +50,8 @@ class WarpRounds:
 
     def go_on(self, known: Model | None, totals: Totals) -> Step:
         """The mixture goes on; then the best factor of each speaker."""
-        if known is None or known.name != "mixture-done":
-            model, done = self.mixture.go_on(known, totals)
-            return Step(Model("mixture-done" if done else model.name, 1, model.arrays, model.settings), False)
+        if not self.mixture.is_done(known):
+            return self.mixture.towards(known, totals)
         found: dict[str, float] = {}
         for name in sorted(totals):
             frames, *made = totals[name].tolist()

@@ -18,7 +18,7 @@ from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import Moments, OfCovariance
 from swsdist.features.model import Model
 from swsdist.features.transforms.fitted import Hours
-from swsdist.features.transforms.project import FittedProjection, projection
+from swsdist.features.transforms.project import FittedProjection, directed, projection
 
 #: Of the largest eigenvalue: what varies less cannot be whitened.
 _LEAST = 1e-9
@@ -50,9 +50,7 @@ class Pca(FittedProjection):
                 where="features.transforms: pca, columns",
                 remedy=f"ask for {max(vary, 1)} at most",
             )
-        # An axis has two directions: the one whose largest number is positive.
-        largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0, keepdims=True), axis=0)
-        axes = axes * np.sign(largest)
+        axes = directed(axes)
         if self.whiten:
             axes = axes / np.sqrt(values)
         deviation = np.sqrt(np.diag(moments.covariance))

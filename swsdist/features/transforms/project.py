@@ -122,6 +122,12 @@ def projection(
     return Model("projection", 1, {name: np.asarray(array, np.float64) for name, array in given.items()})
 
 
+def directed(axes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Axes (columns of the array), each in that of its two directions in which its largest number is positive."""
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0, keepdims=True), axis=0)
+    return np.asarray(axes * np.sign(largest), np.float64)
+
+
 class Project(TransformOptions):
     """By the model in a file (`projection` makes one)."""
 

@@ -13,9 +13,10 @@ import io
 import math
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from typing import IO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.io.filesystem import is_remote
 from swsdist.io.frames.item import Format, Found, Item, damaged, mended, open_file
@@ -48,6 +49,20 @@ def demand_whole(archive: zipfile.ZipFile, names: Iterable[str]) -> None:
         if name.endswith(".npy"):
             with archive.open(name) as file:
                 _demand_size(file, name, archive.getinfo(name).file_size)
+
+
+def bounded_arrays(file: BinaryIO) -> dict[str, NDArray[Any]]:
+    """All arrays of an `.npz`, which is neither packed too well nor shorter than its headers say.
+
+    Raises:
+        ValueError: it is; or it is no `.npz`.
+    """
+    with zipfile.ZipFile(file) as archive:
+        demand_bounded(archive)
+        demand_whole(archive, archive.namelist())
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        return {name: np.asarray(arrays[name]) for name in arrays.files}
 
 
 def _demand_size(file: IO[bytes], name: str, size: int) -> None:

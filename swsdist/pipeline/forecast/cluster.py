@@ -6,15 +6,23 @@ Conventions: s, GB = 1e9 bytes, MB = 1e6 bytes; prices are of a node hour, in an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked
 
 from swsdist.core.errors import UserError
 from swsdist.core.needs import LEAST, Needs
 
+_STRICT = ConfigDict(extra="forbid")
+_Count = Annotated[int, Field(strict=True, ge=1)]
+_Above0 = Annotated[float, Field(strict=True, gt=0)]
+_From0 = Annotated[float, Field(strict=True, ge=0)]
 
-@dataclass(frozen=True)
+
+@checked(frozen=True, config=_STRICT)
 class Kind:
     """Nodes of one kind.
 
@@ -30,15 +38,15 @@ class Kind:
         gpu_speed: of a worker with a GPU, at steps that may use one; 1.0 being a worker that the receipts are of.
     """
 
-    nodes: int = 1
-    cpus: int = 1
-    memory_gb: float = inf
-    speed: float = 1.0
-    price: float = 0.0
-    mtbf_hours: float = inf
+    nodes: _Count = 1
+    cpus: _Count = 1
+    memory_gb: _Above0 = inf
+    speed: _Above0 = 1.0
+    price: _From0 = 0.0
+    mtbf_hours: _Above0 = inf
     name: str = "node"
-    gpus: int = 0
-    gpu_speed: float = 1.0
+    gpus: Annotated[int, Field(strict=True, ge=0)] = 0
+    gpu_speed: _Above0 = 1.0
 
     @property
     def resources(self) -> dict[str, float]:
@@ -46,7 +54,7 @@ class Kind:
         return {"CPU": self.cpus, "memory": self.memory_gb * 1e9, "GPU": self.gpus}
 
 
-@dataclass(frozen=True)
+@checked(frozen=True, config=_STRICT)
 class Cluster:
     """All nodes, and what they share.
 
@@ -59,31 +67,12 @@ class Cluster:
         workers: at most, over all nodes; None: as many as fit.
     """
 
-    kinds: tuple[Kind, ...] = (Kind(),)
-    start_s: float = 10.0
-    repair_s: float = 300.0
-    node_mb_s: float = inf
-    storage_mb_s: float = inf
-    workers: int | None = None
-
-    def __post_init__(self) -> None:
-        for kind in self.kinds:
-            if (
-                min(kind.nodes, kind.cpus) < 1
-                or min(kind.memory_gb, kind.speed, kind.mtbf_hours, kind.gpu_speed) <= 0
-                or min(kind.price, kind.gpus) < 0
-            ):
-                raise UserError(
-                    f"there is no such node: {kind}",
-                    where="cluster",
-                    remedy="give at least one node and CPU, memory, speeds and mtbf_hours above 0, no negative price",
-                )
-        if not self.kinds or min(self.node_mb_s, self.storage_mb_s) <= 0 or min(self.start_s, self.repair_s) < 0:
-            raise UserError(
-                "a cluster has nodes, bandwidths above 0, and no negative times",
-                where="cluster",
-                remedy="see docs/how-to/benchmark-a-cluster.md",
-            )
+    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = (Kind(),)
+    start_s: _From0 = 10.0
+    repair_s: _From0 = 300.0
+    node_mb_s: _Above0 = inf
+    storage_mb_s: _Above0 = inf
+    workers: _Count | None = None
 
     @property
     def nodes(self) -> int:
@@ -116,26 +105,14 @@ def cluster_of(values: Mapping[str, Any], where: str) -> Cluster:
     Raises:
         UserError: an unknown key, or a value that cannot be.
     """
-    given = {**values}
-    kinds = given.pop("kinds", None)
-    if kinds is not None and (not isinstance(kinds, list) or not all(isinstance(one, Mapping) for one in kinds)):
-        raise UserError("kinds is no list of nodes", where=where, remedy="write kinds: [{nodes: 4, cpus: 16}]")
-    _demand_known(Cluster, given, where)
-    for one in kinds or ():
-        _demand_known(Kind, one, where)
-    return Cluster(**given) if kinds is None else Cluster(tuple(Kind(**one) for one in kinds), **given)
-
-
-def _demand_known(kind: type, values: Mapping[str, Any], where: str) -> None:
-    known: dict[str, Any] = {one.name: one.type for one in fields(kind)}  # annotations are text here
-    for key, value in values.items():
-        if key not in known or key == "kinds":
-            names = ", ".join(name for name in known if name != "kinds")
-            raise UserError(f"{key}: no such key", where=where, remedy=f"keys are: {names}")
-        whole = known[key].startswith("int")
-        right = isinstance(value, str) if known[key] == "str" else isinstance(value, int if whole else int | float)
-        if not right or isinstance(value, bool):
-            raise UserError(f"{key} is {value!r}", where=where, remedy=f"give it a value of type {known[key]}")
+    try:
+        return TypeAdapter(Cluster).validate_python(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        wrong = "no such key" if first["type"] == "unexpected_keyword_argument" else first["msg"]
+        raise UserError(
+            f"{'.'.join(map(str, first['loc']))}: {wrong}", where=where, remedy="see docs/how-to/benchmark-a-cluster.md"
+        ) from None
 
 
 @dataclass(frozen=True)

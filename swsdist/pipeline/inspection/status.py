@@ -6,14 +6,13 @@ so much, however many tasks there are. Of a run that does not, it counts receipt
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from swsdist.accounts.journal import Line
-from swsdist.core.errors import StorageError
+from swsdist.accounts.journal import lines_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.lock import STALE_AFTER, lives, read
@@ -23,8 +22,6 @@ from swsdist.pipeline.plan import Plan, load_plans
 
 #: Bytes at the end of a journal that are read first, and at most, to find when the present task began.
 _TAIL, _MOST = 1 << 16, 1 << 22
-#: Times that a journal is read which changes meanwhile.
-_READS = 5
 
 
 #: Seconds that a clock may be off, or a driver dead, for it to be watched for a sign of life; longer ago it is told at once.
@@ -121,7 +118,7 @@ def _running(run: Folder, holder: str | None, said: Standing) -> Status:
     return Status("running", holder, tuple(stages.values()), processes, _eta(said))
 
 
-def _end(run: Folder, name: str, names: set[str] | None) -> list[Line]:
+def _end(run: Folder, name: str, names: set[str] | None) -> list[dict[str, Any]]:
     """First line and end of a journal: as many lines as tell what the process does; none if it cannot be read.
 
     Where a journal is kept in several files, their names begin alike.
@@ -129,10 +126,10 @@ def _end(run: Folder, name: str, names: set[str] | None) -> list[Line]:
     stem = name.removesuffix(".jsonl")
     files = [name] if names is None else sorted(one for one in names if one.startswith(stem))
     try:
-        first = _lines(run, files[0], 0, 4096)[:1]
+        first = lines_of(run, files[0], 0, 4096)[:1]
         size, length = run.info(files[-1]).size, _TAIL
         while True:
-            lines = _lines(run, files[-1], max(0, size - length), length + 4096)
+            lines = lines_of(run, files[-1], max(0, size - length), length + 4096)
             told = any(line["event"] in ("begin", "end", "failed", "close") for line in lines)
             if told or length >= min(size, _MOST):
                 return first + [line for line in lines if line["event"] != "open"]
@@ -141,36 +138,14 @@ def _end(run: Folder, name: str, names: set[str] | None) -> list[Line]:
         return []
 
 
-def _lines(run: Folder, name: str, begin: int, length: int) -> list[Line]:
-    """The whole lines of a part of a file; on S3 it is put anew while it grows, and may change while it is read."""
-    for left in reversed(range(_READS)):
-        try:
-            with run.open(name, ahead=0) as file:
-                file.seek(begin)
-                data = file.read(length)
-            break
-        except StorageError as error:
-            if error.cause != "changed" or not left:
-                raise
-    found: list[Line] = []
-    for text in data.split(b"\n"):
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue  # cut off at either end
-        if isinstance(line, dict) and "event" in line:
-            found.append(line)  # type: ignore[arg-type]
-    return found
-
-
 def _last(plan: Plan) -> str:
     """The last step of a plan's chain."""
     return plan.order[-1] if plan.order else ""
 
 
-def _process(lines: list[Line]) -> ProcessStatus:
+def _process(lines: list[dict[str, Any]]) -> ProcessStatus:
     first, last = lines[0], lines[-1]
-    begun: Line | None = None
+    begun: dict[str, Any] | None = None
     memory, part = 0, None
     for line in lines:
         if line["event"] == "begin":

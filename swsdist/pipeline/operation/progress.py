@@ -36,3 +36,42 @@ class Progress:
 
     def event(self, line: Mapping[str, Any]) -> None:
         """Something has happened in the run (`swsdist.pipeline.operation.events`)."""
+
+
+class Passing(Progress):
+    """A progress that passes on to another one all that it is told."""
+
+    def __init__(self, inner: Progress) -> None:
+        self._inner = inner
+
+    def before(self, run: str) -> Progress:
+        """Whoever the other one names."""
+        return self._inner.before(run)
+
+    def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
+        """A step begins."""
+        self._inner.stage(step, todo, skipped, work, hours)
+
+    def part(self, step: Step, task: Task, part: float) -> None:
+        """A part of a task is done."""
+        self._inner.part(step, task, part)
+
+    def task(self, step: Step, outcome: Receipt | Failure) -> None:
+        """A task has come to its end."""
+        self._inner.task(step, outcome)
+
+    def end(self, step: Step, wall: float) -> None:
+        """A step has."""
+        self._inner.end(step, wall)
+
+    def note(self, text: str) -> None:
+        """Something is worth a line."""
+        self._inner.note(text)
+
+    def close(self) -> None:
+        """The last step has ended."""
+        self._inner.close()
+
+    def event(self, line: Mapping[str, Any]) -> None:
+        """Something has happened."""
+        self._inner.event(line)

@@ -22,7 +22,7 @@ from swsdist.pipeline import lock
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.course import Outcome
 from swsdist.pipeline.operation import cancelling, events, standing
-from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.operation.progress import Passing, Progress
 from swsdist.pipeline.operation.readers import Reader
 from swsdist.pipeline.task import Failure, Receipt, Task
 
@@ -40,13 +40,16 @@ _MESSAGE = 500
 _HEARD = {"up": "worker-up", "died": "worker-died", "retry": "task-retried"}
 
 
-class Watched(Progress):
-    """Reports on a run to its folder, and to another progress; what happens before the first stage begins is not written."""
+class Watched(Passing):
+    """Reports on a run to its folder, and to another progress; what happens before the first stage begins is not written.
+
+    A run that comes first is watched in its own folder.
+    """
 
     def __init__(self, outcome: Outcome, inner: Progress) -> None:
+        super().__init__(inner)
         self._run = outcome.ledger.run
         self._outcome = outcome
-        self._inner = inner
         holder = lock.read(self._run) or {}
         token = str(holder.get("token", ""))
         host = str(holder.get("host", socket.gethostname()))
@@ -62,10 +65,6 @@ class Watched(Progress):
         self._thread = threading.Thread(target=self._look, name="swsdist-watch", daemon=True)
 
     # -- what the driver tells ------------------------------------------------------------------------------------
-
-    def before(self, run: str) -> Progress:
-        """A run that comes first is watched in its own folder."""
-        return self._inner.before(run)
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         """A stage begins."""
@@ -83,16 +82,12 @@ class Watched(Progress):
         self._tell("stage-begun", **told, hours=round(hours, 6))
         self._read_stores()
         self._write()
-        self._inner.stage(step, todo, skipped, work, hours)
-
-    def note(self, text: str) -> None:
-        """Something is worth a line."""
-        self._inner.note(text)
+        super().stage(step, todo, skipped, work, hours)
 
     def part(self, step: Step, task: Task, part: float) -> None:
         """A part of a task is done."""
         self._heed()
-        self._inner.part(step, task, part)
+        super().part(step, task, part)
 
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has ended."""
@@ -122,7 +117,7 @@ class Watched(Progress):
                 message=outcome.message[:_MESSAGE],
                 attempts=outcome.attempts,
             )
-        self._inner.task(step, outcome)
+        super().task(step, outcome)
         self._heed()
 
     def end(self, step: Step, wall: float) -> None:
@@ -131,7 +126,7 @@ class Watched(Progress):
         stand.ended = time.time()
         self._tell("stage-ended", stage=step.name, tasks=stand.tasks, failed=stand.failed, wall=round(wall, 3))
         self._write()
-        self._inner.end(step, wall)
+        super().end(step, wall)
 
     def heard(self, event: str, values: Mapping[str, object]) -> None:
         """What the driver's journal was told."""
