@@ -26,9 +26,13 @@ base :=
 dev :=
 endif
 
-.PHONY: help demo test test-all test-cluster test-metrics faults soak lint lock bench docs notebooks environment environment-dev clean
+.PHONY: help demo test test-all test-cluster test-metrics coverage faults soak lint lock bench docs notebooks environment \
+	environment-dev clean
 
 pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
+# Of the marks, what `make test` takes and what `make test-all` takes.
+quick = not (slow or ray or compile or docs or cluster or soak)
+rest = (slow or ray or compile or docs) and not (cluster or soak)
 
 help:
 	@echo "make demo       make a small corpus, run everything on it, show the table and where the report lies"
@@ -38,6 +42,7 @@ help:
 	@echo "make faults     the same; writes the table of faults, docs/reference/faults.md"
 	@echo "make soak       random faults, and each kind of fault of S3, for long"
 	@echo "make test-metrics  what Ray exports; installs ray[default]"
+	@echo "make coverage   which lines the tests run, those of make test and all; takes an hour and more"
 	@echo "make lint       ruff and mypy"
 	@echo "make lock       write the image's locked requirements anew from pyproject.toml"
 	@echo "make bench      the benchmarks, as ratios against a peer in the same run"
@@ -49,10 +54,10 @@ demo: $(base)
 	@"$(bin)/swsdist" demo "$(DEMO)"
 
 test: $(dev)
-	$(pytest) -m "not (slow or ray or compile or docs or cluster or soak)" $(PYTEST)
+	$(pytest) -m "$(quick)" $(PYTEST)
 
 test-all: $(dev)
-	$(pytest) -m "(slow or ray or compile or docs) and not (cluster or soak)" $(PYTEST)
+	$(pytest) -m "$(rest)" $(PYTEST)
 
 # One cluster serves all its tests, so they run in one process.
 test-cluster: $(dev)
@@ -66,6 +71,18 @@ soak: $(dev)
 test-metrics: $(dev)
 	"$(bin)/python" -m pip install --quiet "ray[default]"
 	"$(bin)/python" -m pytest -n 0 tests/integration/test_metrics.py $(PYTEST)
+
+# Lines of the package that `make test` runs, and those that the whole suite does. What other processes run is in neither, nor are
+# compiled kernels. Nothing runs beside it, so it takes an hour and more.
+coverage: run = "$(bin)/python" -m coverage run --source "$(CURDIR)/swsdist" --data-file
+coverage: report = "$(bin)/python" -m coverage report --data-file
+coverage: $(dev)
+	"$(bin)/python" -m pip install --quiet coverage
+	$(run) .coverage.quick -m pytest -n 0 -m "$(quick)" $(PYTEST)
+	$(run) .coverage.rest -m pytest -n 0 -m "$(rest)" $(PYTEST)
+	"$(bin)/python" -m coverage combine --keep --data-file .coverage .coverage.quick .coverage.rest
+	$(report) .coverage --skip-covered
+	$(report) .coverage.quick | tail -1
 
 faults: export FAULT_TABLE := $(CURDIR)/docs/reference/faults.md
 faults: $(dev)
@@ -98,4 +115,4 @@ environment-dev:
 	@VENV="$(VENV)" .ci/environment dev
 
 clean:
-	rm -rf "$(VENV)" "$(DEMO)" .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf "$(VENV)" "$(DEMO)" .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

@@ -111,10 +111,10 @@ def s3() -> Iterator[S3Server]:
         yield server
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=60)
 
 
-def _wait_for(endpoint: str, process: subprocess.Popen[bytes], seconds: float = 60.0) -> None:
+def _wait_for(endpoint: str, process: subprocess.Popen[bytes], seconds: float = 240.0) -> None:
     deadline = time.monotonic() + seconds
     while True:
         try:

@@ -23,7 +23,7 @@ def in_a_namespace(script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert "Traceback" not in done.stderr, done.stderr
     assert "mount:" not in done.stderr, done.stderr
@@ -37,7 +37,7 @@ def without_root_s_rights(*arguments: str, cwd: Path) -> subprocess.CompletedPro
         pytest.skip("capsh is not here")
     drop = "--drop=cap_dac_override,cap_dac_read_search"
     done = subprocess.run(
-        ["capsh", drop, "--", "-c", 'exec "$@"', "sh", *words], cwd=cwd, capture_output=True, text=True, timeout=120
+        ["capsh", drop, "--", "-c", 'exec "$@"', "sh", *words], cwd=cwd, capture_output=True, text=True, timeout=300
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done

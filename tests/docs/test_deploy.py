@@ -85,7 +85,7 @@ def test_slurm(tmp_path: Path) -> None:
             modes = [oct(folder.stat().st_mode & 0o777) for folder in Path("/tmp").glob(f"sws-{job}*")]
             assert modes == ["0o700", "0o700"], "a folder a node, which nobody else may enter"
             first.terminate()
-            assert first.wait(60) == 143, (tmp_path / "first.log").read_text()
+            assert first.wait(240) == 143, (tmp_path / "first.log").read_text()
         assert not (tmp_path / "run/lock.json").exists(), "the driver came to an end before its Ray"
         assert not list(Path("/tmp").glob(f"sws-{job}*"))
         _end_steps(job)

@@ -135,7 +135,7 @@ def test_continuous_integration(tests: str, shared: bool, namespaces: bool, code
         tool.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
-        [str(checkout / ".ci/run")], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [str(checkout / ".ci/run")], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == code, done.stderr
     assert tests.splitlines()[-1] in done.stdout

@@ -23,6 +23,7 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from commands import Ended, in_this_process
 from kept_receipts import receipts_in
 
 import swsdist
@@ -122,11 +123,8 @@ class Scene:
         under: tuple[str, ...] = (),
     ) -> Any:
         """A driver process, in a process group of its own; `under` another command if need be."""
-        argv = [*under, sys.executable, "-m", "swsdist.cli.main", command, str(self.config), *flags]
-        for one in (f"run={self._place(run)}", *sets):
-            argv += ["--set", one]
         return subprocess.Popen(
-            argv,
+            [*under, sys.executable, "-m", "swsdist.cli.main", *self._words(sets, run, command, flags)],
             env=self.env,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -134,6 +132,14 @@ class Scene:
             start_new_session=True,
             preexec_fn=_heed_interrupts,
         )
+
+    def _words(self, sets: tuple[str, ...], run: str, command: str, flags: tuple[str, ...]) -> list[str]:
+        given = [word for one in (f"run={self._place(run)}", *sets) for word in ("--set", one)]
+        return [command, str(self.config), *flags, *given]
+
+    def here(self, *sets: str, run: str = "run", command: str = "run", flags: tuple[str, ...] = ()) -> Ended:
+        """A driver's command in this process, where what it says and its exit code are the point, and the process is not."""
+        return in_this_process(*self._words(sets, run, command, flags))
 
     def go(self, *sets: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
         """A driver process, to its end."""
@@ -197,7 +203,7 @@ class Scene:
             "storage": storage,
         }
 
-    def wait(self, what: Callable[[], Any], process: Any = None, seconds: float = 120.0) -> Any:
+    def wait(self, what: Callable[[], Any], process: Any = None, seconds: float = 240.0) -> Any:
         """Wait until something is true; fail if the driver ends before that."""
         deadline = time.monotonic() + seconds
         while not (value := what()):
@@ -339,12 +345,12 @@ def _cluster() -> Iterator[Cluster]:
         finally:
             process.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=20)
+                process.wait(timeout=60)
             for left in RayLeft(Path(short)).processes():
                 if left.pid != os.getpid():  # this one was a driver
                     with suppress(psutil.Error):
                         left.kill()
-            process.wait(timeout=20)
+            process.wait(timeout=60)
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def warnings(scene: Any, *sets: str) -> list[str]:
 @pytest.mark.slow
 def test_nothing_is_told_of_a_corpus_that_fits(scene: Any) -> None:
     assert warnings(scene) == []
-    assert scene.go("strict=true", run="strict").returncode == 0
+    assert scene.here("strict=true", run="strict").code == 0
 
 
 @pytest.mark.slow
@@ -67,9 +67,9 @@ def test_durations_that_the_audio_contradicts(scene: Any) -> None:
     (warning,) = (one for one in warnings(scene) if "audio contradicts" in one)
     assert warning.startswith("2 durations in the table of documents that the audio contradicts")
     assert f"docs.csv, line 4: 7200 s, and there are {real:.2f} s" in warning
-    done = scene.go("strict=true", run="strict")
-    assert done.returncode == 4
-    assert "the audio contradicts" in done.stderr
+    done = scene.here("strict=true", run="strict")
+    assert done.code == 4
+    assert "the audio contradicts" in done.err
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -201,11 +201,11 @@ def test_a_calibration_of_another_system_or_of_these_documents(scene: Any, tmp_p
     again = scene.run(f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", run="second")
     assert again.outcome.did == 0
     assert warning in again.outcome.course.notices()
-    strict = scene.go(
+    strict = scene.here(
         f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", "strict=true", run="second"
     )
-    assert strict.returncode in (3, 4)
-    assert "other scores" in strict.stderr
+    assert strict.code in (3, 4)
+    assert "other scores" in strict.err
 
     scene.select(*numbers[:half])
     mixed = scene.run(f"calibrate.fit={file}", run="first")

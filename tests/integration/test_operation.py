@@ -47,8 +47,8 @@ def events_of(run: Path) -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_events_tell_a_run_from_its_first_to_its_last(scene: Any, tmp_path: Path) -> None:
     """In the run folder and in the file that was asked for, with the fields that the schema has."""
-    done = scene.go(*SHARDS, flags=("--events", str(tmp_path / "events.jsonl")))
-    assert done.returncode == 0, done.stderr
+    done = scene.here(*SHARDS, flags=("--events", str(tmp_path / "events.jsonl")))
+    assert done.code == 0, done.err
     told = events_of(scene.folder / "run")
     assert told == [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert [told[0]["event"], told[-1]["event"], told[-1]["state"]] == ["run-begun", "run-ended", "done"]
@@ -58,8 +58,8 @@ def test_events_tell_a_run_from_its_first_to_its_last(scene: Any, tmp_path: Path
     assert ended == {name.rpartition("-")[2] for name in scene.receipts()}
     stages = [line["stage"] for line in told if line["event"] == "stage-begun"]
     assert stages == [line["stage"] for line in told if line["event"] == "stage-ended"]
-    again = scene.go(*SHARDS, flags=("--events", "-"))
-    assert [json.loads(line)["event"] for line in again.stdout.splitlines()] == ["run-begun", "run-ended"]
+    again = scene.here(*SHARDS, flags=("--events", "-"))
+    assert [json.loads(line)["event"] for line in again.out.splitlines()] == ["run-begun", "run-ended"]
     assert events_of(scene.folder / "run") == told, "nothing was left to do, and nothing was written"
 
 
@@ -305,7 +305,7 @@ def test_clean_removes_what_no_plan_names(scene: Any) -> None:
 
 
 def test_clean_leaves_a_run_that_may_go_on(scene: Any) -> None:
-    scene.go(*SHARDS, command="search")
+    scene.run(*SHARDS, until="search")
     found, kept = clean(Folder(str(scene.folder / "run")), 0.0, dry=True)
     assert found == []
     assert [one.why for one in kept] == [
@@ -435,6 +435,6 @@ def test_a_run_marks_the_store_that_it_searches(scene: Any) -> None:
     process = scene.start(*SLOW, *SHARDS, run="other")
     store = Folder(str(scene.folder / "other" / "store"))
     scene.wait(lambda: readers_of(store).living, process)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert process.returncode == 0
     assert not (scene.folder / "other" / "store" / "readers").exists()

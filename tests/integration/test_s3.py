@@ -161,10 +161,10 @@ def test_a_writer_that_dies_publishes_nothing(s3: Any, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_no_server_and_no_bucket(scene: Any, s3: Any) -> None:
     scene.base = {"storage": s3.storage}
-    nowhere = scene.go(run="s3://no-such-bucket-here/run")
-    assert nowhere.returncode == 2, nowhere.stderr
-    assert "no bucket 'no-such-bucket-here'" in nowhere.stderr
-    assert "Traceback" not in nowhere.stderr
+    nowhere = scene.here(run="s3://no-such-bucket-here/run")
+    assert nowhere.code == 2, nowhere.err
+    assert "no bucket 'no-such-bucket-here'" in nowhere.err
+    assert "Traceback" not in nowhere.err
 
 
 @pytest.mark.slow

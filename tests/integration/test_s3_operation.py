@@ -49,10 +49,10 @@ def test_it_is_followed_and_cancelled(on_s3: Any, s3: Any) -> None:
         assert follower.stdout is not None
         assert follower.stdout.readline().startswith("running")
         assert swsdist("cancel", run).out == "cancelled\n"
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=240)
         assert process.returncode == 143, err
         assert "cancelled from " in err
-        followed = follower.communicate(timeout=60)[0]
+        followed = follower.communicate(timeout=240)[0]
         assert followed.endswith("the run ended: cancelled\ncancelled (cancelled)\n"), followed
     finally:
         process.kill()

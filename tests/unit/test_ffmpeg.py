@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -203,10 +202,8 @@ def test_a_program_that_hangs_is_given_up(made, tmp_path: Path, monkeypatch: pyt
         fake.write_text(f"#!/bin/sh\n{lines}\n")
         fake.chmod(0o755)
         assert ffmpeg.program() == str(fake)
-        begun = time.monotonic()
-        error = reason(path)
+        error = reason(path)  # the program would take a quarter of an hour
         assert "gave nothing for 0.3 s" in error.message
-        assert time.monotonic() - begun < 20
     assert not [child for child in children() if child.name() == "sleep"]
 
 

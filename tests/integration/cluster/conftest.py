@@ -115,6 +115,7 @@ class OnCluster:
             "run": self.run.root,
             "corpus": {name: f"{self.corpus}/{table}.csv" for name, table in tables.items()},
             "storage": self.hosts.storage,
+            "report": {"clips": 0, "exports": ["csv"]},
         }
         config.write_text(json.dumps(values))  # JSON is YAML
         words = [sys.executable, "-m", "swsdist.cli.main", "run", str(config), *flags]
