@@ -10,6 +10,8 @@ import pytest
 import soundfile
 from commands import Command
 
+from swsdist.core.errors import UserError
+
 
 @pytest.fixture
 def own(corpus: Path, tmp_path: Path) -> Path:
@@ -123,7 +125,7 @@ def test_silence_is_skipped_only_where_somebody_hears_it(own: Path, swsdist: Com
     given = ["--set", f"features={{name: external, options: {options}}}", "--set", "search.skip_silence=true"]
     out = swsdist("check", "config.yaml", *given, cwd=own, code=2).out
     (bad,) = lines(out, "BAD")
-    assert bad.startswith("features")
+    assert bad.startswith("search")
     assert "search.skip_silence: false" in bad
 
 
@@ -155,3 +157,14 @@ def test_text_alone_cannot_be_searched(own: Path, swsdist: Command) -> None:
     (bad,) = lines(swsdist("check", "config.yaml", *sets, cwd=own, code=2).out, "BAD")
     assert "1 query is text only, and the method dtw takes spoken ones" in bad
     assert "corpus.spoken" in bad
+
+
+def test_a_gpu_that_is_not_there(own: Path, swsdist: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told before the corpus is indexed."""
+    monkeypatch.setattr("swsdist.stages.inputs.known.missing", lambda: UserError("no GPU", where="search.backend"))
+    words = ("config.yaml", "--set", "search.backend=cuda")
+    assert lines(swsdist("check", *words, cwd=own, code=2).out, "BAD") == ["search       search.backend: no GPU"]
+    before = sorted((own / "corpus").rglob("*"))
+    assert "no GPU" in swsdist("run", *words, cwd=own, code=2).err
+    assert not list(own.glob("run/store/manifest.json"))
+    assert sorted((own / "corpus").rglob("*")) == before

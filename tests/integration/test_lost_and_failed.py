@@ -177,7 +177,7 @@ def test_half_a_run_has_no_digest(scene: Any, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_run_folder_that_is_a_file(scene: Any) -> None:
     (scene.folder / "run").write_text("not a folder")
-    with pytest.raises(UserError, match="a folder is needed"):
+    with pytest.raises(UserError, match="there is a file of this name already"):
         scene.run()
 
 

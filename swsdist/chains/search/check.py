@@ -86,6 +86,7 @@ class _Checking:
             yield "references", self._references
         yield "features", self._features
         yield "store", self._store
+        yield "search", self._search
         yield "calibration", self._calibration
         yield "run", self._run
 
@@ -257,6 +258,10 @@ class _Checking:
         data = calibration_file(settings.fit, self._storage)
         tell_of_provenance(data, settings.fit, self._own.config, self._own, self._own.noted)
         yield Finding("calibration", True, settings.fit)
+
+    def _search(self) -> Iterator[Finding]:
+        self._own.demand_gpu()
+        yield from ()
 
     def _run(self) -> Iterator[Finding]:
         root = self._own.config.run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,10 @@ from swsdist.core.errors import UserError
 from swsdist.features.interface import frame_shift
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
+from swsdist.methods.dtw.backends.registry import missing
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
+from swsdist.registry.registries import BACKENDS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.excerpts import seconds as excerpt_seconds
 from swsdist.stages.inputs.across import speakers_meet
@@ -261,9 +264,21 @@ class SearchInputs(CorpusInputs):
         if "search" in steps:
             self.config.search.placed(self.features.tracks)
             self.demand_marks()
+            self.demand_gpu()
             for demand in self.demands:
                 demand(corpus.documents)
         self.look()
+
+    def demand_gpu(self) -> None:
+        """Refuse to search on a GPU where this machine searches, and has none.
+
+        Raises:
+            UserError: it has none.
+        """
+        executor = self.config.executor
+        here = executor.kind == "serial" or not (executor.address or os.environ.get("RAY_ADDRESS"))
+        if here and BACKENDS[self.config.search.backend].gpu and (error := missing()):
+            raise error
 
     def demand_marks(self) -> None:
         """Refuse to leave out silence where nobody hears it.

@@ -13,7 +13,6 @@ library multiplies, so there is no reduced precision to switch off.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple, Protocol, Self
@@ -29,6 +28,7 @@ from swsdist.kernels.products import Element
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.backends.interface import Scanned, Work
 from swsdist.methods.dtw.backends.pieces import Piece
+from swsdist.methods.dtw.backends.registry import missing
 from swsdist.methods.dtw.backends.warps import Batch, Queries, batches, queries
 
 #: Bytes of the GPU's memory, where nobody says; never more than half of what is free.
@@ -58,25 +58,6 @@ class Account(NamedTuple):
     used: int
     batches: int
     parts: int
-
-
-def missing() -> UserError | None:
-    """What a search on a GPU lacks here: the extra `gpu`, or a GPU that can be used; None: nothing."""
-    if importlib.util.find_spec("numba_cuda") is None:
-        return UserError(
-            "a search on a GPU needs numba-cuda, which is not installed",
-            where="search.backend",
-            remedy="pip install 'swsdist[gpu]', or set search.backend to cpu",
-        )
-    from numba import cuda
-
-    if not cuda.is_available():  # the simulator's is
-        return UserError(
-            "this machine has no GPU that can be used",
-            where="search.backend",
-            remedy="set search.backend to cpu, or see what `swsdist doctor` says of GPU",
-        )
-    return None
 
 
 class _Array(Protocol):
@@ -201,7 +182,7 @@ class Cuda:
     """The search on a GPU: what is there, and what goes there and back.
 
     Raises:
-        UserError: as `missing`.
+        UserError: as `swsdist.methods.dtw.backends.registry.missing`.
     """
 
     def __init__(self, work: Work) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import platform
+from typing import TYPE_CHECKING
 
 from swsdist.accounts.hardware import gpus_here
-from swsdist.methods.dtw.backends.cuda import missing
-from swsdist.methods.dtw.backends.interface import Backend, Work
+from swsdist.core.errors import UserError
 from swsdist.registry.registries import BACKENDS
+
+if TYPE_CHECKING:  # they load numba, and plans do without
+    from swsdist.methods.dtw.backends.interface import Backend, Work
 
 
 def create(name: str, work: Work) -> Backend:
@@ -34,3 +38,22 @@ def auto(work: Work) -> Backend:
 def granted(name: str, gpus: float) -> str:
     """The backend that a worker searches with that was granted so much of a GPU: it takes none that is another's."""
     return name if BACKENDS[name].gpu is not None else "cuda" if gpus else "cpu"
+
+
+def missing() -> UserError | None:
+    """What a search on a GPU lacks here: the extra `gpu`, or a GPU that can be used; None: nothing."""
+    if importlib.util.find_spec("numba_cuda") is None:
+        return UserError(
+            "a search on a GPU needs numba-cuda, which is not installed",
+            where="search.backend",
+            remedy="pip install 'swsdist[gpu]', or set search.backend to cpu",
+        )
+    from numba import cuda
+
+    if not cuda.is_available():  # the simulator's is
+        return UserError(
+            "this machine has no GPU that can be used",
+            where="search.backend",
+            remedy="set search.backend to cpu, or see what `swsdist doctor` says of GPU",
+        )
+    return None
