@@ -180,7 +180,7 @@ def _run_step(
             _refuse(name, choice, count, planned)
             _demand_held(locks)
             _begin(first, courses, planned, machinery, progress, todo)
-            with _left(courses, steps, planned, locks):
+            with _left(courses, steps, planned, machinery, locks):
                 for needs, tasks in _by_needs(steps, courses, todo):
                     for task, result in machinery.run(first, tasks, needs, partial(progress.part, first)):
                         if isinstance(result, Receipt):
@@ -216,7 +216,11 @@ def _run_step(
 
 @contextmanager
 def _left(
-    courses: Mapping[str, Course], steps: Mapping[str, Step], planned: Mapping[str, Round | None], locks: Sequence[Lock]
+    courses: Mapping[str, Course],
+    steps: Mapping[str, Step],
+    planned: Mapping[str, Round | None],
+    machinery: Machinery,
+    locks: Sequence[Lock],
 ) -> Iterator[None]:
     """Tasks of a step are being done; if that is interrupted, or was before, stages commit what is done."""
 
@@ -238,6 +242,9 @@ def _left(
         yield
     except (KeyboardInterrupt, SystemExit):
         with suppress(SwsdistError, OSError):  # receipts tell what is done all the same
+            machinery.end_workers()  # they may come to the end of their tasks, of which nobody is told
+            for place in {one.place for one in planned.values() if one is not None}:
+                machinery.ledger.forget(place)
             leave(before=False)
         raise
 

@@ -176,6 +176,11 @@ class Machinery:
             self._workers = RayExecutor(self._context, self.journal, settings, self._note)
         return self._workers.run(tasks, needs, told)
 
+    def end_workers(self) -> None:
+        """End other processes' work: from now on nothing more is done."""
+        if self._workers is not None:
+            self._workers.close()
+
     def close(self) -> None:
         """Give back what was started."""
         try:

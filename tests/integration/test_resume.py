@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from swsdist import open_store
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.status import status
 
@@ -130,6 +131,8 @@ def test_signals(scene: Any, ray_left: Any, number: int, code: int, kind: str) -
     assert 2 <= done < 30
     assert not list((scene.folder / "run").glob("**/.tmp/*"))
     assert status(Folder(str(scene.folder / "run"))).state == "incomplete"
+    indexed = sum(name.startswith("index-") for name in scene.receipts())
+    assert len(open_store(str(scene.folder / "run" / "store")).manifest.shards) == indexed
 
 
 @pytest.mark.ray
