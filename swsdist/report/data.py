@@ -69,7 +69,10 @@ class Measures:
     atwv_pfa: Annotated[float | None, _says("mean Pfa of the decisions")]
     atwv_thresholds: Annotated[
         tuple[float | None, ...],
-        _says("thresholds that decided: one, or one a fold with crossfit, or none; null: infinite"),
+        _says(
+            "thresholds that decided: one, or one a fold with crossfit, or none; null: infinite, or the fold "
+            "has no query, or nothing to fit on and is decided NO"
+        ),
     ] = ()
     calibration: Annotated[
         Calibration,
