@@ -93,11 +93,13 @@ class RunResult:
         return self._read("trials", TRIALS, ["query_id", "score"])
 
     def det(self) -> pd.DataFrame:
-        """The DET curve that the report draws, thinned: threshold, and mean Pmiss and Pfa there. Empty where nothing was
-        scored."""
-        from swsdist.score.measures.det import DET
+        """The DET curve that the report draws, thinned: threshold, and mean Pmiss and Pfa there; infinite where nothing is
+        accepted. Empty where nothing was scored."""
+        from swsdist.score.measures.det import DET, accepted_from
 
-        return self._read("det", DET, [])
+        found = self._read("det", DET, [])
+        shown = accepted_from(*(found[name].to_numpy() for name in DET.names))
+        return found.assign(threshold=shown)
 
     def _read(self, table: str, schema: pa.Schema, by: list[str]) -> pd.DataFrame:
         """A table of the current state; the score, if it is sorted by that, from the greatest."""

@@ -43,6 +43,7 @@ from swsdist.evaluation.evaluate import values as _values
 from swsdist.evaluation.lists import make_system
 from swsdist.evaluation.reading import make_task
 from swsdist.registry.registries import MEASURES
+from swsdist.score.measures.det import accepted_from
 from swsdist.score.measures.det import det as _det
 from swsdist.score.measures.protocol import Protocol
 from swsdist.score.parts.evaluating import measure_names
@@ -137,7 +138,8 @@ def det(references: object, detections: object, total_seconds: float, **asked: U
     """The curve of detection errors over thresholds, thinned to what a drawing needs (section 2.5).
 
     Returns:
-        By threshold ascending: `threshold` (the least score accepted), and mean `pmiss` and `pfa` over the queries there.
+        By threshold ascending: `threshold` (the least score accepted), and mean `pmiss` and `pfa` over the queries there. The
+        last point accepts nothing, unless the protocol has no such point (KWSEval's): its threshold is infinite.
 
     Raises:
         UserError: no query has a reference.
@@ -148,7 +150,8 @@ def det(references: object, detections: object, total_seconds: float, **asked: U
     if curve is None:
         raise UserError("no query has a reference, so there is no curve", remedy="compare query ids of both tables")
     points = _det(curve)
-    return pd.DataFrame({name: getattr(points, name) for name in ("threshold", "pmiss", "pfa")})
+    shown = accepted_from(points.threshold, points.pmiss, points.pfa)
+    return pd.DataFrame({"threshold": shown, "pmiss": points.pmiss, "pfa": points.pfa})
 
 
 def terms(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> pd.DataFrame:

@@ -55,6 +55,17 @@ def demand_folds(queries: Collection[str], folds: int) -> None:
         )
 
 
+def deciding(queries: Collection[str], thresholds: Sequence[float | None]) -> list[float | None]:
+    """Thresholds that decide some of these queries: one for all, or one a fold, then None for a fold that has no query."""
+    used = {fold_of(query, len(thresholds)) for query in queries}
+    return [value if len(thresholds) == 1 or k in used else None for k, value in enumerate(thresholds)]
+
+
+def undecided(queries: Collection[str], thresholds: Sequence[float | None]) -> list[str]:
+    """Queries of folds without a threshold, sorted; one a fold, or one for all."""
+    return sorted(query for query in queries if thresholds and thresholds[fold_of(query, len(thresholds))] is None)
+
+
 def folds_of(table: pa.Table, folds: int) -> NDArray[np.int64]:
     """The fold of each row, int64 (rows,); the table has a column `query_id`."""
     names, code = coded(table["query_id"])

@@ -35,6 +35,7 @@ class _Pace:
 
     def __init__(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         self.step = step
+        self.round = 1
         self.todo, self.skipped, self.work = todo, skipped, max(work, 1e-9)
         self.hours = hours
         self.audio = hours > 0 and step.stage.unit in ("s", "cells")
@@ -42,6 +43,14 @@ class _Pace:
         self._ended = 0.0
         self._running: dict[str, float] = {}
         self._first: tuple[float, float] | None = None  # when the first news came, and what was done by then
+
+    @classmethod
+    def after(cls, before: _Pace | None, step: Step, todo: int, skipped: int, work: float, hours: float) -> _Pace:
+        """That of a step which begins: of its next round, if it has begun before."""
+        pace = cls(step, todo, skipped, work, hours)
+        if before is not None and before.step.name == step.name:
+            pace.round = before.round + 1
+        return pace
 
     def _heard(self) -> None:
         if self._first is None:
@@ -67,7 +76,7 @@ class _Pace:
         self._heard()
 
     def text(self) -> str:
-        """Hours, tasks, pace, time to go."""
+        """Round, from the second on; hours, tasks, pace, time to go."""
         # From the first news on: before, workers start, compile and load, which they do once.
         since, before = self._first or (time.monotonic(), 0.0)
         elapsed, made = time.monotonic() - since, (self.done - before) / self.work
@@ -75,6 +84,8 @@ class _Pace:
         words = [f"{self.tasks}/{self.todo} tasks"]
         if self.audio:
             words.insert(0, f"{self.hours * part:.3g} of {self.hours:.3g} h of audio")
+        if self.round > 1:
+            words.insert(0, f"round {self.round}")
         if self.skipped:
             words.append(f"{self.skipped} done before")
         if self.failed:
@@ -116,7 +127,7 @@ class _Points(Passing):
 
 
 class Lines(Progress):
-    """One line when a stage begins, one when it ends, and one every few seconds between."""
+    """One line when a stage begins, one when it ends, and one every few seconds between, whatever rounds it has."""
 
     def __init__(self, run: str = "") -> None:
         self._pace: _Pace | None = None
@@ -128,8 +139,11 @@ class Lines(Progress):
         return Lines(f"{self._run}{run}")
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
-        """A stage begins."""
-        self._pace = _Pace(step, todo, skipped, work, hours)
+        """A stage begins, or another round of it, which has no line of its own."""
+        self._pace = _Pace.after(self._pace, step, todo, skipped, work, hours)
+        if self._pace.round > 1:
+            self._now_and_then(step, self._pace)
+            return
         self._said = time.monotonic()
         before = f", {skipped} done before" if skipped else ""
         self._say(f"{step.name}: {todo} tasks{before}")
@@ -193,12 +207,15 @@ class Bars(Progress):
         self._running = False
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
-        """A stage begins."""
+        """A stage begins, or another round of it, for which its bar begins anew."""
         if not self._running:
             self._bars.start()
             self._running = True
-        self._pace = _Pace(step, todo, skipped, work, hours)
-        self._id = self._bars.add_task(step.name, total=self._pace.work, words=self._pace.text())
+        self._pace = _Pace.after(self._pace, step, todo, skipped, work, hours)
+        if self._id is not None and self._pace.round > 1:
+            self._bars.update(self._id, total=self._pace.work, completed=0.0, words=self._pace.text())
+        else:
+            self._id = self._bars.add_task(step.name, total=self._pace.work, words=self._pace.text())
 
     def part(self, step: Step, task: Task, part: float) -> None:
         """A part of a task that runs is done."""

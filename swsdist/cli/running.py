@@ -121,6 +121,7 @@ def report(
     from swsdist.report.pictures import write_picture
     from swsdist.report.plots.det_file import write_points
     from swsdist.report.tables import write_tables
+    from swsdist.score.measures.det import accepted_from
 
     path = folder.rstrip("/")
     config = load_config(path, sets) if is_config(path) else run_config(path, sets)
@@ -140,7 +141,8 @@ def report(
         if place.lower().endswith(PICTURES):
             write_picture(plot, place)
         elif data.det is not None:
-            write_points({"score": data.det.threshold, "pmiss": data.det.pmiss, "pfa": data.det.pfa}, place)
+            least = accepted_from(data.det.threshold, data.det.pmiss, data.det.pfa)
+            write_points({"score": least, "pmiss": data.det.pmiss, "pfa": data.det.pfa}, place)
     if timeline is not None:
         told = timeline_plot(data)
         if told is None:

@@ -20,9 +20,9 @@ from swsdist.pipeline.chain import Chain, Source, Step
 from swsdist.pipeline.elsewhere import Elsewhere
 from swsdist.pipeline.inputs import Inputs, Made
 from swsdist.pipeline.ledger import Ended, Ledger
-from swsdist.pipeline.plan import ONLY, Plan, load_plans
+from swsdist.pipeline.plan import ONLY, Plan, PlannedStep, load_plans
 from swsdist.pipeline.records.chosen import Parts, ReceiptList
-from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, first_of_each, names_of
+from swsdist.pipeline.records.receipts import Digits, Names, Receipts, Rows, first_of_each, names_of
 from swsdist.pipeline.records.spool import Spool
 from swsdist.pipeline.task import Failure, Told
 from swsdist.registry.registries import CHAINS
@@ -239,6 +239,9 @@ def look(config: Config) -> Outcome:
             left = (replace(task, payload=None, common=None) for task in one.left)
             ended.failures += [Failure(task, "not done", "it is not done", 0) for task in left]
         ended.skipped = len(ended.receipts)
+        names = Names(ended.receipts.fingerprints)
+        course.plan.steps[step.name] = PlannedStep(step.stage.name, names, ended.tasks, course.inputs(step).place)
+        course.plan.state = dict(course.chain.own.state)
     return Outcome(ledger, {ONLY: course}, time.time())
 
 

@@ -340,7 +340,11 @@ def _begin(
         for place in places:
             machinery.ledger.drop(step.stage.name, place)
     if step.stage.unit == "s":
-        hours = work / 3600
+        hours = sum(
+            courses[key].chain.step(step.name).stage.hours(courses[key].inputs(step), tasks)
+            for key, tasks in todo.items()
+            if tasks
+        )
     else:
         hours = next(iter(courses.values())).chain.own.hours * (work / whole if whole else 0.0)
     for key, tasks in todo.items():

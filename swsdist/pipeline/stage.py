@@ -210,6 +210,10 @@ class Stage(ABC, Generic[P]):
     def leave(self, inputs: Inputs) -> None:
         """Some of its tasks are done, those of `inputs.mine`, and the others may never be: commit what of it can be used."""
 
+    def hours(self, inputs: Inputs, tasks: Iterable[Task[P]]) -> float:
+        """Hours of audio that these tasks go through, an hour once; asked of stages whose work is s of audio."""
+        return sum(task.work for task in tasks) / 3600
+
     def expected(self, inputs: Inputs) -> float | None:
         """How much work there may be, before it can be planned; None if that cannot be told."""
         return None

@@ -69,7 +69,10 @@ class Measures:
     atwv_pfa: Annotated[float | None, _says("mean Pfa of the decisions")]
     atwv_thresholds: Annotated[
         tuple[float | None, ...],
-        _says("thresholds that decided: one, or one a fold with crossfit, or none; null: infinite"),
+        _says(
+            "thresholds that decided: one, or one a fold with crossfit, or none; null: infinite, or the fold "
+            "has no query, or nothing to fit on and is decided NO"
+        ),
     ] = ()
     calibration: Annotated[
         Calibration,
@@ -199,11 +202,11 @@ class StageRow:
 
     stage: Annotated[str, _says("name of the stage")]
     tasks: Annotated[int, _says("tasks planned")]
-    done: Annotated[int, _says("tasks done by this call")]
-    skipped: Annotated[int, _says("tasks that an earlier call had done")]
+    done: Annotated[int, _says("tasks done by the last call that did any of the run")]
+    skipped: Annotated[int, _says("tasks that an earlier call than that had done")]
     failed: Annotated[int, _says("tasks that failed for good")]
     cpu_s: Annotated[float, _says("CPU s of all its tasks, earlier calls included")]
-    wall_s: Annotated[float, _says("wall s from first task to last")]
+    wall_s: Annotated[float, _says("wall s from first task to last, in that call")]
     bytes: Annotated[int, _says("bytes written")]
     peak_gb: Annotated[float | None, _says("highest memory of a task, GB")]
     gpu_s: Annotated[float, _says("s for which its tasks held a GPU")] = 0.0

@@ -189,14 +189,14 @@ def crowded(data: ReportData) -> str:
 
 
 def thresholds(values: tuple[float | None, ...]) -> str:
-    """One threshold, or the range of those of several folds."""
+    """One threshold, or the range of those of several folds that have one."""
     known = [value for value in values if value is not None and not math.isnan(value)]
     if not known:
         return "no threshold"
     low, high = min(known), max(known)
     if low == high:
         return f"threshold {short(low)}"
-    return f"{len(values)} thresholds, {short(low)} to {short(high)}"
+    return f"{len(known)} thresholds, {short(low)} to {short(high)}"
 
 
 def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:

@@ -155,6 +155,11 @@ class Index(Stage[Indexing]):
                 yield task(source, wanted.rows(places), shard, label, seconds)
         state.tables = {}  # they are large, and read anew by who plans again
 
+    def hours(self, inputs: Inputs, tasks: Iterable[Task[Indexing]]) -> float:
+        """Those of the shards: several extractors go through the same."""
+        planned = inputs.own(SearchInputs).store.planned
+        return sum({shard: work for _, shard, work in (planned[task.fingerprint] for task in tasks)}.values()) / 3600
+
     @staticmethod
     def _demand_permission(own: SearchInputs, places: NDArray[np.int64], sources: Iterable[Source]) -> None:
         """Refuse to read what commands give, unless that is allowed: here, where the user is told at once."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from swsdist.calibrate.threshold import deciding
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
@@ -19,7 +20,7 @@ from swsdist.score.parts.evaluating import identities, merge, values
 from swsdist.score.parts.events import curve_of
 from swsdist.score.parts.merging import ROWS
 from swsdist.stages.inputs.known import CorpusInputs
-from swsdist.stages.point import left_out_of, point_of
+from swsdist.stages.point import asked_of, left_out_of, point_of
 from swsdist.stages.told import Counted, Fitted, Measured
 from swsdist.store import parquet
 
@@ -34,7 +35,7 @@ class Scoring(NamedTuple):
 
 
 class Score(Stage[Scoring]):
-    """Scoring never changes a score."""
+    """Scoring never changes a score. Of several thresholds it tells those of folds that have a query."""
 
     name = "score"
     version = 2
@@ -60,6 +61,7 @@ class Score(Stage[Scoring]):
         point = point_of(inputs)
         fitted = [told for _, told in inputs.told("calibration", Fitted)]
         calibration = fitted[0] if fitted else Fitted("none", [])
+        calibration = calibration._replace(thresholds=deciding(asked_of(inputs), calibration.thresholds))
         payload = Scoring(files, point, calibration, sorted(left_out_of(inputs)))
         matters = files, identities(), point.as_json(), calibration._asdict()
         yield inputs.task(*matters, label=point.protocol, work=len(counted), payload=payload)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -236,9 +237,9 @@ def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     assert [line for line in lines if line.startswith("corpus/")] == [line for line in lines if "hits shown" in line]
     rows = [line.split() for line in lines if line.split()[:1] and line.split()[0].isdigit()]
     assert len(rows) == 8
-    report = json.loads((place / "run" / "report.json").read_text())
-    thresholds = report["measures"]["atwv_thresholds"]
-    least = sum(thresholds) / len(thresholds)
+    (fitted,) = (place / "run" / "calibration").glob("*.json")
+    thresholds = [value for value in json.loads(fitted.read_text())["thresholds"] if value is not None]
+    least = math.fsum(thresholds) / len(thresholds)
     assert f"a score of {least:.3f} decided in that run" in shown
     for _, said, score, *_ in rows:
         assert said == ("strong" if float(score) >= least else "weak")

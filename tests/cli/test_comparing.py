@@ -393,6 +393,7 @@ def test_numbers_for_other_programs(folder: Path) -> None:
     assert latex.count(r"\begin{tabular}") == 6 + 5
     assert f"one - two & {pair['difference']:+.4f}" in latex
     points = list(csv.DictReader((folder / "det.csv").open(newline="")))
+    assert len({(row["system"], row["score"]) for row in points}) == len(points)
     assert {row["system"] for row in points} == {"one", "two"}
     lists(folder, "--det", f"{folder}/det.svg", "--forest", f"{folder}/forest.svg", "--table", f"{folder}/ab.csv")
     assert "one - two" in (folder / "forest.svg").read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import in_this_process
 
 import swsdist
 from swsdist.core.errors import UserError
@@ -50,6 +51,35 @@ def test_again_does_nothing(scene: Any) -> None:
     assert again.outcome.did == 0
     assert again.report is None
     assert contents(scene.folder / "run") == before
+
+
+@pytest.mark.parametrize("sets", [(), ("report.clips=3",)])
+def test_a_report_that_is_made_again_says_the_same(scene: Any, sets: tuple[str, ...]) -> None:
+    """However often it is made, only the time of its making differs: stages did, and took, what they did in the run."""
+    scene.run(*sets)
+    run = scene.folder / "run"
+    before, page = scene.report(), (run / "report.html").read_text()
+    assert all(row["done"] == row["tasks"] > 0 for row in before["stages"])
+    made = before.pop("created")
+    for _ in range(2):
+        assert in_this_process("report", run).code == 0
+        again = scene.report()
+        anew = again.pop("created")
+        assert again == before
+        assert (run / "report.html").read_text().replace(anew, made) == page
+    assert scene.run(*sets).report is None, "the report that is there is of this run"
+
+
+def test_a_report_of_a_part_that_was_redone_says_what_was(finished: Any) -> None:
+    """Also when it is made again: what the last call did, and left alone, of each stage."""
+    scene = finished
+    scene.run("reduce.overlap=0.25")
+    before = scene.report()["stages"]
+    assert {row["stage"]: row["done"] > 0 for row in before} == {
+        name: name in ALL[ALL.index("reduce") :] for name in ALL
+    }
+    assert in_this_process("report", scene.folder / "run").code == 0
+    assert scene.report()["stages"] == before
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import soundfile
 
 from swsdist.accounts.journal import Journal, last_part
 from swsdist.cli.eventing import events_to
-from swsdist.cli.progress import _Pace, points_told
+from swsdist.cli.progress import Bars, Lines, _Pace, points_told
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import worker
 from swsdist.pipeline.inspection.status import _process
@@ -80,6 +81,50 @@ def test_a_long_recording_moves_the_bar(scene, talk: Path, monkeypatch: pytest.M
         assert 0.99 < parts[-1] <= 1.0
     assert heard.stages["index"][0] == pytest.approx(1200, abs=1)
     assert heard.stages["index"][1] == heard.stages["search"][1] == pytest.approx(1200 / 3600, rel=1e-3)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.until("index")
+def test_an_hour_counts_once_however_many_tracks_go_through_it(scene, shards: int) -> None:
+    """Also where a part of the tracks is there; work is that of all tracks."""
+    one = {"name": "mfcc"}
+    others = [{**one, "track": f"more{k}", "options": {"n_mfcc": 7 + k}} for k in range(2)]
+    told = []
+    for features in ([one, *others[:1]], [one, *others]):
+        heard = Heard()
+        scene.run(f"features={json.dumps(features)}", f"index.shards={shards}", progress=heard)
+        told.append(heard.stages["index"])
+    hours = told[0][1]
+    assert hours == pytest.approx(told[0][0] / 2 / 3600)
+    assert told[1] == pytest.approx((told[0][0] / 2, hours))
+    heard = Heard()
+    scene.run(f"features={json.dumps([one, *others])}", run="anew", progress=heard)
+    assert heard.stages["index"] == pytest.approx((3 * told[1][0], hours))
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 44])
+def test_rounds_of_a_stage_are_one_stage(rounds: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """A log has one line when it begins and one when it ends, with their number; a terminal has one bar."""
+    lines, bars = Lines(), Bars()
+    for name, many in (("fit-transforms", rounds), ("index", 1)):
+        step: Any = SimpleNamespace(name=name, stage=SimpleNamespace(unit="s"))
+        task = Task(name, "a", "", 3600.0, {})
+        for display in (lines, bars):
+            for _ in range(many):
+                display.stage(step, 1, 0, 3600.0, 1.0)
+                display.task(step, Failure(task, "data", "broken", 1))
+            display.end(step, 2.0)
+    assert [one.description for one in bars._bars.tasks] == ["fit-transforms", "index"]
+    assert all(one.finished for one in bars._bars.tasks)
+    bars.close()
+    said = [line for line in capsys.readouterr().err.splitlines() if " FAILED " not in line or "of audio" in line]
+    word = f"round {rounds}, " if rounds > 1 else ""
+    ended = "1 of 1 h of audio, 1/1 tasks, 1 FAILED, 2.0 s"
+    assert [line for line in said if line.startswith("fit")] == [
+        "fit-transforms: 1 tasks",
+        f"fit-transforms: {word}{ended}",
+    ]
+    assert [line for line in said if line.startswith("index")] == ["index: 1 tasks", f"index: {ended}"]
 
 
 def test_what_is_told_is_little(scene, talk: Path) -> None:

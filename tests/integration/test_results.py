@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -44,6 +45,8 @@ def test_tables_fit_together(scene: Any) -> None:
     assert trials["ref_start"].notna().sum() == terms["ntrue"].sum()
     assert trials["score"].notna().sum() == len(done.detections())
     assert (trials.groupby("query_id")["score"].diff().dropna() <= 0).all()
+    assert det["threshold"].iloc[-1] == np.inf, "it accepts nothing"
+    assert np.isfinite(det["threshold"][:-1]).all()
     assert (1 - det["pmiss"] - 2 * det["pfa"]).max() == pytest.approx(measures["mtwv"], abs=1e-12)
 
 

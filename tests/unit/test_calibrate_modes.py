@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def place(tmp_path_factory) -> Path:
     return root
 
 
-def run(place: Path, fit: str, references: bool = True) -> RunResult:
+def run(place: Path, fit: str, *sets: str, references: bool = True) -> RunResult:
     config: dict[str, Any] = {
         "run": str(place / "run"),
         "corpus": {"documents": str(place / "docs.csv"), "queries": str(place / "queries.csv")},
@@ -54,7 +55,7 @@ def run(place: Path, fit: str, references: bool = True) -> RunResult:
     }
     if references:
         config["corpus"]["references"] = str(place / "refs.csv")
-    return swsdist.run(config)
+    return swsdist.run(config, sets=sets)
 
 
 def decisions(result: RunResult) -> set[tuple[Any, ...]]:
@@ -78,6 +79,31 @@ def test_crossfit_decides_each_query_by_the_others(place: Path) -> None:
         assert decision == (score >= thresholds[fold_of(query_id, 5)])
 
 
+@pytest.mark.parametrize(("asked", "lonely"), [([0], [0]), ([0, 3], [0, 3]), ([0, 1], []), (range(8), [])])
+def test_a_query_that_no_other_query_decides_is_told(place: Path, asked: Sequence[int], lonely: list[int]) -> None:
+    """A run shows the thresholds of folds that have a query, and warns of queries that have none."""
+    names = [f"q{k}" for k in asked]
+    assert (len({fold_of(name, 5) for name in names}) == 1) == bool(lonely)
+    first, *rows = (place / "refs.csv").read_text().splitlines()
+    (place / "some.csv").write_text("query_id,path\n" + "".join(f"{name},{name}.wav\n" for name in names))
+    (place / "true.csv").write_text("\n".join([first, *(row for row in rows if row.split(",")[0] in names)]) + "\n")
+    tables = {"queries": "some", "references": "true"}
+    result = run(place, "crossfit", *(f"corpus.{name}={place / table}.csv" for name, table in tables.items()))
+    limits = result.measures()["atwv_thresholds"]
+    deciding = {fold_of(name, 5) for k, name in zip(asked, names, strict=True) if k not in lonely}
+    assert [value is not None for value in limits] == [fold in deciding for fold in range(5)]
+    told = [text for text in result.outcome.course.notices() if "have no threshold" in text]
+    assert [text.split()[0] for text in told] == [str(len(lonely))] * bool(lonely)
+    if lonely:
+        assert {decision for _, _, decision in decisions(result)} == {False}
+        assert f"(first: q{lonely[0]})" in told[0]
+        assert "more queries" in told[0]
+        assert "calibrate.fit" in told[0]
+        assert result.report is not None
+        (line,) = (line for line in summary_lines(result.report) if line.startswith("ATWV"))
+        assert "no threshold" in line
+
+
 @pytest.mark.parametrize(
     ("fit", "references", "seen"),
     [
@@ -88,7 +114,7 @@ def test_crossfit_decides_each_query_by_the_others(place: Path) -> None:
     ],
 )
 def test_a_report_says_what_decisions_looked_at(place: Path, fit: str, references: bool, seen: tuple[str, ...]) -> None:
-    result = run(place, fit, references)
+    result = run(place, fit, references=references)
     assert result.report is not None
     assert result.report.looked_at == seen
     (line,) = (line for line in summary_lines(result.report) if line.startswith("decisions"))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import inspect
 import math
+import tempfile
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from swsdist import metrics
 from swsdist.core.errors import ConfigError, TableError, UserError
 from swsdist.evaluation import evaluate, make_system, make_task, more_values, values
+from swsdist.report.plots.det_file import write_det
 
 TRUE = {"query_id": ["a", "a", "b"], "doc_id": ["x", "y", "x"], "start": [10.0, 20.0, 30.0], "end": [10.5, 20.5, 30.5]}
 FOUND = {
@@ -61,6 +65,28 @@ def test_curve_and_terms() -> None:
     assert curve["threshold"].is_monotonic_increasing
     terms = metrics.terms(TRUE, FOUND, 1000.0)
     assert terms[["query_id", "ntrue", "ncorr", "nfa"]].to_numpy().tolist() == [["a", 2, 1, 1], ["b", 1, 1, 0]]
+
+
+@pytest.mark.parametrize("protocol", ["sws2013", "kwseval"])
+@given(scores=st.lists(st.sampled_from([-1.0, 0.25, 0.5, 0.9]), min_size=4, max_size=4), many=st.integers(0, 4))
+def test_a_point_is_what_its_threshold_accepts(protocol: str, scores: list[float], many: int) -> None:
+    """Each threshold is there once; what accepts nothing has an infinite one, in the data frame and in the file."""
+    found = {key: values[:many] for key, values in {**FOUND, "score": scores}.items() if key != "decision"}
+    curve = metrics.det(TRUE, found, 1000.0, protocol=protocol)
+    assert curve["threshold"].is_unique
+    assert curve["threshold"].is_monotonic_increasing
+    for point in curve.itertuples():
+        decided = {**found, "decision": [score >= point.threshold for score in found["score"]]}
+        terms = metrics.terms(TRUE, decided, 1000.0, protocol=protocol)
+        assert (point.pmiss, point.pfa) == pytest.approx((terms["pmiss"].mean(), terms["pfa"].mean()), abs=1e-12)
+    if protocol == "sws2013":
+        assert curve["threshold"].iloc[-1] == math.inf
+    with tempfile.TemporaryDirectory() as folder:
+        result = evaluate(make_task(TRUE, total_seconds=1000.0, protocol=protocol), make_system(found))
+        write_det(result, f"{folder}/det.csv")
+        written = pd.read_csv(f"{folder}/det.csv")
+    assert written["score"].is_unique
+    assert written["score"].iloc[-1] == curve["threshold"].iloc[-1]
 
 
 def test_what_is_not_defined_is_none() -> None:

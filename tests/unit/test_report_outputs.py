@@ -560,4 +560,4 @@ def test_thresholds() -> None:
     assert thresholds(()) == "no threshold"
     assert thresholds((None,)) == "no threshold"
     assert thresholds((1.5, 1.5)) == "threshold 1.5"
-    assert thresholds((1.5, None, 0.5)) == "3 thresholds, 0.5 to 1.5"
+    assert thresholds((1.5, None, 0.5)) == "2 thresholds, 0.5 to 1.5"

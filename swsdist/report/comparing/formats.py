@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from swsdist.core.plain import fields, plain
 from swsdist.score.compare.results import ComparisonData
+from swsdist.score.measures.det import accepted_from
 
 SCHEMA = "swsdist-comparison/1"
 
@@ -109,12 +110,13 @@ def write_csv_tables(data: ComparisonData, folder: Path) -> list[Path]:
 
 
 def det_table(data: ComparisonData) -> pa.Table:
-    """The points of the DET curves: system, score, pmiss, pfa; by system, score ascending."""
+    """The points of the DET curves: system, score, pmiss, pfa; by system, score ascending; infinite where nothing is
+    accepted."""
     parts = [
         pa.table(
             {
                 "system": pa.array([line.name] * len(line.pfa), pa.string()),
-                "score": line.threshold,
+                "score": accepted_from(line.threshold, line.pmiss, line.pfa),
                 "pmiss": line.pmiss,
                 "pfa": line.pfa,
             }

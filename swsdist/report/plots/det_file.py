@@ -18,7 +18,7 @@ from swsdist.evaluation.evaluate import Evaluation
 from swsdist.io.tables import write_csv
 from swsdist.report.pictures import PICTURES, write_picture
 from swsdist.score.measures.curve import Curve
-from swsdist.score.measures.det import Squares, bands, det, referenced
+from swsdist.score.measures.det import Squares, accepted_from, bands, det, referenced
 
 Floats = NDArray[np.float64]
 
@@ -28,8 +28,8 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
 
     Args:
         result: what was scored.
-        path: `.svg`, `.pdf` or `.png` for a picture, else CSV: score, pmiss, pfa, value and, with bands, twice the standard
-            errors.
+        path: `.svg`, `.pdf` or `.png` for a picture, else CSV: score (the least accepted; infinite where nothing is), pmiss,
+            pfa, value and, with bands, twice the standard errors.
         pooled: of all terms as one, not term-weighted.
         with_bands: with bands.
 
@@ -45,7 +45,8 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
     if path.lower().endswith(PICTURES):
         write_picture(_picture(result, curve, pooled, errors), path)
         return
-    columns = {"score": curve.threshold, "pmiss": curve.pmiss, "pfa": curve.pfa, "value": curve.twv}
+    least = accepted_from(curve.threshold, curve.pmiss, curve.pfa)
+    columns = {"score": least, "pmiss": curve.pmiss, "pfa": curve.pfa, "value": curve.twv}
     if errors is not None:
         columns |= {"pmiss_2se": 2 * errors[0], "pfa_2se": 2 * errors[1]}
     write_points(columns, path)

@@ -241,6 +241,18 @@ def det_of(pieces: Iterable[Curve], *, least: float = 1e-6, step: float = 0.01) 
     return Det(*(np.concatenate(column) for column in zip(*kept, strict=True)))
 
 
+def accepted_from(threshold: Floats, pmiss: Floats, pfa: Floats) -> Floats:
+    """Least scores accepted, to be shown: of the last point, if it accepts nothing, infinite.
+
+    Args:
+        threshold, pmiss, pfa: float64 (n,), of a curve, or thinned; there a last point that rejects everything has the highest
+            score, as STDEval labels it.
+    """
+    if not len(threshold) or (pmiss[-1], pfa[-1]) != (1, 0):
+        return threshold
+    return np.append(threshold[:-1], math.inf)
+
+
 def _standard_error(n: int, sums: Floats, squares: Floats) -> Floats:
     """Of a mean of n values, from their sum and the sum of their squares, as STDEval takes it."""
     if n < 2:

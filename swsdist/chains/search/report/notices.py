@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from swsdist.audio.formats import ffmpeg
+from swsdist.calibrate.threshold import undecided
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
 from swsdist.methods.query import bands
 from swsdist.pipeline.course import Course
@@ -15,7 +16,7 @@ from swsdist.stages.inputs.known import CorpusInputs
 from swsdist.stages.inputs.labelled import taught, tell_of_labels
 from swsdist.stages.inputs.wanted import keys_of, places_in
 from swsdist.stages.queries import bandwidths_in, seconds_in
-from swsdist.stages.told import Exported, Measured
+from swsdist.stages.told import Exported, Fitted, Measured
 from swsdist.store.libraries import made_with
 
 
@@ -36,6 +37,7 @@ def notices(course: Course) -> list[str]:
             remedy="give a column speaker, or corpus.talkers",
             count=own.corpus.documents.num_rows,
         )
+    _tell_of_undecided(course, again)
     doubted = (barrier(course, step, force=True) for step in ("index", "queries") if step in course.ended)
     found = [str(notice) for notices in (*doubted, own.noted, again) for notice in notices.found.values()]
     found += [warning for told in course.told("export", Exported) for warning in told.warnings]
@@ -73,6 +75,21 @@ def notices(course: Course) -> list[str]:
             f"or changed; `swsdist store refit {own.store.folder.path()}` takes new ones"
         )
     return found
+
+
+def _tell_of_undecided(course: Course, notices: Notices) -> None:
+    """ATWV counts all of a query as missed that no threshold decides."""
+    own: CorpusInputs = course.chain.own
+    for told in course.told("fit", Fitted):
+        queries = undecided(set(own.corpus.queries["query_id"].to_pylist()), told.thresholds)
+        if queries:
+            notices.add(
+                "queries have no threshold, and all their detections are decided NO: crossfit fits on queries of other folds, "
+                "and none of these has both references and detections",
+                where=queries[0],
+                remedy="give references of more queries, or fit by oracle or a file of other data (calibrate.fit)",
+                count=len(queries),
+            )
 
 
 def _tell_of_bands(course: Course, notices: Notices) -> None:

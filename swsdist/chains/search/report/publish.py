@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pyarrow.csv
 
@@ -18,7 +19,7 @@ from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import NODES, REJECTED
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Course, Outcome
-from swsdist.report.data import ReportData
+from swsdist.report.data import ReportData, StageRow
 from swsdist.report.page import render_page
 from swsdist.report.schema import SCHEMA, write_report_json
 from swsdist.report.tables import latex, markdown
@@ -58,7 +59,7 @@ def publish_report(
         return None
     data = replace((made or build)(outcome, course), made_of=mine)
     if outcome.did == 0:
-        data = _with_times_of(run, data)
+        data = _with_course_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(course)], REJECTED)
     if course.chain.own.corpus.own_places and (scored := course.chain.own.corpus.references) is not None:
         table = io.BytesIO()  # of the list by itself `swsdist score` gives the same values with these
@@ -98,12 +99,21 @@ def _of(run: Folder) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _with_times_of(run: Folder, data: ReportData) -> ReportData:
-    """A report that is only written anew keeps the wall times of the run that did the work."""
+def _with_course_of(run: Folder, data: ReportData) -> ReportData:
+    """A report that is only written anew keeps what the run that did the work says of its course: wall times, tasks done."""
     try:
-        earlier = json.loads(run.read_bytes(JSON))["resources"]
-    except (FileNotFoundError, ValueError, KeyError):
+        earlier = json.loads(run.read_bytes(JSON))
+        times, stages = earlier["resources"], {row["stage"]: row for row in earlier["stages"]}
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return data
     names = ("wall_s", "phase_wall_s", "ray_start_s", "ray_stop_s")
-    kept = {name: earlier[name] for name in names if name in earlier}
-    return replace(data, resources=replace(data.resources, **kept))
+    kept = {name: times[name] for name in names if name in times}
+    rows = tuple(_as_done(row, stages.get(row.stage, {})) for row in data.stages)
+    return replace(data, resources=replace(data.resources, **kept), stages=rows)
+
+
+def _as_done(row: StageRow, earlier: Mapping[str, Any]) -> StageRow:
+    """A stage as an earlier report has it, if it had as many tasks, of which as many failed."""
+    if any(earlier.get(name) != getattr(row, name) for name in ("tasks", "failed")):
+        return row
+    return replace(row, **{name: earlier[name] for name in ("done", "skipped", "wall_s") if name in earlier})
