@@ -294,12 +294,15 @@ def phones(
     Raises:
         ConfigError: it is not the folder of a recogniser.
         AudioError: a recording cannot be used.
+        UserError: the penalty is no number.
     """
     import pandas as pd
 
+    from swsdist.core.numbers import number
     from swsdist.corpora.documents import read_documents
     from swsdist.features.phnrec.transcribe import transcribe, transcriber
 
+    penalty = None if penalty is None else number(penalty, "penalty")
     by, rows = transcriber(weights), []
     for row in read_documents(documents, storage).to_pylist():
         key = row["doc_id"], row["channel"]

@@ -22,7 +22,8 @@ A table is a pandas data frame, an Arrow table, or a mapping of names to arrays,
 are paired one to one by the protocol (`swsdist.score.trials.align`). A value is a float, or None where it is not defined;
 `value` has every registered measure by its key. They are the numbers of `swsdist score` and of runs, made by the same code.
 
-Raises, all of them: UserError where the protocol is not known or makes no trials of these seconds; TableError where a column is
+Raises, all of them: UserError where the protocol is not known or makes no trials of these seconds, or a number is none, or out
+of its bounds; TableError where a column is
 missing or of another kind, or a row is a duplicate. What is odd, such as detections of queries that were not asked, is a
 UserWarning.
 
@@ -37,6 +38,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from swsdist.core.errors import UserError
+from swsdist.core.numbers import number, whole
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.evaluate import evaluate as _evaluate
 from swsdist.evaluation.evaluate import values as _values
@@ -165,6 +167,8 @@ def _evaluated(
     queries: Iterable[str] | None = None,
     documents: int | None = None,
 ) -> Evaluation:
+    total_seconds = number(total_seconds, "total_seconds", above=0)
+    documents = None if documents is None else whole(documents, "documents", 1)
     ids = None if queries is None else list(queries)
     listed = None if ids is None else {"query_id": ids, "term": ids}
     task = make_task(references, total_seconds=total_seconds, protocol=protocol, terms=listed, documents=documents)
