@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+#: The type of pydantic's error about a name that no registry has; its context has the registry's `kind` and `group`.
+UNKNOWN: Final = "unknown_name"
+
 
 class Names(Protocol):
     """What is asked of a registry (`swsdist.registry.registry.Registry`)."""
+
+    kind: str
+    group: str
 
     def __iter__(self) -> Iterator[str]: ...
 
@@ -39,6 +45,7 @@ class NameIn:
 
     def _known(self, name: str) -> str:
         if name not in self.also and name not in self.registry:
-            # The loader says what is allowed, and what was meant.
-            raise PydanticCustomError("unknown_name", "there is no such name")
+            # The loader says what is allowed, and what was meant; who reads a run, what is to be installed.
+            context = {"kind": self.registry.kind, "group": self.registry.group}
+            raise PydanticCustomError(UNKNOWN, "there is no such name", context)
         return name
