@@ -34,6 +34,7 @@ spoken web search task: system performance measures", 2013 (its numbers of equat
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -44,10 +45,12 @@ from swsdist.evaluation.evaluate import evaluate as _evaluate
 from swsdist.evaluation.evaluate import values as _values
 from swsdist.evaluation.lists import make_system
 from swsdist.evaluation.reading import make_task
+from swsdist.io.notices import Notices
 from swsdist.registry.registries import MEASURES
 from swsdist.score.measures.det import det as _det
 from swsdist.score.measures.protocol import Protocol
 from swsdist.score.parts.evaluating import measure_names
+from swsdist.score.tables import as_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,10 +172,31 @@ def _evaluated(
 ) -> Evaluation:
     total_seconds = number(total_seconds, "total_seconds", above=0)
     documents = None if documents is None else whole(documents, "documents", 1)
-    ids = None if queries is None else list(queries)
+    ids = None if queries is None else _ids(queries)
     listed = None if ids is None else {"query_id": ids, "term": ids}
-    task = make_task(references, total_seconds=total_seconds, protocol=protocol, terms=listed, documents=documents)
-    result = _evaluate(task, make_system(detections), by_type=False)
+    true, system = as_table(references, "references"), make_system(detections)
+    if ids is None and not true.num_rows and system.detections.num_rows:
+        raise UserError(
+            "there are no references, so nobody knows which queries were asked",
+            where="references",
+            remedy="give references, or queries= with the ids of all that were asked",
+        )
+    # Of a list, not of a program: there is no term list, and nothing to force.
+    notices = Notices(forced_by="", asked="the table of references" if ids is None else "the list `queries`")
+    task = make_task(
+        true, total_seconds=total_seconds, protocol=protocol, terms=listed, documents=documents, notices=notices
+    )
+    result = _evaluate(task, system, by_type=False)
     if odd := str(task.notices):
         warnings.warn(odd, stacklevel=4)
     return result
+
+
+def _ids(queries: Iterable[str]) -> list[str]:
+    remedy = 'give their ids, each once: queries=["q001", "q002"]'
+    if isinstance(queries, str) or not isinstance(queries, Iterable):
+        raise UserError(f"{queries!r:.60} is no list of queries", where="queries", remedy=remedy)
+    ids = [str(one) for one in queries]
+    if twice := [one for one, count in Counter(ids).items() if count > 1]:
+        raise UserError(f"{twice[0]!r} is there more than once", where="queries", remedy=remedy)
+    return ids
