@@ -24,11 +24,11 @@ from swsdist.calibrate.procedure import Procedure, candidate_statistics, check_s
 from swsdist.calibrate.statistics import Tally, from_table, made
 from swsdist.calibrate.steps.interface import Point
 from swsdist.config.calibration import Calibrate, misfit_of
+from swsdist.config.loader import section_from
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
-from swsdist.config.section import section_from
 from swsdist.core.errors import ConfigError, UserError
-from swsdist.core.numbers import number, whole
+from swsdist.core.numbers import whole
 from swsdist.core.types import DETECTIONS
 from swsdist.features.interface import Extractor, Given
 from swsdist.io.filesystem import Folder
@@ -121,9 +121,9 @@ class Searcher:
     ) -> None:
         memory = whole(memory, "memory", 0)
         self.way = way_of(store) if isinstance(store, str) else Way(store.folder.root, {}, True)
+        self.settings = section_from(Search, "search", self.way.options, options)
         self.options, self.trim = {**self.way.options, **(options or {})}, trim and self.way.trim
-        self.settings = section_from(Search, "search", self.options)
-        self._calibrate = section_from(Calibrate, "calibrate", calibrate or {})
+        self._calibrate = section_from(Calibrate, "calibrate", calibrate)
         self._steps = _steps(self._calibrate, self.settings)
         if (takes := METHODS[self.settings.method].queries) != "spoken":
             raise UserError(
@@ -137,7 +137,7 @@ class Searcher:
         ending = ExitStack()
         self._end = weakref.finalize(self, ending.close)
         now = ending.enter_context(reading(there))
-        where = section_from(Executor, "executor", {"kind": "serial", **(executor or {})})
+        where = section_from(Executor, "executor", {"kind": "serial"}, executor)
         held = Memory(memory) if memory and where.kind == "serial" else None
         self.store = (now if isinstance(store, str) else there).holding(held)
         self._actors: RayShards | None = None
@@ -268,7 +268,6 @@ class Searcher:
 
     def warping_path(self, query: str, doc_id: str, end: float, channel: int = 1) -> pd.DataFrame:
         """Which frame of a document meets which frame of a query; see `swsdist.warping_path`."""
-        end = number(end, "end", above=0)
         frame: pd.DataFrame = self._pair(query, doc_id, channel).path(end).to_pandas()
         return frame
 
