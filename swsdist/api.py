@@ -150,7 +150,7 @@ def run(
     Raises:
         ConfigError: the config is not valid.
         LockedError: another process works in the run folder.
-        UserError, DataError: nothing sensible can be done.
+        UserError, DataError: nothing sensible can be done, or it is no config, or `sets` is no list.
     """
     from swsdist.audio.commands import are_permitted, permitted
     from swsdist.config import Config, config_from_dict, load_config
@@ -159,11 +159,13 @@ def run(
     from swsdist.pipeline.operation.progress import Progress
     from swsdist.report.data import ReportData
 
+    _demand_list(sets)
     if isinstance(config, Mapping):
         loaded = config_from_dict(config, ".", sets)
     elif isinstance(config, Config):
         loaded = config
     else:
+        _demand_path(config, "config", "give the path of a YAML file, a mapping, or a Config")
         loaded = load_config(config, sets)
     with permitted(allow_commands or are_permitted()):
         outcome = run_stages(loaded, choice or Choice(), progress or Progress())
@@ -256,15 +258,36 @@ def sweep(
         ConfigError: the file or a point is not valid.
         LockedError: another process works in the run folder.
         StorageError: a file system or server fails.
+        UserError: `path` is no path, or `sets` is no list.
     """
     from swsdist.chains.sweep.whole import sweep_whole
     from swsdist.pipeline.operation.progress import Progress
 
+    _demand_path(path, "path", "give the path of the sweep's YAML file")
+    _demand_list(sets)
     done = sweep_whole(str(path), corpus=corpus, run=run, sets=tuple(sets), progress=progress or Progress())
     failed = {one.point.number: one.failed for one in done.results if one.failed}
     return SweepResult(
         done.judged.table, done.judged.best, failed, done.notices, done.folder, done.did, tuple(done.lines)
     )
+
+
+def _demand_path(given: object, name: str, remedy: str) -> None:
+    from swsdist.core.errors import UserError
+
+    if not isinstance(given, str | Path):
+        raise UserError(f"{given!r:.60} is no path", where=name, remedy=remedy)
+
+
+def _demand_list(sets: object) -> None:
+    """A text would be taken letter by letter."""
+    from swsdist.core.errors import UserError
+
+    if isinstance(sets, str) or not isinstance(sets, Sequence) or not all(isinstance(one, str) for one in sets):
+        example = sets if isinstance(sets, str) else "search.distance=cosine"
+        raise UserError(
+            f"{sets!r:.60} is no list of texts KEY=VALUE", where="sets", remedy=f"give a list: sets=[{example!r}]"
+        )
 
 
 def open_store(path: str, storage: Mapping[str, object] | None = None) -> Store:
@@ -296,12 +319,15 @@ def phones(
     Raises:
         ConfigError: it is not the folder of a recogniser.
         AudioError: a recording cannot be used.
+        UserError: the penalty is no number.
     """
     import pandas as pd
 
+    from swsdist.core.numbers import number
     from swsdist.corpora.documents import read_documents
     from swsdist.features.phnrec.transcribe import transcribe, transcriber
 
+    penalty = None if penalty is None else number(penalty, "penalty")
     by, rows = transcriber(weights), []
     for row in read_documents(documents, storage).to_pylist():
         key = row["doc_id"], row["channel"]

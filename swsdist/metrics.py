@@ -22,7 +22,8 @@ A table is a pandas data frame, an Arrow table, or a mapping of names to arrays,
 are paired one to one by the protocol (`swsdist.score.trials.align`). A value is a float, or None where it is not defined;
 `value` has every registered measure by its key. They are the numbers of `swsdist score` and of runs, made by the same code.
 
-Raises, all of them: UserError where the protocol is not known or makes no trials of these seconds; TableError where a column is
+Raises, all of them: UserError where the protocol is not known or makes no trials of these seconds, or a number is none, or out
+of its bounds; TableError where a column is
 missing or of another kind, or a row is a duplicate. What is odd, such as detections of queries that were not asked, is a
 UserWarning.
 
@@ -33,20 +34,24 @@ spoken web search task: system performance measures", 2013 (its numbers of equat
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from swsdist.core.errors import UserError
+from swsdist.core.numbers import number, whole
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.evaluate import evaluate as _evaluate
 from swsdist.evaluation.evaluate import values as _values
 from swsdist.evaluation.lists import make_system
 from swsdist.evaluation.reading import make_task
+from swsdist.io.notices import Notices
 from swsdist.registry.registries import MEASURES
 from swsdist.score.measures.det import accepted_from
 from swsdist.score.measures.det import det as _det
 from swsdist.score.measures.protocol import Protocol
 from swsdist.score.parts.evaluating import measure_names
+from swsdist.score.tables import as_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,10 +173,33 @@ def _evaluated(
     queries: Iterable[str] | None = None,
     documents: int | None = None,
 ) -> Evaluation:
-    ids = None if queries is None else list(queries)
+    total_seconds = number(total_seconds, "total_seconds", above=0)
+    documents = None if documents is None else whole(documents, "documents", 1)
+    ids = None if queries is None else _ids(queries)
     listed = None if ids is None else {"query_id": ids, "term": ids}
-    task = make_task(references, total_seconds=total_seconds, protocol=protocol, terms=listed, documents=documents)
-    result = _evaluate(task, make_system(detections), by_type=False)
+    true, system = as_table(references, "references"), make_system(detections)
+    if ids is None and not true.num_rows and system.detections.num_rows:
+        raise UserError(
+            "there are no references, so nobody knows which queries were asked",
+            where="references",
+            remedy="give references, or queries= with the ids of all that were asked",
+        )
+    # Of a list, not of a program: there is no term list, and nothing to force.
+    notices = Notices(forced_by="", asked="the table of references" if ids is None else "the list `queries`")
+    task = make_task(
+        true, total_seconds=total_seconds, protocol=protocol, terms=listed, documents=documents, notices=notices
+    )
+    result = _evaluate(task, system, by_type=False)
     if odd := str(task.notices):
         warnings.warn(odd, stacklevel=4)
     return result
+
+
+def _ids(queries: Iterable[str]) -> list[str]:
+    remedy = 'give their ids, each once: queries=["q001", "q002"]'
+    if isinstance(queries, str) or not isinstance(queries, Iterable):
+        raise UserError(f"{queries!r:.60} is no list of queries", where="queries", remedy=remedy)
+    ids = [str(one) for one in queries]
+    if twice := [one for one, count in Counter(ids).items() if count > 1]:
+        raise UserError(f"{twice[0]!r} is there more than once", where="queries", remedy=remedy)
+    return ids

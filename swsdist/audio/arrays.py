@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.io import wavfile
 
 from swsdist.core.errors import UserError
@@ -34,6 +35,17 @@ def write_samples(path: Path, given: object, where: str) -> float:
     Raises:
         UserError: they are no samples with a rate.
     """
+    samples, rate = demand_samples(given, where)
+    wavfile.write(path, rate, samples.astype(np.float32))  # libsndfile would write the time as well
+    return samples.size / rate
+
+
+def demand_samples(given: object, where: str) -> tuple[NDArray[np.floating], int]:
+    """Samples and their rate, checked; arguments as of `write_samples`.
+
+    Raises:
+        UserError: they are no samples with a rate.
+    """
     remedy = "give a pair of float samples of shape (n,), full scale 1, and their rate in Hz: (samples, 16000)"
     if not isinstance(given, tuple) or len(given) != 2:
         raise UserError(f"{type(given).__name__} is no recording", where=where, remedy=remedy)
@@ -56,5 +68,4 @@ def write_samples(path: Path, given: object, where: str) -> float:
         wrong = f"a sample is {peak:g}, and full scale is 1"
     if wrong is not None:
         raise UserError(wrong, where=where, remedy=remedy)
-    wavfile.write(path, int(rate), samples.astype(np.float32))  # libsndfile would write the time as well
-    return samples.size / int(rate)
+    return samples, int(rate)

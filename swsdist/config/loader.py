@@ -20,6 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -47,6 +48,8 @@ from swsdist.core.errors import ConfigError, StorageError, UserError
 from swsdist.registry.entries import Configured, is_chain
 from swsdist.registry.registries import CHAINS, FEATURES, TRANSFORMS
 from swsdist.registry.registry import Entry, Registry
+
+S = TypeVar("S", bound=Section)
 
 REMEDY = "`swsdist init` writes a config that shows every key; docs/reference/config.md lists them"
 
@@ -142,6 +145,33 @@ def config_from_dict(
     draft = Draft(origins={(): Origin("", folder), **(origins or {})})
     draft.values = {str(key): plain(each, (str(key),), draft) for key, each in values.items()}
     return _finish(draft, sets)
+
+
+def section_from(kind: type[S], name: str, *several: Mapping[str, object] | None) -> S:
+    """A section from some of its keys, in Python.
+
+    Args:
+        kind: the section's class.
+        name: its key in a config, for messages.
+        several: as a config has them; the later win over the earlier.
+
+    Raises:
+        ConfigError: one is not valid, or these are no keys.
+    """
+    values: dict[str, object] = {}
+    for each in several:
+        if not isinstance(each, Mapping | None):
+            raise ConfigError(
+                f"{each!r:.60} is no mapping of keys to values", where=name, remedy="give a dict: {KEY: VALUE}"
+            )
+        values |= each or {}
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        _, _, place = find((name, *first["loc"]))
+        told = _explain(first["type"], first["msg"], first["input"], place)
+        raise ConfigError(told, where=dotted(place), remedy="see docs/reference/config.md") from None
 
 
 def section_values(sets: Sequence[str], section: str) -> dict[str, object]:

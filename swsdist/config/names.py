@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from swsdist.registry.registry import Registry
+
+#: The type of pydantic's error about a name that no registry has; its context has the registry's `kind` and `group`.
+UNKNOWN: Final = "unknown_name"
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class NameIn:
 
     def _known(self, name: str) -> str:
         if name not in self.also and name not in self.registry:
-            # The loader says what is allowed, and what was meant.
-            raise PydanticCustomError("unknown_name", "there is no such name")
+            # The loader says what is allowed, and what was meant; who reads a run, what is to be installed.
+            context = {"kind": self.registry.kind, "group": self.registry.group}
+            raise PydanticCustomError(UNKNOWN, "there is no such name", context)
         return name

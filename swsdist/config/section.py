@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from swsdist.core.errors import ConfigError
+from pydantic import BaseModel, ConfigDict, Field
 
 #: A string that names a file or folder (or a url): the loader makes it absolute, relative to the config's place.
 IsPath = Annotated[str, "path", Field(min_length=1)]
-
-
-S = TypeVar("S", bound="Section")
 
 #: Marks a list of sections that may be given as one section: a list of one.
 ONE_OR_MORE = "one or more"
@@ -53,22 +48,3 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _texts(one)
-
-
-def section_from(kind: type[S], name: str, values: Mapping[str, object]) -> S:
-    """A section from some of its keys.
-
-    Args:
-        kind: the section's class.
-        name: its key in a config, for messages.
-        values: as a config has them.
-
-    Raises:
-        ConfigError: one is not valid.
-    """
-    try:
-        return kind.model_validate(dict(values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join([name, *(str(part) for part in first["loc"])])
-        raise ConfigError(first["msg"], where=place, remedy="see docs/reference/config.md") from None

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio.arrays import is_sound, write_samples
+from swsdist.audio.arrays import demand_samples, is_sound, write_samples
 from swsdist.core.errors import UserError
+from swsdist.core.text import meant
 from swsdist.io.tables import write_csv
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 #: Floats of shape (n,), full scale 1, and their rate in Hz.
 Sound: TypeAlias = tuple[NDArray[np.floating], float]
+
+#: Files that tell what else a folder is.
+_OTHERS = {"plan.json": "the folder of a run", "manifest.json": "a feature store"}
 
 
 def save_corpus(
@@ -29,69 +33,109 @@ def save_corpus(
 ) -> dict[str, str]:
     """Write a corpus that is in memory, as WAV files of float32 and tables. The same arrays give the same bytes.
 
+    All that is given is looked at before anything is written.
+
     Args:
-        folder: that it is written to; what lies there under the same names is replaced.
+        folder: that it is written to; what lies there under the same names is replaced. None of a run or store.
         documents: by name.
         queries: by name: one example, or several.
-        references: columns query_id, doc_id, start, end, and maybe channel, as in a table of references.
+        references: columns query_id, doc_id, start, end, and maybe channel, as in a table of references; of documents and
+            queries that are given, of any queries if none are.
 
     Returns:
         The section `corpus` of a config, for `swsdist.run`.
 
     Raises:
-        UserError: an array is no recording, there is none, or references lack a column.
+        UserError: an array is no recording, there is none, references lack a column or name what is not given, or the folder
+            is one of a run or store.
     """
     if not documents:
         raise UserError("there are no documents", where="documents", remedy="give at least one recording")
-    if "://" in str(folder):
-        raise UserError("arrays are written to a folder of this machine", where=str(folder), remedy="name one")
-    root = Path(folder).absolute()
-    (root / "audio").mkdir(parents=True, exist_ok=True)
-    corpus = {}
-
-    def write(name: str, columns: Mapping[str, Sequence[object]] | pa.Table) -> None:
-        corpus[name] = str(root / f"{name}.csv")
-        table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
-        write_csv(table, table.schema, Path(corpus[name]))
+    root = _new_place(folder)
+    sounds = dict[str, object]()  # by path
 
     def recording(kind: str, number: int, sound: object, where: str) -> tuple[str, float]:
-        path = root / "audio" / f"{kind}{number:06d}.wav"
-        return f"audio/{path.name}", write_samples(path, sound, where)
+        path = f"audio/{kind}{number:06d}.wav"
+        samples, rate = demand_samples(sound, where)
+        sounds[path] = sound
+        return path, samples.size / rate
 
-    written = [recording("d", k, sound, f"documents[{name!r}]") for k, (name, sound) in enumerate(documents.items())]
-    paths, durations = zip(*written, strict=True)
-    write("documents", {"doc_id": list(documents), "path": paths, "duration": durations})
-    examples = [
-        (name, number, sound)
-        for name, given in (queries or {}).items()
-        for number, sound in enumerate([given] if is_sound(given) else _examples(given, name), 1)
-    ]
+    made = [recording("d", k, sound, f"documents[{name!r}]") for k, (name, sound) in enumerate(documents.items())]
+    paths, durations = zip(*made, strict=True)
+    tables = {"documents": pa.table({"doc_id": list(documents), "path": paths, "duration": durations})}
     if queries is not None:
-        made = [
+        examples = [
+            (name, number, sound)
+            for name, given in queries.items()
+            for number, sound in enumerate([given] if is_sound(given) else _examples(given, name), 1)
+        ]
+        cut = [
             recording("q", k, sound, f"queries[{name!r}], example {number}")[0]
             for k, (name, number, sound) in enumerate(examples)
         ]
         names, numbers = [one[0] for one in examples], [one[1] for one in examples]
-        write("queries", {"query_id": names, "example": numbers, "path": made})
+        tables["queries"] = pa.table({"query_id": names, "example": numbers, "path": cut})
     if references is not None:
-        if not isinstance(references, pa.Table) and not hasattr(references, "to_parquet"):
+        tables["references"] = _references(references, {"query_id": queries, "doc_id": documents})
+    (root / "audio").mkdir(parents=True, exist_ok=True)
+    for path, sound in sounds.items():
+        write_samples(root / path, sound, path)
+    for name, table in tables.items():
+        write_csv(table, table.schema, root / f"{name}.csv")
+    return {name: str(root / f"{name}.csv") for name in tables}
+
+
+def _new_place(folder: str | Path) -> Path:
+    """The folder that a corpus is written to, which is not made yet.
+
+    Raises:
+        UserError: it is none of this machine, it is a file, or it is one of a run or store.
+    """
+    if "://" in str(folder):
+        raise UserError("arrays are written to a folder of this machine", where=str(folder), remedy="name one")
+    root = Path(folder).absolute()
+    there = next(one for one in (root, *root.parents) if one.exists())
+    if not there.is_dir():
+        raise UserError("this is a file, and a folder is wanted", where=str(there), remedy="name another")
+    for name, what in _OTHERS.items():
+        if (root / name).is_file():
             raise UserError(
-                f"{type(references).__name__} is no table",
-                where="references",
-                remedy="give a data frame or an arrow table",
+                f"this is {what}, and a corpus would lie between its files",
+                where=str(folder),
+                remedy="name another folder; nothing was written",
             )
-        table = (
-            references if isinstance(references, pa.Table) else pa.Table.from_pandas(references, preserve_index=False)
+    return root
+
+
+def _references(references: object, given: Mapping[str, Mapping[str, object] | None]) -> pa.Table:
+    """The table of references, checked.
+
+    Raises:
+        UserError: it is no table, lacks a column, or names what is not given.
+    """
+    if not isinstance(references, pa.Table) and not hasattr(references, "to_parquet"):
+        raise UserError(
+            f"{type(references).__name__} is no table", where="references", remedy="give a data frame or an arrow table"
         )
-        lacking = [name for name in ("query_id", "doc_id", "start", "end") if name not in table.column_names]
-        if lacking:
+    table = references if isinstance(references, pa.Table) else pa.Table.from_pandas(references, preserve_index=False)
+    lacking = [name for name in ("query_id", "doc_id", "start", "end") if name not in table.column_names]
+    if lacking:
+        raise UserError(
+            f"the references have no column {', '.join(lacking)}",
+            where="references",
+            remedy="give query_id, doc_id, start and end, in s",
+        )
+    for column, kind in (("query_id", "queries"), ("doc_id", "documents")):
+        known = given[column]
+        names = {str(name) for name in known or ()}
+        other = [name for name in table[column].unique().to_pylist() if known is not None and str(name) not in names]
+        if other:
             raise UserError(
-                f"the references have no column {', '.join(lacking)}",
+                f"{column} {other[0]!r} is not among the {kind}{meant(str(other[0]), names)}",
                 where="references",
-                remedy="give query_id, doc_id, start and end, in s",
+                remedy=f"give the recording in {kind}, or leave these references out; nothing was written",
             )
-        write("references", table)
-    return corpus
+    return table
 
 
 def _examples(given: object, name: str) -> Sequence[object]:

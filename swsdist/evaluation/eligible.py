@@ -29,9 +29,9 @@ def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notice
     strange = references.filter(pc.invert(known))
     if strange.num_rows:
         notices.weigh(
-            "references are of queries that the term list lacks, and are left out",
-            where=f"{path}: {strange['query_id'][0]}; the term list has {sample(terms['query_id'].to_pylist())}",
-            remedy="give the term list that belongs to the references",
+            f"references are of queries that {notices.asked} lacks, and are left out",
+            where=f"{path}: {strange['query_id'][0]}; {notices.asked} has {sample(terms['query_id'].to_pylist())}",
+            remedy=f"give {notices.asked} that belongs to the references",
             count=strange.num_rows,
             of=references.num_rows,
             most=1,
@@ -106,10 +106,10 @@ def eligible_detections(
         query = lists[0] if lists else strange["query_id"][0].as_py()
         where = f"{system.path}: {query}"
         if task.conventions.strict_lists:
-            raise DataError("a query is not in the term list", where=where, remedy="give the list that it answers")
+            raise DataError(f"a query is not in {notices.asked}", where=where, remedy="give the list that it answers")
         notices.weigh(
-            "queries or detections are not of the term list, and are left out",
-            where=f"{where}; the term list has {sample(task.terms['query_id'].to_pylist())}",
+            f"queries or detections are not of {notices.asked}, and are left out",
+            where=f"{where}; {notices.asked} has {sample(task.terms['query_id'].to_pylist())}",
             remedy="give the list that it answers",
             count=max(len(lists), strange.num_rows),
             of=max(len(lists), detections.num_rows),

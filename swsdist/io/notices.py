@@ -71,12 +71,16 @@ class Notices:
     Attributes:
         strict: raise instead of noting.
         force: note what is implausible, too.
+        forced_by: what goes on nevertheless, for messages; nothing, where nobody can force it.
+        asked: what names the queries that were asked, for messages.
         found: what is odd.
         wanted: what the user asked for, and is told of: never an error.
     """
 
     strict: bool = False
     force: bool = False
+    forced_by: str = "--force"
+    asked: str = "the term list"
     found: dict[str, Notice] = field(default_factory=dict)
     wanted: dict[str, Notice] = field(default_factory=dict)
 
@@ -100,7 +104,8 @@ class Notices:
             ImplausibleError: it is not.
         """
         if not self.force:
-            raise ImplausibleError(f"{count} of {of} {message}", where=where, remedy=f"{remedy}; --force goes on")
+            forced = f"; {self.forced_by} goes on" if self.forced_by else ""
+            raise ImplausibleError(f"{count} of {of} {message}", where=where, remedy=f"{remedy}{forced}")
         self.add(f"of {of} {message}", where=where, remedy=remedy, count=count)
         self.found[f"of {of} {message}"].doubted = True
 

@@ -26,6 +26,8 @@ def as_table(data: object, what: str = "table") -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     try:
+        if isinstance(data, list) and not all(isinstance(one, Mapping) for one in data):
+            raise TypeError("its rows are no mappings of columns to values")
         if isinstance(data, pa.RecordBatch):
             return pa.Table.from_batches([data])
         if hasattr(data, "to_dict") and hasattr(data, "columns"):  # a pandas table

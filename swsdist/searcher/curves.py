@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -12,7 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
-from swsdist.core.errors import ConfigError, StoreError, UserError
+from swsdist.core.errors import ConfigError, StoreError
+from swsdist.core.numbers import number
 from swsdist.core.times import frames_to_seconds, seconds_to_frame
 from swsdist.kernels.distances.interface import Distance
 from swsdist.methods.curve import curve, path
@@ -97,9 +97,7 @@ class Pair(NamedTuple):
         Raises:
             UserError: no path ends there.
         """
-        if not (end > 0 and math.isfinite(end)):
-            raise UserError(f"no path ends at {end} s", where="end", remedy="give the end of a detection, in s")
-        last = seconds_to_frame(end, self.shift) - 1
+        last = seconds_to_frame(number(end, "end", above=0), self.shift) - 1
         cells = path(self.query, self.document, last, self.distance, self.recurrence, self.options)
         first = int(cells[0, 1])
         table = local_distances(self.query, self.document[first : cells[-1, 1] + 1], self.distance)

@@ -24,10 +24,11 @@ from swsdist.calibrate.procedure import Procedure, candidate_statistics, check_s
 from swsdist.calibrate.statistics import Tally, from_table, made
 from swsdist.calibrate.steps.interface import Point
 from swsdist.config.calibration import Calibrate, misfit_of
+from swsdist.config.loader import section_from
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
-from swsdist.config.section import section_from
 from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.numbers import whole
 from swsdist.core.types import DETECTIONS
 from swsdist.features.interface import Extractor, Given
 from swsdist.io.filesystem import Folder
@@ -104,8 +105,8 @@ class Searcher:
     Raises:
         ConfigError: an option is not valid, or a step needs more than a search without a run has.
         StoreError: there is no store.
-        UserError: the method does not read such a store, or takes other queries; or the run has several plans, of several
-            stores.
+        UserError: the method does not read such a store, or takes other queries; the run has several plans, of several
+            stores; or `memory` is no number of bytes.
     """
 
     def __init__(
@@ -118,10 +119,11 @@ class Searcher:
         memory: int = MEMORY,
         executor: Mapping[str, object] | None = None,
     ) -> None:
+        memory = whole(memory, "memory", 0)
         self.way = way_of(store) if isinstance(store, str) else Way(store.folder.root, {}, True)
+        self.settings = section_from(Search, "search", self.way.options, options)
         self.options, self.trim = {**self.way.options, **(options or {})}, trim and self.way.trim
-        self.settings = section_from(Search, "search", self.options)
-        self._calibrate = section_from(Calibrate, "calibrate", calibrate or {})
+        self._calibrate = section_from(Calibrate, "calibrate", calibrate)
         self._steps = _steps(self._calibrate, self.settings)
         if (takes := METHODS[self.settings.method].queries) != "spoken":
             raise UserError(
@@ -135,7 +137,7 @@ class Searcher:
         ending = ExitStack()
         self._end = weakref.finalize(self, ending.close)
         now = ending.enter_context(reading(there))
-        where = section_from(Executor, "executor", {"kind": "serial", **(executor or {})})
+        where = section_from(Executor, "executor", {"kind": "serial"}, executor)
         held = Memory(memory) if memory and where.kind == "serial" else None
         self.store = (now if isinstance(store, str) else there).holding(held)
         self._actors: RayShards | None = None
@@ -154,6 +156,14 @@ class Searcher:
     def close(self) -> None:
         """Search no more: the store is not marked any longer."""
         self._end()
+
+    def _demand_open(self) -> None:
+        if not self._end.alive:  # what it read may be gone
+            raise UserError(
+                "this searcher is closed",
+                where=self.store.folder.path(),
+                remedy="make another, or search before `close` and within the `with`",
+            )
 
     def __repr__(self) -> str:
         return f"<Searcher of {self.store!r}>"
@@ -203,6 +213,7 @@ class Searcher:
             say: is told what was chosen that nobody said.
             warn: is told what is odd.
         """
+        top = whole(top, "top", 1)
         examples, sides = self._examples(queries, told, skip, say)
         if not examples.num_rows:  # `skip` was told of all
             yield Hits(1.0, lambda: DETECTIONS.empty_table().drop_columns(_NOT_SHOWN))
@@ -227,7 +238,7 @@ class Searcher:
             reduced = reduce_examples(how, lambda: found, **rules, fineness=fineness, talkers=talkers)
             return self._scored(reduced, sides)
 
-        searched, whole = 0, sum(unit.frames for unit in self._units)
+        searched, frames = 0, sum(unit.frames for unit in self._units)
         for unit, tables in self._candidates(examples):
             for candidates in tables:
                 if how == "best":
@@ -235,7 +246,7 @@ class Searcher:
                 else:  # the mean reads them twice
                     found.append(candidates)
             searched += unit.frames
-            yield Hits(searched / max(whole, 1), table)
+            yield Hits(searched / max(frames, 1), table)
         if not self._units:
             yield Hits(1.0, table)
 
@@ -247,6 +258,7 @@ class Searcher:
         folder: Path | None = None,
     ) -> list[dict[str, Any]]:
         """Rows of QUERIES, which can be changed and searched; see `swsdist.searcher.asked.asked`."""
+        self._demand_open()
         return asked(queries, self._known, folder, skip, say)
 
     def curve(self, query: str, doc_id: str, channel: int = 1) -> pd.DataFrame:
@@ -260,8 +272,10 @@ class Searcher:
         return frame
 
     def _pair(self, query: str, doc_id: str, channel: int) -> Pair:
+        channel = whole(channel, "channel", 1)
         for warning in self.way.warnings:
             warnings.warn(warning, stacklevel=4)
+        self._demand_open()
         examples, _ = self._examples([typed_query(query, self._known)])
         return Pair.of(self.store, examples, doc_id, channel, self.settings)
 

@@ -19,6 +19,7 @@ from swsdist.config import Config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import config_of
 from swsdist.pipeline.plan import load_plans, save_plans
+from swsdist.registry import registries
 
 LISTS = ("-s", "run/exports/stdlist.xml", "--references", "refs.csv", "--seconds", "600")
 
@@ -182,3 +183,29 @@ def test_a_config_of_another_version(stranger: Path, where: str) -> None:
     if where != "status":
         assert told.code == 3
         assert "its plan.json was written by another version of swsdist" in told.err
+
+
+@pytest.mark.parametrize("where", ["report", "digest", "search", "compare", "forecast"])
+@pytest.mark.parametrize(
+    ("section", "key", "told"),
+    [
+        ((), "chain", "its chain 'hits' is not installed here"),
+        (("search",), "distance", "its distance 'hits' is not installed here"),
+    ],
+)
+def test_a_run_with_what_was_added_in_another_process(
+    stranger: Path, where: str, section: tuple[str, ...], key: str, told: str
+) -> None:
+    """It is of this version: what is missing is told, and how to have it."""
+    (name, plan), run = next(iter(load_plans(Folder(str(stranger / "run"))).items())), Folder(str(stranger / "run"))
+    put(plan.config, (*section, key), "hits")
+    save_plans(run, {name: plan})
+    more = {"search": ("run", "--query", "query.wav"), "compare": ("a=run", "b=run")}.get(where, ("run",))
+    found = in_this_process(where, *more, cwd=stranger)
+    assert found.code == 3
+    assert told in found.err
+    group = f"swsdist.{key}s"
+    assert f"install the package that has it (an entry point of {group})" in found.err
+    assert f"or ask from Python after {key.upper()}S.add" in found.err
+    assert "another version" not in found.err
+    assert hasattr(registries, f"{key.upper()}S")

@@ -167,7 +167,7 @@ def test_a_store_is_marked_as_long_as_it_is_searched(finished: Any) -> None:
         ({"steps": ["q-norm", "logistic"]}, "logistic is fitted, which needs corpus.references, or a fitted file"),
         ({"steps": ["q-norm", "logistic"], "fit": "nowhere"}, "there is no such file"),
         ({"steps": ["power"]}, "power takes scores of the kind posterior"),
-        ({"stepz": []}, "Extra inputs"),
+        ({"stepz": []}, "no such key; did you mean calibrate.steps"),
     ],
 )
 def test_steps_that_cannot_be(finished: Any, calibrate: dict[str, Any], complaint: str) -> None:

@@ -1,11 +1,13 @@
 """Does the search on a GPU find the same bytes as the search on the CPU, on this machine?
 
 `python -m swsdist.testing.gpu` runs all cases, or those that are named, prints a line for each, and ends with code 1 if any
-differs. Without a GPU, NUMBA_ENABLE_CUDASIM=1 runs them in numba's simulator, where what a thread does is compiled for the CPU.
+differs, 2 where there is no GPU. Without one, NUMBA_ENABLE_CUDASIM=1 runs them in numba's simulator, where what a thread does
+is compiled for the CPU.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -14,6 +16,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.errors import UserError
+from swsdist.core.text import meant
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
@@ -172,11 +176,30 @@ def _distance(case: Case) -> Distance:
     return weighted_sum(parts, case.dimension)
 
 
-def main(names: Sequence[str]) -> int:
-    """Run cases, all by default; the exit code."""
+def main(arguments: Sequence[str]) -> int:
+    """Run cases, all by default.
+
+    Returns:
+        The exit code: 1 where something differs, 2 where there is no GPU.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m swsdist.testing.gpu",
+        description="Does the search on this GPU find the bytes of the CPU?",
+        epilog="\n".join(["cases:", *(f"  {name}" for name in CASES)]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="a case, of those below; all by default")
+    names = parser.parse_args(arguments).cases
+    for name in names:
+        if name not in CASES:
+            parser.error(f"there is no case {name!r}{meant(name, CASES)} (choose from {', '.join(map(repr, CASES))})")
     bad = 0
     for name in names or CASES:
-        outcome = compare(CASES[name])
+        try:
+            outcome = compare(CASES[name])
+        except UserError as error:
+            print(error, file=sys.stderr)
+            return error.exit_code
         print(f"{name}: {outcome.text}{'' if outcome.good else '  <-- WRONG'}", flush=True)
         bad += not outcome.good
     return min(bad, 1)

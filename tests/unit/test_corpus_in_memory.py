@@ -22,6 +22,11 @@ def noise(seed: int, seconds: float = 1.0) -> tuple[Any, int]:
     return np.random.default_rng(seed).normal(0, 0.1, round(seconds * RATE)), RATE
 
 
+def references(*queries: str) -> pd.DataFrame:
+    """One of each, in document d."""
+    return pd.DataFrame({"query_id": queries, "doc_id": "d", "start": 0.1, "end": 0.4})
+
+
 def test_a_run_of_arrays(tmp_path: Path) -> None:
     """It finds what a run of the files finds."""
     make_corpus(tmp_path / "files", documents=3, queries=2, voices=2)
@@ -50,10 +55,11 @@ def test_a_run_of_arrays(tmp_path: Path) -> None:
     found = hits("of arrays", corpus)
     assert len(found) > 5
     assert found.equals(hits("of files", files))
+    one = tables["refs"].assign(query_id="one")
     before = {path.name: path.read_bytes() for path in (tmp_path / "arrays").rglob("*.*")}
-    assert swsdist.save_corpus(tmp_path / "arrays", documents, {"one": documents["d001"]}, tables["refs"]) == corpus
+    assert swsdist.save_corpus(tmp_path / "arrays", documents, {"one": documents["d001"]}, one) == corpus
     after = {path.name: path.read_bytes() for path in (tmp_path / "arrays").rglob("*.*")}
-    assert {name for name in before if before[name] != after[name]} == {"queries.csv", "q000000.wav"}
+    assert {name for name in before if before[name] != after[name]} == {"queries.csv", "references.csv", "q000000.wav"}
 
 
 def test_examples_in_a_tuple(tmp_path: Path) -> None:
@@ -88,10 +94,43 @@ def test_documents_alone(tmp_path: Path) -> None:
             "references",
             "the references have no column doc_id, end",
         ),
+        (
+            {"documents": {"d": noise(0)}, "queries": {"q1": noise(1)}, "references": references("q1", "q2", "q3")},
+            "references",
+            "query_id 'q2' is not among the queries",
+        ),
+        (
+            {"documents": {"d7": noise(0)}, "queries": {"q": noise(1)}, "references": references("q")},
+            "references",
+            "doc_id 'd' is not among the documents",
+        ),
     ],
 )
 def test_what_is_no_corpus(tmp_path: Path, given: dict[str, Any], where: str, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint) as caught:
-        swsdist.save_corpus(tmp_path, **given)
+        swsdist.save_corpus(tmp_path / "new", **given)
     assert caught.value.where == where
     assert caught.value.remedy
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("plan.json", "the folder of a run"), ("manifest.json", "a feature store"), (None, "a file")]
+)
+def test_no_corpus_is_written_into_what_is_no_folder_for_it(tmp_path: Path, name: str | None, what: str) -> None:
+    place = tmp_path / "there"
+    if name is None:
+        place.write_text("")
+    else:
+        place.mkdir()
+        (place / name).write_text("{}")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UserError, match=f"this is {what}") as caught:
+        swsdist.save_corpus(place, {"d": noise(0)}, {"q": noise(1)}, references("q"))
+    assert "name another" in str(caught.value.remedy)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_references_of_queries_that_come_from_elsewhere(tmp_path: Path) -> None:
+    corpus = swsdist.save_corpus(tmp_path, {"d": noise(0)}, references=references("q"))
+    assert list(corpus) == ["documents", "references"]

@@ -187,7 +187,7 @@ def test_mistakes(place: Path) -> None:
     with pytest.raises(UserError, match="no frame"):
         swsdist.warping_path(store, query, "d1", 99.0, trim=False)
     for end in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(UserError, match=f"no path ends at {end} s"):
+        with pytest.raises(UserError, match=f"end: {end} is not a number above 0"):
             swsdist.warping_path(store, query, "d1", end, trim=False)
     with pytest.raises(DataError):
         swsdist.curve(store, str(place / "none.wav"), "d1", trim=False)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist import metrics
-from swsdist.core.errors import ConfigError, TableError, UserError
+from swsdist.core.errors import ConfigError, SwsdistError, TableError, UserError
 from swsdist.evaluation import evaluate, make_system, make_task, more_values, values
 from swsdist.report.plots.det_file import write_det
 
@@ -96,7 +96,7 @@ def test_what_is_not_defined_is_none() -> None:
 
 
 def test_what_is_odd_is_told() -> None:
-    with pytest.warns(UserWarning, match="queries or detections are not of the term list"):
+    with pytest.warns(UserWarning, match="queries or detections are not of the list `queries`, and"):
         found = metrics.mtwv(TRUE, FOUND, 1000.0, queries=["a"])
     assert found == metrics.mtwv(*({k: v[:2] for k, v in table.items()} for table in (TRUE, FOUND)), 1000.0)
 
@@ -111,6 +111,33 @@ def test_what_is_refused() -> None:
     nothing = {key: value[:0] for key, value in TRUE.items()}
     with pytest.raises(UserError, match="no query has a reference"), pytest.warns(UserWarning, match="no reference"):
         metrics.det(nothing, FOUND, 1000.0, queries=["a", "b"])
+
+
+@pytest.mark.parametrize("queries", ["q001", 5, ["a", "b", "a"]])
+def test_queries_that_are_no_list_of_ids(queries: object) -> None:
+    """A text is no list of its letters."""
+    with pytest.raises(UserError, match=r"remedy: give their ids, each once: queries=\[") as told:
+        metrics.mtwv(TRUE, FOUND, 1000.0, queries=queries)
+    assert told.value.where == "queries"
+
+
+@pytest.mark.parametrize(
+    ("true", "asked", "told"),
+    [
+        ({key: value[:0] for key, value in TRUE.items()}, {}, "there are no references, so nobody knows which queries"),
+        (TRUE, {"queries": ["c"]}, "references are of queries that the list `queries` lacks"),
+        ({**TRUE, "query_id": ["c", "c", "d"]}, {}, "queries or detections are not of the table of references"),
+        ({**TRUE, "query_id": ["c", "c", "d"]}, {"protocol": "kwseval"}, "a query is not in the table of references"),
+        ({**TRUE, "doc_id": ["p", "p", "q"]}, {}, "detections are in documents that no reference names"),
+        ({**TRUE, "end": [5000.0] * 3}, {}, "their times have another unit"),
+    ],
+)
+def test_messages_are_of_what_the_caller_has(true: object, asked: dict[str, object], told: str) -> None:
+    """Neither a term list nor --force."""
+    with pytest.raises(SwsdistError, match=told) as caught:
+        metrics.mtwv(true, FOUND, 10000.0, **asked)
+    assert "term list" not in str(caught.value)
+    assert "--" not in str(caught.value)
 
 
 def test_every_function_is_documented_and_takes_the_same() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from swsdist.config import Config
+from swsdist.config.names import UNKNOWN
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.course import Choice, Course, begin
@@ -59,12 +60,28 @@ def config_of(run: Folder, plan: Plan) -> Config:
     server gets our keys, are those by which the folder is looked at.
 
     Raises:
-        StoreError: another version of swsdist, or another program, wrote it.
+        StoreError: it names what is not installed here; or another version of swsdist, or another program, wrote it.
     """
     try:
         return Config.model_validate({**plan.config, "run": run.root, "storage": dict(run.storage)})
-    except (ValidationError, TypeError):
+    except ValidationError as error:
+        raise _unknown_name(run, error) or another_version(run) from None
+    except TypeError:
         raise another_version(run) from None
+
+
+def _unknown_name(run: Folder, error: ValidationError) -> StoreError | None:
+    """What to say where nothing is wrong with a config but names that were registered where it ran."""
+    found = error.errors(include_url=False)
+    if any(one["type"] != UNKNOWN for one in found):
+        return None
+    kind, group = (str(found[0]["ctx"][key]) for key in ("kind", "group"))
+    return StoreError(
+        f"its {kind} {found[0]['input']!r} is not installed here",
+        where=run.path(),
+        remedy=f"install the package that has it (an entry point of {group}), or ask from Python after "
+        f"{group.removeprefix('swsdist.').upper()}.add",
+    )
 
 
 def plan_of(run: Folder, name: str = ONLY) -> Plan:

@@ -1,0 +1,55 @@
+"""Settings that are given in Python are refused as a config's are, in words of what the caller has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import swsdist
+from swsdist.config.calibration import Calibrate
+from swsdist.config.loader import section_from
+from swsdist.config.model import Executor
+from swsdist.config.search import Search
+from swsdist.core.errors import ConfigError, UserError
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "given", "where", "told"),
+    [
+        (Search, "search", {"distanc": "cosine"}, "search.distanc", "no such key; did you mean search.distance?"),
+        (Search, "search", {"distance": "cosin"}, "search.distance", "cosin is not allowed; did you mean cosine?"),
+        (Search, "search", {"proposer": {"nam": "a"}}, "search.proposer.nam", "did you mean"),
+        (Executor, "executor", {"kind": "rya"}, "executor.kind", "rya is not allowed; did you mean ray?"),
+        (Executor, "executor", {"worker": 2}, "executor.worker", "no such key; did you mean executor.workers?"),
+        (Calibrate, "calibrate", {"step": []}, "calibrate.step", "no such key; did you mean calibrate.steps?"),
+        (Search, "search", "distance=cosine", "search", "'distance=cosine' is no mapping of keys to values"),
+    ],
+)
+def test_a_section_says_what_was_meant(kind: Any, name: str, given: Any, where: str, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        section_from(kind, name, None, {}, given)
+    assert caught.value.where == where
+    assert told in caught.value.message
+    assert "Extra inputs" not in caught.value.message
+
+
+@pytest.mark.parametrize("sets", ["run=abc", None, 5, [5]])
+@pytest.mark.parametrize("function", [swsdist.run, swsdist.sweep])
+def test_sets_are_a_list(function: Any, sets: Any, tmp_path: Path) -> None:
+    """A text is no list of its letters."""
+    with pytest.raises(UserError, match="is no list of texts KEY=VALUE") as caught:
+        function(str(tmp_path / "none.yaml"), sets=sets)
+    assert caught.value.where == "sets"
+    if isinstance(sets, str):
+        assert caught.value.remedy == "give a list: sets=['run=abc']"
+
+
+@pytest.mark.parametrize("given", [None, 5, ["a.yaml"]])
+@pytest.mark.parametrize(("function", "name"), [(swsdist.run, "config"), (swsdist.sweep, "path")])
+def test_what_is_no_config(function: Any, name: str, given: Any) -> None:
+    with pytest.raises(UserError, match="is no path") as caught:
+        function(given)
+    assert caught.value.where == name
+    assert "YAML file" in str(caught.value.remedy)
