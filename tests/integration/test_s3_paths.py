@@ -23,7 +23,7 @@ READING = {
     "store cat": "store cat {p}/run/store d001",
     "search": "search {p}/run/store --query {p}/corpus/{query} --top 2 --csv",
     "compare": "compare a={p}/run b={p}/run --resamples 10 --documents {p}/corpus/docs.csv --queries {p}/corpus/queries.csv",
-    "score a list": "score --references {p}/corpus/refs.csv --seconds 300 --protocol sws2013 -s {p}/run/exports/stdlist.xml",
+    "score a list": "score --references {p}/corpus/refs.csv --seconds 300 --protocol sws2013 -s {p}/run/exports/detections.csv",
     "calibrate": "calibrate --references {p}/corpus/refs.csv --seconds 300 --protocol sws2013 --method logistic "
     "-s {p}/run/exports/detections.csv --out {out}/c.csv --save {out}/fit.json",
     "fuse": "fuse a={p}/run/exports/detections.csv b={p}/run/exports/detections.csv --seconds 300 "

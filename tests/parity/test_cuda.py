@@ -125,7 +125,7 @@ from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.search import search
 from swsdist.methods.query.example import Example
 frames = np.ones((50, 1), np.float32)
-for memory in (1, 100_000, 2_000_000):
+for memory in (1, 20_000, 2_000_000):
     settings = Settings(create("cosine", 1), 1, 16, 100, backend="cuda", device_memory=memory)
     try:
         search([Example("", 1, frames)], [(0, [frames])], np.ones(1, np.int64), settings)
