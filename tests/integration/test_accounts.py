@@ -135,12 +135,11 @@ def test_gpus_are_told_beside_cpus_and_in_no_factor(scene: Any, monkeypatch: pyt
     assert rows["search"] == 0.0
     figures = from_numbers(str(scene.folder / "run"))
     assert (figures.index_gpu_s, figures.gpu_search_gb) == (cost["index_gpu_s"], 3.0)
-    assert resource_lines(figures)[-4].split()[:3] == ["GPU", "index", f"{held:.4g}"]
+    assert resource_lines(figures)[-4].split()[:3] == ["GPU", "index", f"{figures.index_gpu_s:.4g}"]
     page = (scene.folder / "run" / "report.html").read_text()
     assert "GPU memory, index (GB in use, highest over nodes, in no factor)" in page
-    assert (
-        f"GPU index {held:.4g} s for which tasks held a GPU" in (scene.folder / "run/system-description.md").read_text()
-    )
+    told = f"GPU index {figures.index_gpu_s:.4g} s for which tasks held a GPU"
+    assert told in (scene.folder / "run/system-description.md").read_text()
     # Without a GPU there is no word of one.
     monkeypatch.undo()
     scene.run("index.shards=2", run="without")

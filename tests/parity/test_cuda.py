@@ -157,8 +157,11 @@ def test_every_piece_is_in_one_lane(lengths: list[int], limit: int, columns: int
         assert batch.used == len(frames)
         heights = np.repeat(batch.warps[:, 1], 32)
         assert np.all(batch.lanes[:, 1] <= heights)
-        assert batch.frames == batch.warps[:, 1].sum()
-        assert np.array_equal(batch.warps[1:, 0], np.cumsum(batch.warps[:-1, 1]))
+        cells = batch.warps[:, 1] * batch.warps[:, 3]
+        assert batch.cells == cells.sum()
+        assert np.array_equal(batch.warps[1:, 0], np.cumsum(cells[:-1]))
+        held = (batch.lanes[:, 1] > 0).reshape(-1, 32)
+        assert np.array_equal(held.sum(axis=1), batch.warps[:, 3])
         for lane, owner in zip(batch.lanes, batch.owner, strict=True):
             begins, length, first, stop, keep = lane.tolist()
             if length:
