@@ -35,7 +35,6 @@ from swsdist.pipeline.operation.progress import Progress
 from swsdist.reduce.detections import Bucket
 from swsdist.stages.inputs.known import SearchInputs
 from swsdist.stages.queries import examples_in
-from swsdist.store.reading import Store
 
 #: What stands for a distance of 1 where the float64 costs are written down.
 _FINE = 1 << 22
@@ -84,19 +83,19 @@ def _compared(corpus: Corpus, scratch: Path, name: str) -> list[Row]:
 
 def _fixed(state: SearchInputs, search: Search, examples: pa.Table) -> pa.Table:
     """Candidates as the run's stage finds them."""
-    store = Store(state.store, state.manifest)
+    store = state.store.open()
     made = prepared(examples, store.statistics(), search, store.manifest.tracks[0].dimension)
     unit = distance_of(search, store.manifest.tracks[0].dimension).unit
     tables = []
     for shard in store.manifest.shards:
-        documents, found = search_shard(store, shard.name, made, search)
+        documents, found, _ = search_shard(store, shard.name, made, search)
         tables += [table for _, table in candidate_tables(documents, made, found, unit, 1)]
     return pa.concat_tables(tables)
 
 
 def _exact(state: SearchInputs, search: Search, examples: pa.Table, squared: bool) -> pa.Table:
     """The same in float64."""
-    store = Store(state.store, state.manifest)
+    store = state.store.open()
     frozen = store.statistics()
     collection = frozen["collection", ""]
     queries = []
@@ -193,7 +192,7 @@ def _minima(cost: Any, window: int) -> Any:
 
 
 def _mtwv(state: SearchInputs, config: Config, candidates: pa.Table) -> float:
-    store = Store(state.store, state.manifest)
+    store = state.store.open()
     reduced = Bucket(
         tick=store.manifest.shift,
         overlap=Reduce().overlap,
@@ -202,7 +201,7 @@ def _mtwv(state: SearchInputs, config: Config, candidates: pa.Table) -> float:
         statistics=("cost-sums",),
     ).all_of([candidates])
     scored = Procedure(make_steps(["q-norm"], {})).scores(reduced.detections, from_table(reduced.statistics))
-    task = make_task(state.references, total_seconds=state.seconds, protocol="sws2013")
+    task = make_task(state.corpus.references, total_seconds=state.seconds, protocol="sws2013")
     best = evaluate(task, make_system(scored.drop_columns(["decision"]))).whole.maximum
     if best is None:
         raise RuntimeError("no query has a reference")
