@@ -39,7 +39,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from swsdist.core.errors import UserError
-from swsdist.core.numbers import number, whole
+from swsdist.core.numbers import integer, number
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.evaluate import evaluate as _evaluate
 from swsdist.evaluation.evaluate import values as _values
@@ -174,7 +174,7 @@ def _evaluated(
     documents: int | None = None,
 ) -> Evaluation:
     total_seconds = number(total_seconds, "total_seconds", above=0)
-    documents = None if documents is None else whole(documents, "documents", 1)
+    documents = None if documents is None else integer(documents, "documents", 1)
     ids = None if queries is None else _ids(queries)
     listed = None if ids is None else {"query_id": ids, "term": ids}
     true, system = as_table(references, "references"), make_system(detections)

@@ -21,27 +21,12 @@ def is_sound(given: object) -> bool:
     )
 
 
-def write_samples(path: Path, given: object, where: str) -> float:
-    """Write samples as a WAV file of float32.
+def demand_samples(given: object, where: str) -> tuple[NDArray[np.floating], int]:
+    """Samples and their rate in Hz, checked.
 
     Args:
-        path: of the file.
         given: (samples, rate): floats of shape (n,), full scale 1; in Hz.
         where: what they are, for messages.
-
-    Returns:
-        Their duration in s.
-
-    Raises:
-        UserError: they are no samples with a rate.
-    """
-    samples, rate = demand_samples(given, where)
-    wavfile.write(path, rate, samples.astype(np.float32))  # libsndfile would write the time as well
-    return samples.size / rate
-
-
-def demand_samples(given: object, where: str) -> tuple[NDArray[np.floating], int]:
-    """Samples and their rate, checked; arguments as of `write_samples`.
 
     Raises:
         UserError: they are no samples with a rate.
@@ -69,3 +54,8 @@ def demand_samples(given: object, where: str) -> tuple[NDArray[np.floating], int
     if wrong is not None:
         raise UserError(wrong, where=where, remedy=remedy)
     return samples, int(rate)
+
+
+def write_samples(path: Path, samples: NDArray[np.floating], rate: int) -> None:
+    """Write samples that were checked as a WAV file of float32; the same samples give the same bytes."""
+    wavfile.write(path, rate, samples.astype(np.float32))  # libsndfile would write the time as well

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from swsdist.core.errors import UserError
 
 
-def whole(given: object, name: str, least: int) -> int:
+def integer(given: object, name: str, least: int) -> int:
     """A whole number that was given, numpy's too; true and false are none.
 
     Args:

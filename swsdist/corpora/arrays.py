@@ -52,12 +52,11 @@ def save_corpus(
     if not documents:
         raise UserError("there are no documents", where="documents", remedy="give at least one recording")
     root = _new_place(folder)
-    sounds = dict[str, object]()  # by path
+    sounds = dict[str, tuple[NDArray[np.floating], int]]()  # by path
 
     def recording(kind: str, number: int, sound: object, where: str) -> tuple[str, float]:
         path = f"audio/{kind}{number:06d}.wav"
-        samples, rate = demand_samples(sound, where)
-        sounds[path] = sound
+        samples, rate = sounds[path] = demand_samples(sound, where)
         return path, samples.size / rate
 
     made = [recording("d", k, sound, f"documents[{name!r}]") for k, (name, sound) in enumerate(documents.items())]
@@ -79,7 +78,7 @@ def save_corpus(
         tables["references"] = _references(references, {"query_id": queries, "doc_id": documents})
     (root / "audio").mkdir(parents=True, exist_ok=True)
     for path, sound in sounds.items():
-        write_samples(root / path, sound, path)
+        write_samples(root / path, *sound)
     for name, table in tables.items():
         write_csv(table, table.schema, root / f"{name}.csv")
     return {name: str(root / f"{name}.csv") for name in tables}

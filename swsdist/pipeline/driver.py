@@ -242,7 +242,7 @@ def _left(
         yield
     except (KeyboardInterrupt, SystemExit):
         with suppress(SwsdistError, OSError):  # receipts tell what is done all the same
-            machinery.end_workers()  # they may come to the end of their tasks, of which nobody is told
+            machinery.end_workers()  # they may finish their tasks meanwhile, which the driver does not see
             for place in {one.place for one in planned.values() if one is not None}:
                 machinery.ledger.forget(place)
             leave(before=False)

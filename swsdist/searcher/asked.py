@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.arrays import is_sound, write_samples
+from swsdist.audio.arrays import demand_samples, is_sound, write_samples
 from swsdist.audio.commands import is_command
 from swsdist.audio.reader import probe
 from swsdist.core.errors import AudioError, DataError, StorageError, SwsdistError, UserError
@@ -298,9 +298,10 @@ def _recorded(given: object, query_id: str, folder: Path | None) -> dict[str, An
         raise UserError(f"{type(given).__name__} is no query", where=query_id, remedy="give text")
     path = folder / f"{query_id}.wav"
     try:
-        write_samples(path, given, query_id)
+        samples, rate = demand_samples(given, query_id)
     except UserError as error:
         error.remedy = f"give text; or {error.remedy}"
         raise
+    write_samples(path, samples, rate)
     row: dict[str, Any] = dict.fromkeys(QUERIES.names)
     return row | {"query_id": query_id, "example": 1, "channel": 1, "path": str(path), "typed": query_id}

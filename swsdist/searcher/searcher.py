@@ -28,7 +28,7 @@ from swsdist.config.loader import section_from
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
 from swsdist.core.errors import ConfigError, UserError
-from swsdist.core.numbers import whole
+from swsdist.core.numbers import integer
 from swsdist.core.types import DETECTIONS
 from swsdist.features.interface import Extractor, Given
 from swsdist.io.filesystem import Folder
@@ -119,7 +119,7 @@ class Searcher:
         memory: int = MEMORY,
         executor: Mapping[str, object] | None = None,
     ) -> None:
-        memory = whole(memory, "memory", 0)
+        memory = integer(memory, "memory", 0)
         self.way = way_of(store) if isinstance(store, str) else Way(store.folder.root, {}, True)
         self.settings = section_from(Search, "search", self.way.options, options)
         self.options, self.trim = {**self.way.options, **(options or {})}, trim and self.way.trim
@@ -213,7 +213,7 @@ class Searcher:
             say: is told what was chosen that nobody said.
             warn: is told what is odd.
         """
-        top = whole(top, "top", 1)
+        top = integer(top, "top", 1)
         examples, sides = self._examples(queries, told, skip, say)
         if not examples.num_rows:  # `skip` was told of all
             yield Hits(1.0, lambda: DETECTIONS.empty_table().drop_columns(_NOT_SHOWN))
@@ -272,7 +272,7 @@ class Searcher:
         return frame
 
     def _pair(self, query: str, doc_id: str, channel: int) -> Pair:
-        channel = whole(channel, "channel", 1)
+        channel = integer(channel, "channel", 1)
         for warning in self.way.warnings:
             warnings.warn(warning, stacklevel=4)
         self._demand_open()

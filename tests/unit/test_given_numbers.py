@@ -15,7 +15,7 @@ import soundfile
 import swsdist
 from swsdist import metrics
 from swsdist.core.errors import TableError, UserError
-from swsdist.core.numbers import number, whole
+from swsdist.core.numbers import integer, number
 from swsdist.pipeline.course import Choice
 from swsdist.searcher.searcher import Searcher
 
@@ -115,7 +115,7 @@ def test_no_hits_at_all_are_refused_as_on_the_command_line(place: Path, name: st
 
 
 def test_numbers_of_numpy_are_numbers(place: Path) -> None:
-    assert whole(np.int64(3), "top", 1) == 3
+    assert integer(np.int64(3), "top", 1) == 3
     assert number(np.float32(0.5), "end") == 0.5
     found = call("search", place, top=np.int16(2))
     assert found.equals(call("search", place, top=2))
