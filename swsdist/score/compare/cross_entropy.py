@@ -275,7 +275,8 @@ def _newton(score: Floats, true: Floats, false: Floats, offset: float, start: Fl
         if not going.any():
             break
         z = a[going, None] * x + (b[going, None] + offset)
-        posterior = 1 / (1 + np.exp(-z))
+        with np.errstate(over="ignore"):  # where exp is infinite, the posterior is 0
+            posterior = 1 / (1 + np.exp(-z))
         slope = both[going] * posterior - true[going]
         curvature = both[going] * posterior * (1 - posterior)
         g0, g1 = slope.sum(axis=1), slope @ x
