@@ -30,7 +30,7 @@ NAMES = (
     "memory",
     "phnrec",
     "plan_scale",
-    "proposers",
+    "first_passes",
     "ray_cost",
     "roofline",
     "score_nist",

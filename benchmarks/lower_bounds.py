@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.corpora import mboshi
-from benchmarks.proposers import Scene
+from benchmarks.first_passes import Scene
 from benchmarks.rows import Row, at_most, main, say
 
 _INFINITY = 1 << 40

@@ -71,7 +71,7 @@ def config_at(config: Config, point: Point, folder: Path) -> Config:
         if not place.exists():
             _write(multiplied(config, point.times), place)
         # A table with all columns: where relative paths lead, and who speaks, stands in it.
-        corpus = corpus.model_copy(update={"documents": str(place), "audio": None, "prefer": (), "talkers": None})
+        corpus = corpus.model_copy(update={"documents": str(place), "audio": None, "prefer": (), "speakers": None})
     return config.model_copy(
         update={
             "run": str(folder / "runs" / point.name),
@@ -98,7 +98,7 @@ def multiplied(config: Config, times: int) -> pa.Table:
             remedy="leave --times out, or use an extractor",
         )
     found = read_documents(
-        corpus.documents, config.storage, corpus.talkers, prefer=corpus.prefer, audio_folder=corpus.audio
+        corpus.documents, config.storage, corpus.speakers, prefer=corpus.prefer, audio_folder=corpus.audio
     )
     if found.schema.names != CORPUS.names:
         raise UserError(

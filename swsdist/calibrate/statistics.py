@@ -24,7 +24,7 @@ from swsdist.core.types import QUERY_STATISTICS
 from swsdist.kernels.coding import coded
 from swsdist.registry.registries import STATISTICS
 
-#: query_id, example, scale; of a histogram query_id, bin, bins a unit of score; by speaker query_id, talker, scale.
+#: query_id, example, scale; of a histogram query_id, bin, bins a unit of score; by speaker query_id, speaker, scale.
 Key = tuple[str, int, int]
 
 #: Bins a unit of score. A power of two, so that the scores at their edges are exact.
@@ -81,7 +81,7 @@ class Statistic(Protocol):
     version: int
     quantities: tuple[str, ...]
     reads: Literal["candidates", "examples"]
-    # A class attribute `by_talker = True` asks for candidates with a column `talker` (`swsdist.reduce.talkers`).
+    # A class attribute `by_speaker = True` asks for candidates with a column `speaker` (`swsdist.reduce.speakers`).
 
     def of(self, given: Any, /) -> Tally:
         """Sum up; rows in any order."""
@@ -117,8 +117,8 @@ class SpeakerCostSums(CostSums):
     """The same for each speaker of documents in the place of the example."""
 
     name = "speaker-cost-sums"
-    by_talker = True
-    _apart = "talker"
+    by_speaker = True
+    _apart = "speaker"
 
 
 class CandidatePosteriors:

@@ -38,7 +38,7 @@ class QueriesFrom(Section):
     )
     audio: IsPath | None = Field(None, description="as corpus.audio, for these documents")
     prefer: tuple[str, ...] = Field((), description="as corpus.prefer, for these documents")
-    talkers: IsPath | None = Field(None, description="as corpus.talkers, for these documents")
+    speakers: IsPath | None = Field(None, description="as corpus.speakers, for these documents")
     same_speakers: bool = Field(
         False, description="speakers of one name are the same people in both corpora; by default they never are"
     )
@@ -113,7 +113,7 @@ class Corpus(Section):
         description="endings, the best first, for example [wav, flac, mp3]: of files of a folder that differ in their endings "
         "only one is a document; by default each is one",
     )
-    talkers: IsPath | None = Field(
+    speakers: IsPath | None = Field(
         None, description="table (doc_id, speaker; optionally channel): who speaks, where the documents do not tell"
     )
     alignments: Alignments = Alignments()

@@ -88,11 +88,11 @@ class KeepWindows(Keep):
     per_second: float = Field(0.03, ge=0, description="and this many a second of what was searched")
 
 
-class Proposer(Section):
+class FirstPass(Section):
     """A first pass that proposes where to search; what it does not propose is not found."""
 
     name: Annotated[str, NameIn(FIRST_PASSES, ("none",))] = Field(
-        "none", description="none: everything is searched; see docs/concepts/proposers.md"
+        "none", description="none: everything is searched; see docs/concepts/first-passes.md"
     )
     factors: Annotated[tuple[PositiveInt, ...], Field(min_length=1, max_length=4)] = Field(
         (5,),
@@ -108,7 +108,7 @@ class Proposer(Section):
         True, description="search the windows exactly; false, with averaged: the pass on averaged frames is the search"
     )
     options: dict[str, object] = Field(
-        default_factory=dict, description="its options that have no key here; see docs/concepts/proposers.md"
+        default_factory=dict, description="its options that have no key here; see docs/concepts/first-passes.md"
     )
 
     def complete(self) -> dict[str, object]:
@@ -129,14 +129,14 @@ class Proposer(Section):
         if "visit" in takes:
             given["visit"] = self.visit
         elif not self.visit:
-            raise ConfigError(f"visit: false is not for the proposer {self.name}")
+            raise ConfigError(f"visit: false is not for the first pass {self.name}")
         own = {"factor", "factors", "visit"} & set(self.options)
         if own:
             raise ConfigError(f"{', '.join(sorted(own))} in options: factors and visit are keys of their own")
         return checked(FIRST_PASSES, self.name, given | self.options)
 
     @model_validator(mode="after")
-    def _options_are_taken(self) -> Proposer:
+    def _options_are_taken(self) -> FirstPass:
         if self.name != "none":
             _of_the_model(self.complete)
         return self
@@ -211,7 +211,7 @@ class Search(Section):
         "and its times are the recording's; see docs/concepts/speech-marks.md",
     )
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
-    proposer: Proposer = Field(Proposer(), description="a first pass that proposes where to search")
+    first_pass: FirstPass = Field(FirstPass(), description="a first pass that proposes where to search")
     method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="how queries are found in the store")
     method_options: dict[str, object] = Field(
         default_factory=dict,
@@ -234,7 +234,7 @@ class Search(Section):
         Distances, recurrence and first pass are there with their versions and with the options that they take, complete.
         """
         named = {"method", "method_options", "distance", "normalise", "streams", "floor", "cap", "distance_options"}
-        named |= {"recurrence", "band", "recurrence_options", "proposer"}
+        named |= {"recurrence", "band", "recurrence_options", "first_pass"}
         values = {key: value for key, value in super().matters().items() if key not in named}
         if self.examples != "template":
             del values["examples"]
@@ -248,10 +248,10 @@ class Search(Section):
             for term in self.terms()
         ]
         values["recurrence"] = [*RECURRENCES.identity(self.recurrence), self.of_recurrence()]
-        proposer = self.proposer
-        if proposer.name != "none":
-            kept = [proposer.windows.model_dump(mode="json"), proposer.over]
-            values["first_pass"] = [*FIRST_PASSES.identity(proposer.name), proposer.complete(), *kept]
+        first_pass = self.first_pass
+        if first_pass.name != "none":
+            kept = [first_pass.windows.model_dump(mode="json"), first_pass.over]
+            values["first_pass"] = [*FIRST_PASSES.identity(first_pass.name), first_pass.complete(), *kept]
         return values
 
     def terms(self) -> tuple[DistanceTerm, ...]:
@@ -354,13 +354,13 @@ class Search(Section):
     @model_validator(mode="after")
     def _windows_can_be_visited(self) -> Search:
         recurrence = RECURRENCES[self.recurrence]
-        if self.proposer.name != "none" and not recurrence.first_pass:
+        if self.first_pass.name != "none" and not recurrence.first_pass:
             known = " or ".join(those(RECURRENCES, "first_pass"))
-            raise ValueError(f"a proposer needs recurrence: {known}, not {self.recurrence}")
-        if self.skip_silence and self.proposer.name != "none":
-            raise ValueError("a proposer reads all frames: set skip_silence: false, or proposer: {name: none}")
-        if BACKENDS[self.backend].gpu is not False and self.proposer.name != "none":
-            raise ValueError(f"a proposer searches on the CPU: set backend: cpu, not {self.backend}")
+            raise ValueError(f"a first pass needs recurrence: {known}, not {self.recurrence}")
+        if self.skip_silence and self.first_pass.name != "none":
+            raise ValueError("a first pass reads all frames: set skip_silence: false, or first_pass: {name: none}")
+        if BACKENDS[self.backend].gpu is not False and self.first_pass.name != "none":
+            raise ValueError(f"a first pass searches on the CPU: set backend: cpu, not {self.backend}")
         return self
 
     @model_validator(mode="after")

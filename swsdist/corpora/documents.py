@@ -6,7 +6,7 @@ is a document. A recording whose header cannot be read still becomes a document,
 it and says why. Files whose names begin with a dot, and what swsdist wrote, are left out. Of a recording by itself: the
 same of this one. Of Kaldi's data folders, lhotse's manifests, data sets of Hugging Face and an ECF: see `swsdist.corpora`.
 
-**Talkers.** A table: `doc_id, speaker`, and maybe `channel`: who speaks in the documents whose own table does not tell.
+**Speakers.** A table: `doc_id, speaker`, and maybe `channel`: who speaks in the documents whose own table does not tell.
 
 **Parts.** A list of `doc_id`s, or a table with a column of them.
 
@@ -49,7 +49,7 @@ ENDINGS = ffmpeg.ENDINGS | {*_READ.split(), "raw"}
 #: Of files that differ in their endings only, the first is called by its name without one: masters before copies.
 _BEST = ("wav", "rf64", "w64", "aiff", "aif", "au", "caf", "flac", "sph", "opus", "ogg", "oga", "mp3")
 
-_TALKERS = pa.schema([CORPUS.field("doc_id"), CORPUS.field("channel").with_nullable(True), CORPUS.field("speaker")])
+_SPEAKERS = pa.schema([CORPUS.field("doc_id"), CORPUS.field("channel").with_nullable(True), CORPUS.field("speaker")])
 _PART = pa.schema([CORPUS.field("doc_id")])
 
 #: Paths that are made whole at a time.
@@ -62,7 +62,7 @@ _TOLD = 6
 def read_documents(
     source: str,
     storage: Mapping[str, object] | None = None,
-    talkers: str | None = None,
+    speakers: str | None = None,
     notices: Notices | None = None,
     prefer: Sequence[str] = (),
     audio_folder: str | None = None,
@@ -73,7 +73,7 @@ def read_documents(
     Args:
         source: local or `s3://`.
         storage: options for s3fs.
-        talkers: table of the speakers of documents that do not tell theirs.
+        speakers: table of the speakers of documents that do not tell theirs.
         notices: told of what is odd.
         prefer: endings, the best first: of files of a folder that differ in their endings only one is a document.
         audio_folder: that the paths of Kaldi's lists and of an ECF are relative to.
@@ -87,7 +87,7 @@ def read_documents(
         DataError: a row or line is impossible.
     """
     documents = _documents(source, storage, notices, prefer, audio_folder, audio)
-    return documents if talkers is None else _with_talkers(documents, talkers, storage)
+    return documents if speakers is None else _with_speakers(documents, speakers, storage)
 
 
 def _documents(
@@ -142,11 +142,11 @@ def _documents(
     return pa.Table.from_pylist(rows, CORPUS)
 
 
-def _with_talkers(documents: pa.Table, source: str, storage: Mapping[str, object] | None) -> pa.Table:
+def _with_speakers(documents: pa.Table, source: str, storage: Mapping[str, object] | None) -> pa.Table:
     """Documents with the speakers of a table where they have none; a row without a channel is for all of the recording, and
     one of a recording for all documents that are places in it.
     """
-    table = read_table(source, _TALKERS, key=("doc_id", "channel"), storage=storage)
+    table = read_table(source, _SPEAKERS, key=("doc_id", "channel"), storage=storage)
     known = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
     there = _names(documents)
     strange = [row for row, name in enumerate(table["doc_id"].to_pylist()) if name not in there]

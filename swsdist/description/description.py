@@ -135,7 +135,7 @@ def describe(
     """
     corpus, storage, notices = config.corpus, config.storage, Notices(strict)
     table = read_documents(
-        corpus.documents, storage, corpus.talkers, notices, corpus.prefer, corpus.audio, audio=listen
+        corpus.documents, storage, corpus.speakers, notices, corpus.prefer, corpus.audio, audio=listen
     )
     rows = table.to_pylist()
     if listen:
@@ -179,7 +179,7 @@ def describe(
             table
             if theirs is None
             else read_documents(
-                theirs.documents, storage, theirs.talkers, notices, theirs.prefer, theirs.audio, audio=listen
+                theirs.documents, storage, theirs.speakers, notices, theirs.prefer, theirs.audio, audio=listen
             )
         )
         examples = read_queries(corpus.queries, of_queries, "all", storage, notices, corpus.spoken, audio=listen)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from swsdist.calibrate.statistics import Tally, made, summed, to_table
 from swsdist.reduce.overlaps import Merge, merged
 from swsdist.reduce.spans import Best, Kept, Names, spans_of
-from swsdist.reduce.talkers import Talkers
+from swsdist.reduce.speakers import Speakers
 
 
 class Reduced(NamedTuple):
@@ -38,7 +38,7 @@ class Bucket:
         system: name to put into their column.
         merge: what becomes of the others: `best` drops them, `sum` adds their posteriors.
         statistics: names of those that calibration wants.
-        talkers: of the documents, where a statistic is by speaker.
+        speakers: of the documents, where a statistic is by speaker.
         kept: of a document's detections these are; None: all.
 
     Raises:
@@ -54,10 +54,10 @@ class Bucket:
         system: str,
         merge: Merge = "best",
         statistics: Sequence[str] = (),
-        talkers: Talkers | None = None,
+        speakers: Speakers | None = None,
         kept: Kept | None = None,
     ) -> None:
-        self._named, self._overlap, self._merge, self._talkers = (tick, system), overlap, merge, talkers
+        self._named, self._overlap, self._merge, self._speakers = (tick, system), overlap, merge, speakers
         self._names = Names()
         self._best = Best(self._names, nbest, kept)
         self._wanted = made(statistics)
@@ -69,7 +69,7 @@ class Bucket:
         Raises:
             DataError: posteriors are to be summed, and a score is not in [0, 1].
         """
-        known = candidates if self._talkers is None else self._talkers.added(candidates)
+        known = candidates if self._speakers is None else self._speakers.added(candidates)
         for name, each in self._wanted.items():
             self._parts[name].append(each.of(known))
         # What is not among the best cannot take a better one's place, so it may go before overlaps are looked at.

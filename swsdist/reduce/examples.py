@@ -40,7 +40,7 @@ from swsdist.kernels.scales import weighted
 from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.overlaps import Merge, claimed, merged
 from swsdist.reduce.spans import Best, Kept, Names, Spans, spans_of
-from swsdist.reduce.talkers import Talkers
+from swsdist.reduce.speakers import Speakers
 from swsdist.registry.registries import METHODS
 
 #: What statistics look at of CANDIDATES.
@@ -87,7 +87,7 @@ def reduce_examples(
     merge: Merge = "best",
     statistics: Sequence[str] = (),
     fineness: int = FINENESS,
-    talkers: Talkers | None = None,
+    speakers: Speakers | None = None,
     kept: Kept | None = None,
 ) -> Reduced:
     """Merge one bucket's candidates.
@@ -95,7 +95,7 @@ def reduce_examples(
     Args:
         examples: whether the best of a query's examples counts, or their mean.
         candidates: gives CANDIDATES, one table a file; asked twice for the mean.
-        tick, overlap, nbest, system, merge, statistics, talkers, kept: see `Bucket`.
+        tick, overlap, nbest, system, merge, statistics, speakers, kept: see `Bucket`.
         fineness: of q-normed scores that are averaged.
 
     Returns:
@@ -114,7 +114,7 @@ def reduce_examples(
             system=system,
             merge=merge,
             statistics=statistics,
-            talkers=talkers,
+            speakers=speakers,
             kept=kept,
         ).all_of(candidates())
     if merge != "best" or CandidatePosteriors.name in statistics:
@@ -133,7 +133,7 @@ def reduce_examples(
     best = Best(names, nbest, kept)
 
     def whose(table: pa.Table) -> pa.Table:
-        return table if talkers is None else talkers.added(table)
+        return table if speakers is None else speakers.added(table)
 
     for table in candidates():
         alone = pc.is_in(table["query_id"], single)

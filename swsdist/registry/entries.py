@@ -193,7 +193,7 @@ class BackendEntry(Entry):
 class FirstPassEntry(Configured):
     """A first pass that proposes where to search.
 
-    The target makes it: ``target(**options) -> Proposer`` (`swsdist.methods.first_pass.interface`). Of the config it is given
+    The target makes it: ``target(**options) -> FirstPass`` (`swsdist.methods.first_pass.interface`). Of the config it is given
     `factors` (or the only one as `factor`) and `visit`, where its model has these.
 
     Attributes:

@@ -151,7 +151,7 @@ _QUANTISE = "swsdist.stages.quantise:Quantise"
 FIRST_PASSES: Registry[FirstPassEntry] = Registry(
     "first pass",
     "swsdist.first_passes",
-    "search.proposer.name",
+    "search.first_pass.name",
     {
         "coarse": FirstPassEntry(f"{_P}.coarse:Coarse", 1, f"{_P}.options:Coarse"),
         "averaged": FirstPassEntry(f"{_P}.averaged:Averaged", 1, f"{_P}.options:Averaged"),
@@ -239,7 +239,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             1,
             statistics=("cost-sums", "speaker-cost-sums"),
             first=True,
-            columns=("talker",),
+            columns=("speaker",),
             says="by mean and deviation in each speaker's documents",
         ),
         "rank-norm": StepEntry(

@@ -25,8 +25,8 @@ Looks = Literal["own query", "other queries", "references"]
 
 #: Columns that lists of detections and aligned lists have in common: what a step may want besides the scores. Lists that were
 #: joined of several systems' have `parts` too (`swsdist.core.types.JOINED`); lists of a search that no step came before have
-#: `talker`, a number for who speaks in the document.
-COLUMNS = ("doc_id", "channel", "start", "end", "parts", "talker")
+#: `speaker`, a number for who speaks in the document.
+COLUMNS = ("doc_id", "channel", "start", "end", "parts", "speaker")
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from swsdist.pipeline.operation.readers import reading
 from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
 from swsdist.reduce.places import WHERE, in_recordings
-from swsdist.reduce.talkers import WHO, Talkers
+from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.asked import Known, Skip, asked, typed_query
 from swsdist.searcher.curves import Pair
@@ -228,14 +228,14 @@ class Searcher:
             system="",
             statistics=candidate_statistics(self._calibrate),
         )
-        how, talkers = rules.pop("examples"), self._talkers
+        how, speakers = rules.pop("examples"), self._speakers
         fineness, found = rules.pop("fineness"), list[pa.Table]()
-        bucket = Bucket(**rules, talkers=talkers)
+        bucket = Bucket(**rules, speakers=speakers)
 
         def table() -> pa.Table:
             if how == "best":
                 return self._scored(bucket.reduced(last=False), sides)
-            reduced = reduce_examples(how, lambda: found, **rules, fineness=fineness, talkers=talkers)
+            reduced = reduce_examples(how, lambda: found, **rules, fineness=fineness, speakers=speakers)
             return self._scored(reduced, sides)
 
         searched, frames = 0, sum(unit.frames for unit in self._units)
@@ -327,8 +327,8 @@ class Searcher:
         sides = joined([statistics, sides], sides_wanted(self._calibrate))
         detections = in_recordings(reduced.detections, self._places, self.way.reduce.overlap)
         first, fitted = (replace(one, sides=sides) for one in self._steps)
-        if self._talkers is not None:
-            detections = self._talkers.added(detections, recordings=True)
+        if self._speakers is not None:
+            detections = self._speakers.added(detections, recordings=True)
         detections = fitted.scores(first.scores(detections, statistics))
         return detections.select([name for name in DETECTIONS.names if name not in _NOT_SHOWN])
 
@@ -355,10 +355,10 @@ class Searcher:
         return self.store.documents(columns=list(WHERE))
 
     @cached_property
-    def _talkers(self) -> Talkers | None:
+    def _speakers(self) -> Speakers | None:
         """Who speaks in the documents, where a step or a statistic wants to know."""
-        wanted = any("talker" in entry.columns for entry in self._calibrate.entries().values())
-        return Talkers(self.store.documents(columns=list(WHO))) if wanted else None
+        wanted = any("speaker" in entry.columns for entry in self._calibrate.entries().values())
+        return Speakers(self.store.documents(columns=list(WHO))) if wanted else None
 
 
 def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:

@@ -13,23 +13,23 @@ import pyarrow as pa
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Values
 from swsdist.reduce.places import WHERE
-from swsdist.reduce.talkers import WHO, Talkers
+from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.stages.inputs.population import COLUMNS, POPULATION
 from swsdist.store.reading import Store
 
 
-def talkers_of(store: tuple[str, str], context: Context) -> Talkers:
+def speakers_of(store: tuple[str, str], context: Context) -> Speakers:
     """Who speaks in the documents of a state of a store.
 
     Args:
         store: its folder and the state's fingerprint.
         context: keeps them.
     """
-    return context.kept("talkers", store, lambda: Talkers(_documents(store, WHO, context)))
+    return context.kept("speakers", store, lambda: Speakers(_documents(store, WHO, context)))
 
 
 def places_of(store: tuple[str, str], context: Context) -> pa.Table:
-    """Where the documents of a state of a store lie in recordings: columns WHERE of DOCUMENTS; arguments as of `talkers_of`."""
+    """Places of the documents of a state of a store: columns WHERE of DOCUMENTS; arguments as of `speakers_of`."""
     return context.kept("places", store, lambda: _documents(store, WHERE, context))
 
 

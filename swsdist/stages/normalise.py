@@ -18,7 +18,7 @@ from swsdist.pipeline.task import Done, Task, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.describe import read_sides, sides_of
-from swsdist.stages.documents import talkers_of
+from swsdist.stages.documents import speakers_of
 from swsdist.stages.inputs.known import CorpusInputs
 from swsdist.stages.point import point_of
 
@@ -58,8 +58,8 @@ class Normalise(BucketStage[Normalising]):
             point = Point(settled.trials, settled.beta)
         first, _ = procedures(settings, point)
         own = inputs.own(CorpusInputs)
-        by_talker = any("talker" in entries[name].columns for name in settings.unfitted)
-        store = own.store.state if by_talker else None
+        by_speaker = any("speaker" in entries[name].columns for name in settings.unfitted)
+        store = own.store.state if by_speaker else None
         trials = protocol_of(inputs.config.score).trials
         by_document = trials == "document" and any(step.of_list() for step in first.steps)
         cohort = [part.name for part in inputs.parts("cohort")]
@@ -84,6 +84,6 @@ class Normalise(BucketStage[Normalising]):
         if payload.store is None:
             detections = first.scores(detections, statistics)
         else:
-            known = talkers_of(payload.store, context).added(detections, recordings=True)
-            detections = first.scores(known, statistics).drop_columns(["talker"])
+            known = speakers_of(payload.store, context).added(detections, recordings=True)
+            detections = first.scores(known, statistics).drop_columns(["speaker"])
         return self.done(task, context, detections)

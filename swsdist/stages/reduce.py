@@ -23,10 +23,10 @@ from swsdist.reduce.examples import reduce_examples, rules_of
 from swsdist.reduce.own_places import OwnPlaces, elsewhere
 from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.spans import Kept
-from swsdist.reduce.talkers import WHO
+from swsdist.reduce.speakers import WHO
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.buckets import BucketStage
-from swsdist.stages.documents import places_of, talkers_of
+from swsdist.stages.documents import places_of, speakers_of
 from swsdist.stages.inputs.known import CorpusInputs
 from swsdist.stages.told import Extracted
 from swsdist.store import parquet
@@ -54,7 +54,7 @@ class Reducing(NamedTuple):
         files: of candidates; of very many each bucket reads the list itself, by its name.
         store: where something of its documents is wanted.
         placed: whether documents are places in recordings.
-        by_talker: whether a statistic wants to know who speaks.
+        by_speaker: whether a statistic wants to know who speaks.
         apart: places that the queries were cut from, and which are left out.
         window: of a cohort.
     """
@@ -63,7 +63,7 @@ class Reducing(NamedTuple):
     files: list[str] | str
     store: tuple[str, str]
     placed: bool
-    by_talker: bool
+    by_speaker: bool
     apart: list[list[Any]]
     window: float | None = None
 
@@ -122,8 +122,8 @@ class Reduce(BucketStage[Reducing]):
             *(config.search, settings), tick=manifest.shift, nbest=nbest, system=config.system, statistics=wanted
         )
         versions = [STATISTICS.identity(name) for name in wanted]
-        by_talker = any(getattr(one, "by_talker", False) for one in made(wanted).values())
-        who = [of_rows(own.store.open().documents(columns=list(WHO)).sort_by(_ORDER))] if by_talker else []
+        by_speaker = any(getattr(one, "by_speaker", False) for one in made(wanted).values())
+        who = [of_rows(own.store.open().documents(columns=list(WHO)).sort_by(_ORDER))] if by_speaker else []
         # Names and times of recordings come from the documents.
         placed = [of_rows(own.store.open().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.corpus.placed else []
         apart: dict[int, list[list[Any]]] = {}
@@ -135,7 +135,7 @@ class Reduce(BucketStage[Reducing]):
             names = mine.names.to_pylist() if listed is None else listed
             naming = inputs.naming(rules, versions, [slots[0], slots[-1]]).listing(mine.pieces())
             name = naming(*placed, *who, *matters, *gone)
-            payload = Reducing(rules, names, own.store.state, own.corpus.placed, by_talker, gone, window)
+            payload = Reducing(rules, names, own.store.state, own.corpus.placed, by_speaker, gone, window)
             yield inputs.named(name, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
 
     def begin(self, inputs: Inputs) -> None:
@@ -169,7 +169,7 @@ class Reduce(BucketStage[Reducing]):
         reduced = reduce_examples(
             candidates=candidates,
             **payload.rules,
-            talkers=talkers_of(payload.store, context) if payload.by_talker else None,
+            speakers=speakers_of(payload.store, context) if payload.by_speaker else None,
             kept=kept,
         )
         if not payload.placed:

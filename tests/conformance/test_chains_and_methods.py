@@ -70,8 +70,8 @@ def test_the_search_chain(folder: Path) -> None:
     [
         {},
         {"recurrence": "asymmetric", "examples": "template"},
-        {"proposer": {"name": "averaged"}},
-        {"proposer": {"name": "quantised", "over": "document"}},
+        {"first_pass": {"name": "averaged"}},
+        {"first_pass": {"name": "quantised", "over": "document"}},
     ],
     ids=["exact", "template", "averaged", "quantised"],
 )
@@ -95,7 +95,7 @@ def test_windows(searched: tuple[pa.Table, Store], options: dict[str, Any], exam
     ("search", "complaint"),
     [
         ({"recurrence": "asymmetric"}, "does not look at recurrence"),
-        ({"proposer": {"name": "averaged"}}, "does not look at proposer"),
+        ({"first_pass": {"name": "averaged"}}, "does not look at first_pass"),
         ({"skip_silence": True}, "does not look at skip_silence"),
         ({"candidate_window": 20}, "does not look at candidate_window"),
         ({"method_options": {"end": "free"}}, "takes no end"),

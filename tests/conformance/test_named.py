@@ -19,7 +19,7 @@ from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.backends.cpu import Cpu
 from swsdist.methods.dtw.backends.interface import Work
 from swsdist.methods.first_pass.averaged import Averaged
-from swsdist.methods.first_pass.interface import Budget, Proposed
+from swsdist.methods.first_pass.interface import Budget, Proposals
 from swsdist.registry.entries import BackendEntry, DistanceEntry, ExportEntry, FirstPassEntry, RecurrenceEntry
 from swsdist.registry.registries import BACKENDS, DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES
 from swsdist.testing.conformance import check_backend, check_distance, check_export, check_first_pass, check_recurrence
@@ -186,7 +186,7 @@ def test_a_wrong_backend_is_caught(added: Any) -> None:
 class Forgetful(Averaged):
     """Proposes other windows where a document comes first."""
 
-    def propose(self, material: Any, budget: Budget) -> Proposed:
+    def propose(self, material: Any, budget: Budget) -> Proposals:
         made = super().propose(material, budget)
         return made._replace(windows=made.windows.take(made.windows.document > 0))
 

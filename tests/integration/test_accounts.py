@@ -77,8 +77,8 @@ QUANTISED = {"name": "quantised", "factors": [2], "options": {"codewords": 100, 
 CONFIGS: dict[str, list[str]] = {
     "index": [],
     "fit-transforms": [f"features={json.dumps(FITTED)}"],
-    "quantise": [f"search.proposer={json.dumps(QUANTISED)}"],
-    "both": [f"features={json.dumps(FITTED)}", f"search.proposer={json.dumps(QUANTISED)}"],
+    "quantise": [f"search.first_pass={json.dumps(QUANTISED)}"],
+    "both": [f"features={json.dumps(FITTED)}", f"search.first_pass={json.dumps(QUANTISED)}"],
 }
 
 

@@ -49,7 +49,7 @@ def field(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             rows.append({"doc_id": row["doc_id"], "channel": 2, "path": f"audio/{row['doc_id']}.wav"})
     write(folder / "docs.csv", rows)
     write(
-        folder / "talkers.csv",
+        folder / "speakers.csv",
         [{"doc_id": r["doc_id"], "speaker": r["speaker"]} for r in documents if r["doc_id"] in FIELD],
     )
     terms = {row["query_id"]: row["term"] for row in csv.DictReader((small_corpus / "queries.csv").open(newline=""))}
@@ -62,7 +62,7 @@ def field(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             )
     write(folder / "queries.csv", examples)
     (folder / "field.yaml").write_text(
-        "documents: docs.csv\nqueries: queries.csv\ntalkers: talkers.csv\nprotocol: sws2012\n"
+        "documents: docs.csv\nqueries: queries.csv\nspeakers: speakers.csv\nprotocol: sws2012\n"
     )
     return folder
 

@@ -22,8 +22,8 @@ from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.stage import Context
-from swsdist.reduce.talkers import WHO, Talkers
-from swsdist.stages.documents import talkers_of
+from swsdist.reduce.speakers import WHO, Speakers
+from swsdist.stages.documents import speakers_of
 from swsdist.stages.inputs.known import SearchInputs
 from swsdist.store.reading import Store
 
@@ -45,7 +45,7 @@ def test_scores_are_those_of_the_statistics(scene: Any) -> None:
     raw = next(iter((scene.folder / "a" / "tables" / "detections").glob("*.parquet")))
     known = next(iter((scene.folder / "a" / "tables" / "statistics").glob("*.parquet")))
     table, statistics = pq.read_table(raw), from_table(pq.read_table(known))
-    expected = SpeakerNorm(SpeakerNormOptions()).apply(Talkers(documents).added(table), None, statistics, None)
+    expected = SpeakerNorm(SpeakerNormOptions()).apply(Speakers(documents).added(table), None, statistics, None)
     keys = ["query_id", "doc_id", "channel", "start"]
     there = table.to_pandas()[keys].assign(expected=expected)
     found = normed.detections().merge(there, on=keys)
@@ -72,10 +72,10 @@ def test_documents_are_read_once_a_process(scene: Any, tmp_path: Path, monkeypat
     assert asked.count(list(WHO)) == in_plan + 1
     context, root = Context(Folder(str(tmp_path)), {}), str(scene.folder / "a/store")
     state = Store(Folder(root)).manifest.fingerprint
-    first = talkers_of((root, state), context)
-    assert talkers_of((root, state), context) is first
+    first = speakers_of((root, state), context)
+    assert speakers_of((root, state), context) is first
     with pytest.raises(StoreError, match="this state of the store is gone"):
-        talkers_of((root, "0" * 32), context)
+        speakers_of((root, "0" * 32), context)
 
 
 def test_it_comes_first(scene: Any) -> None:

@@ -15,9 +15,9 @@ from swsdist.store.maintaining import check, compact, refit
 
 pytestmark = pytest.mark.until("search")
 
-PROPOSER = {"name": "quantised", "factors": [2], "options": {"codewords": 100, "reach": 0.1}, "windows": {"least": 3}}
-QUANTISED = f"search.proposer={json.dumps(PROPOSER)}"
-BY_DOCUMENT = f"search.proposer={json.dumps({**PROPOSER, 'over': 'document'})}"
+FIRST_PASS = {"name": "quantised", "factors": [2], "options": {"codewords": 100, "reach": 0.1}, "windows": {"least": 3}}
+QUANTISED = f"search.first_pass={json.dumps(FIRST_PASS)}"
+BY_DOCUMENT = f"search.first_pass={json.dumps({**FIRST_PASS, 'over': 'document'})}"
 
 
 def steps(result: Any) -> dict[str, tuple[int, int]]:
@@ -26,15 +26,15 @@ def steps(result: Any) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("proposer", [QUANTISED, BY_DOCUMENT])
-def test_it_finds_what_is_found_without(scene: Any, proposer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("first_pass", [QUANTISED, BY_DOCUMENT])
+def test_it_finds_what_is_found_without(scene: Any, first_pass: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(searching, "kept_index", lambda *_: None)
-        scene.run(proposer, "index.shards=2", run="made")
+        scene.run(first_pass, "index.shards=2", run="made")
     with monkeypatch.context() as patch:
         patch.setattr("swsdist.methods.first_pass.quantised.build", None)  # nothing is made by the search
-        scene.run(proposer, "index.shards=1", run="one")
-        scene.run(proposer, "index.shards=7", run="seven")
+        scene.run(first_pass, "index.shards=1", run="one")
+        scene.run(first_pass, "index.shards=7", run="seven")
     assert scene.digest("made") == scene.digest("one") == scene.digest("seven")
     (name,) = (name for name in store_of(scene, "one").manifest.models if name.startswith("codebook."))
     assert store_of(scene, "one").manifest.models[name] == store_of(scene, "seven").manifest.models[name]

@@ -130,13 +130,13 @@ def test_what_nobody_listened_to_is_not_skipped(scene: Any, tmp_path: Path) -> N
     assert len(swsdist.search(Store(folder), query))
 
 
-@pytest.mark.parametrize("proposer", ["averaged", "quantised"])
-def test_a_first_pass_reads_all_frames(proposer: str) -> None:
-    with pytest.raises(ConfigError, match="a proposer reads all frames"):
+@pytest.mark.parametrize("first_pass", ["averaged", "quantised"])
+def test_a_first_pass_reads_all_frames(first_pass: str) -> None:
+    with pytest.raises(ConfigError, match="a first pass reads all frames"):
         config_from_dict(
             {
                 "run": "r",
                 "corpus": {"documents": "d.csv", "queries": "q.csv"},
-                "search": {"skip_silence": True, "proposer": {"name": proposer}},
+                "search": {"skip_silence": True, "first_pass": {"name": first_pass}},
             }
         )

@@ -44,8 +44,8 @@ swsdist.run(json.loads(sys.argv[1]))
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "plain": {},
-    "averaged": {"proposer": {"name": "averaged"}},
-    "quantised": {"proposer": {"name": "quantised"}},
+    "averaged": {"first_pass": {"name": "averaged"}},
+    "quantised": {"first_pass": {"name": "quantised"}},
     "windows": {"method": "windows"},
 }
 

@@ -20,7 +20,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "data").mkdir()
     (tmp_path / "systems" / "plain.yaml").write_text("run: ../out\ncorpus: ../data/one.yaml\n")
     (tmp_path / "data" / "one.yaml").write_text(
-        "# mine\ndocuments: docs.csv\nqueries: q.csv\nreferences: refs.csv\ntalkers: who.csv\ncohort: c.csv\n"
+        "# mine\ndocuments: docs.csv\nqueries: q.csv\nreferences: refs.csv\nspeakers: who.csv\ncohort: c.csv\n"
         "protocol: openkws13\nalignments: {words: w.ctm, phones: /abs/p.ctm}\nparts: {train: [a, b], test: t.csv}\n"
     )
     return tmp_path
@@ -38,7 +38,7 @@ def test_paths_are_relative_to_the_corpus_file(here: Path) -> None:
     assert config.run == f"{here}/out"
     assert corpus.documents == f"{here}/data/docs.csv"
     assert corpus.queries == f"{here}/data/q.csv"
-    assert (corpus.talkers, corpus.cohort) == (f"{here}/data/who.csv", f"{here}/data/c.csv")
+    assert (corpus.speakers, corpus.cohort) == (f"{here}/data/who.csv", f"{here}/data/c.csv")
     assert (corpus.alignments.words, corpus.alignments.phones) == (f"{here}/data/w.ctm", "/abs/p.ctm")
     assert (corpus.parts.train, corpus.parts.test) == (("a", "b"), f"{here}/data/t.csv")
 
@@ -143,7 +143,7 @@ def across(here: Path) -> Path:
     """Beside it, in field/, the corpus that the queries are of."""
     (here / "field").mkdir()
     (here / "field" / "their.yaml").write_text(
-        "documents: d.csv\nqueries: q.csv\ntalkers: who.csv\nprefer: [wav]\nreferences: r.csv\nprotocol: sws2012\n"
+        "documents: d.csv\nqueries: q.csv\nspeakers: who.csv\nprefer: [wav]\nreferences: r.csv\nprotocol: sws2012\n"
     )
     (here / "data" / "across.yaml").write_text(
         "documents: docs.csv\nqueries_from: ../field/their.yaml\nreferences: across.csv\n"
@@ -156,7 +156,7 @@ def test_queries_of_another_corpus_file(across: Path) -> None:
     corpus, theirs = config.corpus, config.corpus.queries_from
     assert (corpus.documents, corpus.references) == (f"{across}/data/docs.csv", f"{across}/data/across.csv")
     assert corpus.queries == f"{across}/field/q.csv"
-    assert (theirs.documents, theirs.talkers) == (f"{across}/field/d.csv", f"{across}/field/who.csv")
+    assert (theirs.documents, theirs.speakers) == (f"{across}/field/d.csv", f"{across}/field/who.csv")
     assert (theirs.prefer, theirs.statistics, theirs.same_speakers) == (("wav",), "theirs", False)
     assert config.score.protocol == "sws2013"
     (across / "dumped.yaml").write_text(dump_config(config))

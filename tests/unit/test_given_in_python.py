@@ -20,7 +20,7 @@ from swsdist.core.errors import ConfigError, UserError
     [
         (Search, "search", {"distanc": "cosine"}, "search.distanc", "no such key; did you mean search.distance?"),
         (Search, "search", {"distance": "cosin"}, "search.distance", "cosin is not allowed; did you mean cosine?"),
-        (Search, "search", {"proposer": {"nam": "a"}}, "search.proposer.nam", "did you mean"),
+        (Search, "search", {"first_pass": {"nam": "a"}}, "search.first_pass.nam", "did you mean"),
         (Executor, "executor", {"kind": "rya"}, "executor.kind", "rya is not allowed; did you mean ray?"),
         (Executor, "executor", {"worker": 2}, "executor.worker", "no such key; did you mean executor.workers?"),
         (Calibrate, "calibrate", {"step": []}, "calibrate.step", "no such key; did you mean calibrate.steps?"),

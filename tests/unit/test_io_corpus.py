@@ -256,10 +256,10 @@ def test_mboshi():
     assert folder["doc_id"].to_pylist() == sorted(documents["doc_id"].to_pylist())
 
 
-# -- talkers and parts ------------------------------------------------------------------------------------------------
+# -- speakers and parts ------------------------------------------------------------------------------------------------
 
 
-def test_talkers_fill_what_documents_do_not_tell(tmp_path: Path) -> None:
+def test_speakers_fill_what_documents_do_not_tell(tmp_path: Path) -> None:
     (tmp_path / "docs.csv").write_text(
         "doc_id,channel,path,speaker\na,1,a.wav,\na,2,a.wav,\nb,1,b.wav,own\nc,1,c.wav,\n"
     )

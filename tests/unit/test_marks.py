@@ -46,7 +46,7 @@ def test_nothing_is_marked_where_there_is_no_speech(sound: str) -> None:
     assert marks(SPEECHLESS[sound](4.0)).mean() == 0
 
 
-def test_a_quiet_talker_minutes_after_a_loud_one(words: list[np.ndarray]) -> None:
+def test_a_quiet_speaker_minutes_after_a_loud_one(words: list[np.ndarray]) -> None:
     loud = np.concatenate([part for word in words * 8 for part in (word, noise(1.0, -75))])
     quiet = 0.01 * np.concatenate([part for word in words * 8 for part in (word, silence(1.0))]) + noise(
         len(words) * 8 + sum(map(len, words)) * 8 / RATE, -90

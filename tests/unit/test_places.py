@@ -123,11 +123,11 @@ def test_holding_is_what_its_words_say(spans: list[tuple[int, int]], start: int,
     assert found == {name for name, _, begin, long in laid if begin <= start and start + length <= begin + long}
 
 
-def test_talkers_and_parts_may_name_recordings(tmp_path: Path) -> None:
+def test_speakers_and_parts_may_name_recordings(tmp_path: Path) -> None:
     (tmp_path / "wav.scp").write_text("r1 a.wav\nr2 b.wav\n")
     (tmp_path / "segments").write_text("u1 r1 0 1\nu2 r1 1 2\nu3 r2 0 1\n")
-    (tmp_path / "talkers.csv").write_text("doc_id,speaker\nr1,anna\nu2,bert\n")
-    table = read_documents(str(tmp_path), talkers=str(tmp_path / "talkers.csv"))
+    (tmp_path / "speakers.csv").write_text("doc_id,speaker\nr1,anna\nu2,bert\n")
+    table = read_documents(str(tmp_path), speakers=str(tmp_path / "speakers.csv"))
     assert table["speaker"].to_pylist() == ["anna", "bert", None]
     assert part_of(table, ["r1"])["doc_id"].to_pylist() == ["u1", "u2"]
     assert part_of(table, ["u2", "r2"])["doc_id"].to_pylist() == ["u2", "u3"]

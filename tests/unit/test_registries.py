@@ -54,7 +54,7 @@ def test_a_config_takes_whatever_is_registered(mine: None) -> None:
         [0, None, 1, "mean-variance", "mine", 3, {"power": 3, "weights": (1.0, 2.0)}]
     ]
     assert given.matters()["recurrence"] == ["rigid", 1, {}]
-    assert search(proposer={"name": "ears"}).matters()["first_pass"][:3] == ["ears", 1, {}]
+    assert search(first_pass={"name": "ears"}).matters()["first_pass"][:3] == ["ears", 1, {}]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_config_takes_whatever_is_registered(mine: None) -> None:
             r"search.distance: min is not allowed; did you mean mine\? Allowed: cosine \| .* \| mine",
         ),
         ({"recurrence": "rigit"}, r"search.recurrence: rigit is not allowed; did you mean rigid\?"),
-        ({"proposer": {"name": "coars"}}, r"search.proposer.name: coars is not allowed; did you mean coarse\?"),
+        ({"first_pass": {"name": "coars"}}, r"search.first_pass.name: coars is not allowed; did you mean coarse\?"),
         ({"distance": "mine", "distance_options": {"power": 5}}, "search: power of mine is 4 or less"),
         ({"distance": "mine", "distance_options": {"powr": 1}}, "search: the distance mine takes no powr"),
         ({"distance": "mine", "distance_options": {"power": "3"}}, "power of mine: Input should be a valid integer"),
@@ -75,25 +75,25 @@ def test_a_config_takes_whatever_is_registered(mine: None) -> None:
             r"search: streams\[0\]: the distance cosine takes no",
         ),
         (
-            {"recurrence": "rigid", "proposer": {"name": "averaged"}},
-            "a proposer needs recurrence: bounded-slope, not rigid",
+            {"recurrence": "rigid", "first_pass": {"name": "averaged"}},
+            "a first pass needs recurrence: bounded-slope, not rigid",
         ),
         ({"backend": "cude"}, r"search.backend: cude is not allowed; did you mean cuda\?"),
         (
-            {"backend": "auto", "proposer": {"name": "ears"}},
-            "a proposer searches on the CPU: set backend: cpu, not auto",
+            {"backend": "auto", "first_pass": {"name": "ears"}},
+            "a first pass searches on the CPU: set backend: cpu, not auto",
         ),
-        ({"proposer": {"name": "ears", "factors": [3]}}, "search.proposer: ears takes no factors"),
+        ({"first_pass": {"name": "ears", "factors": [3]}}, "search.first_pass: ears takes no factors"),
         (
             {"distance": "kl", "normalise": "none", "floor": 0.01, "distance_options": {"floor": 0.1}},
             "floor is given twice",
         ),
         ({"recurrence": "segmental", "band": 3, "recurrence_options": {"band": 3}}, "search: band is given twice"),
         (
-            {"proposer": {"name": "averaged", "options": {"factors": [3]}}},
+            {"first_pass": {"name": "averaged", "options": {"factors": [3]}}},
             "factors in options: factors and visit are keys",
         ),
-        ({"proposer": {"name": "quantised", "options": {"reach": 2}}}, "reach of quantised is 1 or less"),
+        ({"first_pass": {"name": "quantised", "options": {"reach": 2}}}, "reach of quantised is 1 or less"),
     ],
 )
 def test_what_is_not_there_or_not_taken_is_told_with_its_key(
@@ -114,7 +114,7 @@ def test_a_version_counts_where_it_is_used_and_nowhere_else(monkeypatch: pytest.
         "kl": search(distance="kl", normalise="none"),
         "both": search(streams=[{"columns": [0, 3]}, {"columns": [3, 9], "distance": "euclidean"}]),
         "segmental": search(recurrence="segmental"),
-        "averaged": search(proposer={"name": "averaged"}),
+        "averaged": search(first_pass={"name": "averaged"}),
     }
 
     def changed(registry: Registry[Any], name: str) -> set[str]:
@@ -140,7 +140,7 @@ def test_options_count_by_their_values_however_they_are_written() -> None:
     band = search(recurrence="segmental", band=10).matters()
     assert search(recurrence="segmental").matters() == band
     assert search(recurrence="segmental", recurrence_options={"band": 10}).matters() == band
-    assert search(proposer={"factors": [7]}).matters() == search().matters()  # of a first pass that there is none
+    assert search(first_pass={"factors": [7]}).matters() == search().matters()  # of a first pass that there is none
     assert search(lanes=3, piece_seconds=5.0, backend="blas").matters() == search().matters()
 
 

@@ -58,9 +58,10 @@ class SpeakerNorm(Step[SpeakerNormOptions, Addable]):
         whole = {query_id: _sums(rows) for query_id, rows in _by(statistics[CostSums.name], 1).items()}
         mine = {key: _sums(rows) for key, rows in _by(statistics[SpeakerCostSums.name], 2).items()}
         names, code = coded(table["query_id"])
-        pairs, row = np.unique(np.stack([code, table["talker"].to_numpy()]), axis=1, return_inverse=True)
+        pairs, row = np.unique(np.stack([code, table["speaker"].to_numpy()]), axis=1, return_inverse=True)
         found = [
-            self._moments(whole[names[query],], mine.get((names[query], talker))) for query, talker in pairs.T.tolist()
+            self._moments(whole[names[query],], mine.get((names[query], speaker)))
+            for query, speaker in pairs.T.tolist()
         ]
         mean, deviation = np.array(found).reshape(-1, 2)[row.reshape(-1)].T
         return standardised(scores_of(table), mean, deviation)

@@ -1,6 +1,6 @@
 """zt-norm: q-normed scores minus the mean of a cohort's scores at the same place, over their standard deviation.
 
-Some places match everything: long documents, noise, a fast talker. So each document (where documents are places in
+Some places match everything: long documents, noise, a fast speaker. So each document (where documents are places in
 recordings each recording; or a stretch, `window`) is judged by queries that serve for nothing else: the cohort
 (`corpus.cohort`). With z the q-normed score of a query at a place, and z_c the best of each cohort query c there,
 

@@ -25,7 +25,7 @@ from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.stages.documents import talkers_of
+from swsdist.stages.documents import speakers_of
 from swsdist.stages.inputs.across import takes_theirs
 from swsdist.stages.queries import read_group
 from swsdist.stages.told import Bucket
@@ -163,8 +163,8 @@ def rescored(lacking: pa.Table, task: Task[Rescoring], context: Context) -> pa.T
     raw |= {name: pa.nulls(len(rows), DETECTIONS.field(name).type) for name in DETECTIONS.names if name not in raw}
     raw |= {"score": score, "example": found["example"]}
     listed = pa.table({name: raw[name] for name in DETECTIONS.names}).cast(DETECTIONS)
-    if any("talker" in entry.columns for entry in system.calibrate.entries().values()):
-        listed = talkers_of(system.store, context).added(listed)
+    if any("speaker" in entry.columns for entry in system.calibrate.entries().values()):
+        listed = speakers_of(system.store, context).added(listed)
     return scaled(listed, task, context)
 
 

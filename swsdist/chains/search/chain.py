@@ -84,8 +84,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
     create(config.search)
     check_steps(config.calibrate, METHODS[config.search.method].score)
     sides = sides_wanted(config.calibrate)
-    proposer = config.search.proposer.name
-    first = FIRST_PASSES[proposer].first if proposer != "none" else ""
+    first_pass = config.search.first_pass.name
+    first = FIRST_PASSES[first_pass].first if first_pass != "none" else ""
     stages = (
         *([FitTransforms()] if is_fitted(config.features) else []),
         Index(),

@@ -56,8 +56,8 @@ _NOT_MATTERS = {"run", "system", "executor", "storage", "strict", "force", "repo
 
 #: Keys of `corpus` that change a system, and nothing of what it is scored by; what its protocol says is in `score`. Of the
 #: corpus that queries are from, only where their recordings are tells which queries these are.
-_NOT_SCORED = dict.fromkeys(("examples", "talkers", "alignments", "parts", "cohort", "protocol"), True) | {
-    "queries_from": {"statistics", "hours", "same_speakers", "talkers", "prefer"}
+_NOT_SCORED = dict.fromkeys(("examples", "speakers", "alignments", "parts", "cohort", "protocol"), True) | {
+    "queries_from": {"statistics", "hours", "same_speakers", "speakers", "prefer"}
 }
 
 
@@ -322,7 +322,7 @@ def _with_store(config: Config, known: dict[str, object], where: str) -> Config:
     In the folder of a run the store is that run's, for the features that it holds.
     """
     features = config.model_dump(mode="json", include={"features"})
-    corpus = config.corpus.model_dump(mode="json", include={"documents", "talkers", "prefer", "audio"})
+    corpus = config.corpus.model_dump(mode="json", include={"documents", "speakers", "prefer", "audio"})
     if config.index.store is not None:
         if known.setdefault(config.index.store, features) != features:
             raise ConfigError(
@@ -348,7 +348,7 @@ def _of_run(config: Config) -> object:
         return None
     if values["index"]["store"] is not None:
         return None
-    corpus = {name: values["corpus"][name] for name in ("documents", "talkers", "prefer", "audio")}
+    corpus = {name: values["corpus"][name] for name in ("documents", "speakers", "prefer", "audio")}
     return {"features": values["features"], "corpus": corpus}
 
 

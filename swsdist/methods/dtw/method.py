@@ -50,7 +50,7 @@ class Dtw:
 
     @property
     def _first_pass(self) -> bool:
-        return self._settings.proposer.name != "none"
+        return self._settings.first_pass.name != "none"
 
     def matters(self) -> Any:
         """Distances, recurrence, first pass with versions, and what else candidates depend on."""
@@ -70,13 +70,13 @@ class Dtw:
         )
         if len(tracks.recipes) > 1:
             common = [common, tracks.recipes]
-        landmarks = self._first_pass and FIRST_PASSES[settings.proposer.name].landmarks
+        landmarks = self._first_pass and FIRST_PASSES[settings.first_pass.name].landmarks
         pinned = codebook_file(store, settings) if landmarks else None
         if pinned:
             common = [common, pinned]
         # A shard at a time: what all documents are would be much as values of Python.
         contents = dict(_contents(table, [shard.name for shard in shards], columns))
-        if self._first_pass and settings.proposer.over == "collection":
+        if self._first_pass and settings.first_pass.over == "collection":
             # The best windows are chosen out of all documents, so a task sees them all.
             yield _unit(shards, fingerprint(common, sorted(contents.values())))
             return
@@ -137,9 +137,9 @@ class Dtw:
         from swsdist.methods.dtw.shard import candidate_tables, search_shard  # loads numba: planning does without
 
         if self._first_pass:
-            from swsdist.methods.first_pass.search import search_proposed  # compiles kernels that are its own
+            from swsdist.methods.first_pass.search import search_windows  # compiles kernels that are its own
 
-            result = search_proposed(store, shards, queries, self._settings)
+            result = search_windows(store, shards, queries, self._settings)
             documents, examples, found = result.documents, result.examples, result.found
             cells, fill = result.work.cells + result.work.distances + result.indexing.distances, None
         else:

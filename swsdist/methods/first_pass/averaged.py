@@ -5,7 +5,7 @@ a smaller one, is searched only in the windows of the level before, as the exact
 path that ends in averaged frame e proposes the end frames r e - margin to r e + r + margin: between two levels the least
 cost may move to another place that fits as well.
 
-Measured: docs/concepts/proposers.md. The idea of coarse to fine is Salvador and Chan's (2007, FastDTW),
+Measured: docs/concepts/first-passes.md. The idea of coarse to fine is Salvador and Chan's (2007, FastDTW),
 without their bound to one path.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from swsdist.methods.dtw.found import Found
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
-from swsdist.methods.first_pass.interface import Budget, Material, Proposed, Windows, Work, here, no_windows
+from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work, here, no_windows
 from swsdist.methods.first_pass.rescoring import everywhere, visit
 
 
@@ -38,7 +38,7 @@ class Averaged:
     widen: int
     visit: bool
 
-    def propose(self, material: Material, budget: Budget) -> Proposed:
+    def propose(self, material: Material, budget: Budget) -> Proposals:
         """Windows around the ends of the best coarse paths."""
         work = Work()
         windows = no_windows()
@@ -47,9 +47,9 @@ class Averaged:
             found, cells = self._level(material, budget, factor, times, windows if level else None)
             work += Work(cells=cells)
             if not self.visit and level + 1 == len(self.factors):
-                return Proposed(no_windows(), work, _in_frames(found, factor, material), factor)
+                return Proposals(no_windows(), work, _in_frames(found, factor, material), factor)
             windows = budget.choose(around(found, factor, self.margin), material, times)
-        return Proposed(windows, work)
+        return Proposals(windows, work)
 
     def _level(
         self, material: Material, budget: Budget, factor: int, times: int, windows: Windows | None

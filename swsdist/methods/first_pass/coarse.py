@@ -26,7 +26,7 @@ from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.buffering import stretches, together
-from swsdist.methods.first_pass.interface import Budget, Material, Proposed, Windows, Work
+from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work
 from swsdist.methods.first_pass.rescoring import Limits
 
 
@@ -40,7 +40,7 @@ class Coarse:
 
     factor: int
 
-    def propose(self, material: Material, budget: Budget) -> Proposed:
+    def propose(self, material: Material, budget: Budget) -> Proposals:
         """The windows of least estimate."""
         examples = material.examples(self.factor)
         room = Room(np.int16)
@@ -87,4 +87,4 @@ class Coarse:
             (first + size + size // 2 + 1) * self.factor,
             table[:, 3],
         )
-        return Proposed(budget.choose(windows, material), Work(distances=work))
+        return Proposals(budget.choose(windows, material), Work(distances=work))

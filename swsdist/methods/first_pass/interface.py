@@ -1,6 +1,6 @@
-"""What a proposer is: cheap, and allowed to miss; whatever it proposes is searched exactly.
+"""What a first pass is: cheap, and allowed to miss; whatever it proposes is searched exactly.
 
-A proposer looks at examples and documents in any way that is cheaper than the search, and names *windows*: stretches of end
+A first pass looks at examples and documents in any way that is cheaper than the search, and names *windows*: stretches of end
 frames where a path might end cheaply. `rescoring.visit` computes exact costs there. So a candidate is either found as the full
 search finds it, every number the same, or not found; `recall.recall` says how many were.
 
@@ -157,7 +157,7 @@ class Budget(NamedTuple):
         return windows.take(keep)
 
 
-class Proposed(NamedTuple):
+class Proposals(NamedTuple):
     """Windows, and what they cost.
 
     Attributes:
@@ -175,10 +175,10 @@ class Proposed(NamedTuple):
     indexing: Work = Work()
 
 
-class Proposer(Protocol):
+class FirstPass(Protocol):
     """A first pass; made from its options, see `swsdist.registry.registries.FIRST_PASSES`."""
 
-    def propose(self, material: Material, budget: Budget) -> Proposed:
+    def propose(self, material: Material, budget: Budget) -> Proposals:
         """Windows of all examples in all documents, in memory that does not grow with a document's length."""
         ...
 

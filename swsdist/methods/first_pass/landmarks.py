@@ -24,8 +24,8 @@ def landmark_documents(keys: Sequence[tuple[str, int]]) -> list[tuple[str, int]]
 
 def codebook_name(store: Store, search: Search) -> str:
     """Name of the pinned model that holds the landmarks of a first pass; of all that they depend on but the documents."""
-    options = search.proposer.complete()
-    made_by = FIRST_PASSES.identity(search.proposer.name)
+    options = search.first_pass.complete()
+    made_by = FIRST_PASSES.identity(search.first_pass.name)
     recipe = [made_by, options["factor"], options["codewords"], search.matters()["distance"], search.documents_by]
     return f"codebook.{fingerprint('codebook', 1, *recipe, Tracks(store).recipes)}"
 

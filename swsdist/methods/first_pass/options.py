@@ -1,6 +1,6 @@
 """What first passes take as options: quick to load, for the config checks them.
 
-`factor`, `factors` and `visit` are keys of `search.proposer`; the others stand in `search.proposer.options`.
+`factor`, `factors` and `visit` are keys of `search.first_pass`; the others stand in `search.first_pass.options`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.averaged import around
 from swsdist.methods.first_pass.buffering import stretches, together
-from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposed, Windows, Work, here
+from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposals, Windows, Work, here
 from swsdist.methods.first_pass.rescoring import visit
 from swsdist.methods.query.example import Example
 
@@ -75,7 +75,7 @@ class Quantised:
     margin: int
     index: pa.Table | None = None
 
-    def propose(self, material: Material, budget: Budget) -> Proposed:
+    def propose(self, material: Material, budget: Budget) -> Proposals:
         """Windows where a query's frames were found in order."""
         landmarks = material.landmarks(self.factor, self.codewords)
         lengths = -(-material.lengths // self.factor)
@@ -91,7 +91,7 @@ class Quantised:
         most = budget.most(material)
         verified = visit(examples, documents, lengths, windows, most, material.distance, near)
         chosen = budget.choose(around(verified.found, self.factor, self.margin), material)
-        return Proposed(chosen, Work(postings=looked) + verified.work, indexing=indexing)
+        return Proposals(chosen, Work(postings=looked) + verified.work, indexing=indexing)
 
     def _voted(
         self,
@@ -110,8 +110,8 @@ class Quantised:
         if (total := int(lengths.sum() + before * len(lengths))) > MOST_PLACES:
             raise UserError(
                 f"the first pass quantised votes on {MOST_PLACES} averaged frames at most, these documents have {total}",
-                where="search.proposer",
-                remedy="set search.proposer.over: document and more shards (index.shard_hours), or a larger factor",
+                where="search.first_pass",
+                remedy="set search.first_pass.over: document and more shards (index.shard_hours), or a larger factor",
             )
         start = np.cumsum(lengths + before) - lengths
         places = _places(table, lengths, start)
@@ -170,7 +170,7 @@ def _places(table: pa.Table, lengths: NDArray[np.int64], start: NDArray[np.int64
     if not known or not ((frame >= 0) & (frame < lengths[document])).all():
         raise StoreError(
             "the index of the first pass names frames that these documents do not have",
-            where="search.proposer",
+            where="search.first_pass",
             remedy="look for damage (`swsdist store check`), and index again",
         )
     places: NDArray[np.int32] = (start[document] + frame).astype(np.int32)

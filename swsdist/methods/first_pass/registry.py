@@ -8,15 +8,15 @@ from swsdist.registry.entries import checked
 from swsdist.registry.registries import FIRST_PASSES
 
 if TYPE_CHECKING:
-    from swsdist.methods.first_pass.interface import Proposer
+    from swsdist.methods.first_pass.interface import FirstPass
 
 
-def create(name: str, **options: object) -> Proposer:
+def create(name: str, **options: object) -> FirstPass:
     """The first pass of that name.
 
     Raises:
         ConfigError: there is none, or it does not take such an option.
     """
     complete = checked(FIRST_PASSES, name, options)
-    proposer: Proposer = FIRST_PASSES[name].load()(**complete)
-    return proposer
+    first_pass: FirstPass = FIRST_PASSES[name].load()(**complete)
+    return first_pass

@@ -14,7 +14,7 @@ from swsdist.config.search import Search
 from swsdist.features.model import Model, load_model
 from swsdist.methods.dtw.found import Found
 from swsdist.methods.dtw.shard import Documents
-from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposer, Work, here
+from swsdist.methods.first_pass.interface import Budget, FirstPass, Landmarks, Material, Work, here
 from swsdist.methods.first_pass.landmarks import (
     codebook_file,
     codebook_name,
@@ -49,7 +49,7 @@ class Searched(NamedTuple):
     indexing: Work
 
 
-def search_proposed(
+def search_windows(
     store: Store, shards: Sequence[str], examples: Callable[[int], list[Example]], search_config: Search
 ) -> Searched:
     """Candidates of the examples in the live documents of some shards, where a first pass proposes to look.
@@ -58,22 +58,22 @@ def search_proposed(
         store: the store.
         shards: all of them where the budget is over the collection.
         examples: of a factor, with so many frames averaged.
-        search_config: names the proposer.
+        search_config: names the first pass.
     """
     documents, material = material_of(store, shards, examples, search_config)
-    wanted = search_config.proposer
+    wanted = search_config.first_pass
     budget = Budget(wanted.windows.least, wanted.windows.per_second, wanted.over)
-    proposer = create(wanted.name, **wanted.complete())
-    if isinstance(proposer, Quantised):
-        proposer = replace(proposer, index=kept_index(store, shards, search_config))
-    found, kept, work, indexing = run(proposer, material, budget)
+    first_pass = create(wanted.name, **wanted.complete())
+    if isinstance(first_pass, Quantised):
+        first_pass = replace(first_pass, index=kept_index(store, shards, search_config))
+    found, kept, work, indexing = run(first_pass, material, budget)
     return Searched(documents.table, kept, found._replace(saturated=documents.saturated), work, indexing)
 
 
 def material_of(
     store: Store, shards: Sequence[str], examples: Callable[[int], list[Example]], search_config: Search
 ) -> tuple[Documents, Material]:
-    """What a proposer sees of some shards; nothing is read but the table of documents."""
+    """What a first pass sees of some shards; nothing is read but the table of documents."""
     documents = Documents.of(store, shards, search_config)
     material = Material(
         examples,
@@ -89,9 +89,9 @@ def material_of(
     return documents, material
 
 
-def run(proposer: Proposer, material: Material, budget: Budget) -> tuple[Found, list[Example], Work, Work]:
+def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Found, list[Example], Work, Work]:
     """The first pass and the visit: what was found, by which examples, work, and work of indexing."""
-    proposed = proposer.propose(material, budget)
+    proposed = first_pass.propose(material, budget)
     if proposed.found is not None:
         return proposed.found, material.examples(proposed.factor), proposed.work, proposed.indexing
     examples = material.examples(1)
@@ -124,7 +124,7 @@ _known: dict[tuple[str, str, str, int, int], Landmarks] = {}
 
 def fit_codebook(store: Store, search_config: Search) -> Model:
     """The landmarks of a store as it is now, to be pinned."""
-    options = QuantisedOptions.model_validate(search_config.proposer.complete())
+    options = QuantisedOptions.model_validate(search_config.first_pass.complete())
     made = _landmarks(store, search_config, options.factor, options.codewords)
     settings = {"recipe": codebook_name(store, search_config)}
     return Model("codebook", 1, {"query": made.query, "document": made.document}, settings)
@@ -133,7 +133,7 @@ def fit_codebook(store: Store, search_config: Search) -> Model:
 def index_shard(store: Store, shard: str, search_config: Search, codebook: str) -> pa.Table:
     """Posting lists of the live documents of a shard, by the codewords of a file of the store: POSTINGS."""
     _, material = material_of(store, [shard], lambda factor: [], search_config)
-    options = QuantisedOptions.model_validate(search_config.proposer.complete())
+    options = QuantisedOptions.model_validate(search_config.first_pass.complete())
     return build(material, options.factor, _read(store, codebook))
 
 

@@ -38,7 +38,7 @@ from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
 
 #: Keys of the section `search` that say how another method searches.
-_OF_OTHERS = ("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "proposer", "backend")
+_OF_OTHERS = ("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "first_pass", "backend")
 
 
 class Windows:

@@ -26,7 +26,7 @@ def corpus_of_queries(config: Config) -> Corpus | None:
     theirs = config.corpus.queries_from
     if theirs.documents is None:
         return None
-    return Corpus(documents=theirs.documents, audio=theirs.audio, prefer=theirs.prefer, talkers=theirs.talkers)
+    return Corpus(documents=theirs.documents, audio=theirs.audio, prefer=theirs.prefer, speakers=theirs.speakers)
 
 
 def takes_theirs(config: Config) -> bool:

@@ -35,7 +35,7 @@ class Corpus:
         """CORPUS, or PLACED where documents are places in recordings."""
         given, storage = self.config.corpus, self.config.storage
         return read_documents(
-            given.documents, storage, given.talkers, self._notices, given.prefer, given.audio, audio=self._audio
+            given.documents, storage, given.speakers, self._notices, given.prefer, given.audio, audio=self._audio
         )
 
     @cached_property

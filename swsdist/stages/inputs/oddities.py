@@ -28,7 +28,7 @@ from swsdist.corpora.places import is_placed
 from swsdist.io.notices import UNFIT, Notices
 from swsdist.io.tables import place
 from swsdist.reduce.own_places import OwnPlaces
-from swsdist.reduce.talkers import WHO, Talkers
+from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.population import agree
@@ -251,7 +251,7 @@ def demands_of(config: Config) -> list[Callable[[pa.Table], None]]:
     """
     settings = config.calibrate
     found: list[Callable[[pa.Table], None]] = []
-    if any("talker" in entry.columns for entry in settings.entries().values()):
+    if any("speaker" in entry.columns for entry in settings.entries().values()):
         found.append(demand_one_speaker)
     here = settings.fit in ("crossfit", "oracle")
     steps = [step for one in procedures(settings, Point(1, 1.0)) for step in one.steps]
@@ -297,4 +297,4 @@ def demand_one_speaker(documents: pa.Table) -> None:
         DataError: documents are places in recordings, and several speak in one of these.
     """
     if is_placed(documents):
-        Talkers(documents.select(WHO)).demand_one_each()
+        Speakers(documents.select(WHO)).demand_one_each()

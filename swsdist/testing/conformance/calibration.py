@@ -41,7 +41,7 @@ class Lists(NamedTuple):
     """What a step is tried on.
 
     Attributes:
-        candidates: CANDIDATES, with a column `talker`, as the detections.
+        candidates: CANDIDATES, with a column `speaker`, as the detections.
         detections: JOINED, the same spans; two systems' scores stand in their parts.
         aligned: JOINED_TRIALS, the same with labels, and misses, which have no score.
         examples: two of each query, of three posteriors a frame.
@@ -93,16 +93,16 @@ def lists(kind: Score) -> Lists:
             places = {"ref_start": 1000.0 + row, "ref_end": 1001.0 + row}
             aligned.append({**dict.fromkeys(JOINED_TRIALS.names), **key, **places})
     return Lists(
-        _with_talkers(pa.Table.from_pylist(candidates, CANDIDATES)),
-        _with_talkers(pa.Table.from_pylist(detections, JOINED)),
-        _with_talkers(pa.Table.from_pylist(aligned, JOINED_TRIALS)),
+        _with_speakers(pa.Table.from_pylist(candidates, CANDIDATES)),
+        _with_speakers(pa.Table.from_pylist(detections, JOINED)),
+        _with_speakers(pa.Table.from_pylist(aligned, JOINED_TRIALS)),
         _examples(),
     )
 
 
-def _with_talkers(table: pa.Table) -> pa.Table:
+def _with_speakers(table: pa.Table) -> pa.Table:
     """A speaker for each document."""
-    return table.append_column("talker", pa.array([int(name[1:]) for name in table["doc_id"].to_pylist()], pa.int64()))
+    return table.append_column("speaker", pa.array([int(name[1:]) for name in table["doc_id"].to_pylist()], pa.int64()))
 
 
 def _examples() -> Described:

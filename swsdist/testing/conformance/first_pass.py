@@ -35,17 +35,17 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
         AssertionError: it is not right; the message says what.
     """
     _, what = check_entry(FIRST_PASSES, name)
-    proposer = create(name, **(options or {}))
+    first_pass = create(name, **(options or {}))
     order = [3, 0, 4, 1, 2]
     for over in ("collection", "document"):
         budget = Budget(2, 0.5, over)
-        proposed = proposer.propose(_material(range(5)), budget)
+        proposed = first_pass.propose(_material(range(5)), budget)
         require(min(*proposed.work, *proposed.indexing) >= 0, what, "its work is negative")
-        found, _, work, _ = run(proposer, _material(range(5)), budget)
+        found, _, work, _ = run(first_pass, _material(range(5)), budget)
         require(sum(work) > 0, what, "it says that nothing was computed")
-        again, *_ = run(proposer, _material(range(5)), budget)
+        again, *_ = run(first_pass, _material(range(5)), budget)
         require(scenes.rows(again) == scenes.rows(found), what, "it finds something else the second time")
-        moved, *_ = run(proposer, _material(order), budget)
+        moved, *_ = run(first_pass, _material(order), budget)
         rows = sorted((row[0], order[row[1]], *row[2:]) for row in scenes.rows(moved))
         require(
             rows == sorted(scenes.rows(found)), what, f"the order of documents changes what is found (over: {over})"
@@ -57,7 +57,7 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
             parts = [
                 (row[0], some[row[1]], *row[2:])
                 for some in ([4, 1], [0, 2, 3])
-                for row in scenes.rows(run(proposer, _material(some), budget)[0])
+                for row in scenes.rows(run(first_pass, _material(some), budget)[0])
             ]
             require(sorted(parts) == rows, what, "over a document, other documents change what is found in it")
 

@@ -29,12 +29,12 @@ def notices(course: Course) -> list[str]:
     tell_of_labels(own, again)
     _tell_of_bands(course, again)
     settings = course.config.calibrate
-    by_talker = [name for name, entry in settings.entries().items() if "talker" in entry.columns]
-    if by_talker and not any(own.corpus.documents["speaker"].to_pylist()):
+    by_speaker = [name for name, entry in settings.entries().items() if "speaker" in entry.columns]
+    if by_speaker and not any(own.corpus.documents["speaker"].to_pylist()):
         again.add(
-            f"documents have no speaker, and {by_talker[0]} takes them for one speaker's: it is q-norm then",
+            f"documents have no speaker, and {by_speaker[0]} takes them for one speaker's: it is q-norm then",
             where=course.config.corpus.documents,
-            remedy="give a column speaker, or corpus.talkers",
+            remedy="give a column speaker, or corpus.speakers",
             count=own.corpus.documents.num_rows,
         )
     _tell_of_undecided(course, again)

@@ -1,4 +1,4 @@
-"""Proposers: averaging, budgets, the registry, the index, the config, and a search through them from the store."""
+"""First passes: averaging, budgets, the registry, the index, the config, and a search through them from the store."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_work_adds() -> None:
     assert Work(1, 2, 3) + Work(10, 20, 30) == Work(11, 22, 33)
 
 
-def test_every_proposer_is_made_by_its_name() -> None:
+def test_every_first_pass_is_made_by_its_name() -> None:
     for name in FIRST_PASSES:
         assert type(create(name)).__name__.lower() == name
     with pytest.raises(ConfigError, match="no first pass 'oracle'"):
@@ -196,16 +196,16 @@ def test_recall_counts_what_is_the_same_in_every_number() -> None:
 )
 def test_a_config_that_cannot_be_done_is_refused(options: dict, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        Search.model_validate({"proposer": options})
+        Search.model_validate({"first_pass": options})
 
 
-def test_a_proposer_is_for_the_bounded_slope() -> None:
+def test_a_first_pass_is_for_the_bounded_slope() -> None:
     with pytest.raises(ValidationError, match="needs recurrence: bounded-slope"):
-        Search.model_validate({"recurrence": "averages", "proposer": {"name": "coarse"}})
+        Search.model_validate({"recurrence": "averages", "first_pass": {"name": "coarse"}})
 
 
 @pytest.mark.parametrize(
-    "proposer",
+    "first_pass",
     [
         {"name": "averaged", "factors": [3]},
         {"name": "averaged", "factors": [3], "over": "document"},
@@ -214,13 +214,13 @@ def test_a_proposer_is_for_the_bounded_slope() -> None:
         {"name": "quantised", "factors": [2]},
     ],
 )
-def test_a_search_of_the_demo_finds_a_query_in_its_own_document(tmp_path_factory, proposer: dict) -> None:
+def test_a_search_of_the_demo_finds_a_query_in_its_own_document(tmp_path_factory, first_pass: dict) -> None:
     store, path = _store(tmp_path_factory)
-    options = {"proposer": {**proposer, "windows": {"least": 3, "per_second": 0.0}}}
+    options = {"first_pass": {**first_pass, "windows": {"least": 3, "per_second": 0.0}}}
     exact = api.search(store, f"{path}:0.5-1.1", top=1)
     found = api.search(store, f"{path}:0.5-1.1", top=1, options=options)
     assert found["doc_id"].tolist() == exact["doc_id"].tolist()
-    if proposer.get("visit", True):
+    if first_pass.get("visit", True):
         names = ["doc_id", "channel", "start", "end", "cost", "frames"]
         assert found[names].equals(exact[names])
     else:
@@ -239,7 +239,7 @@ def _store(factory) -> tuple[str, str]:
         from swsdist.pipeline.operation.progress import Progress
         from swsdist.testing.synthesis import make_corpus
 
-        folder = factory.mktemp("proposers")
+        folder = factory.mktemp("first-passes")
         make_corpus(folder / "corpus", documents=9, queries=2)
         config = config_from_dict(
             {

@@ -158,7 +158,7 @@ def by_name(found, names: list[int]) -> set[tuple[int, ...]]:
     return {(row[0], names[row[1]], *row[2:]) for row in as_rows(found)}
 
 
-PROPOSERS = [
+FIRST_PASSES = [
     ("averaged", {"factors": (3,)}),
     ("averaged", {"factors": (4, 2), "widen": 2}),
     ("averaged", {"factors": (2,), "visit": False}),
@@ -168,7 +168,7 @@ PROPOSERS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "options"), PROPOSERS)
+@pytest.mark.parametrize(("name", "options"), FIRST_PASSES)
 @pytest.mark.parametrize("over", ["collection", "document"])
 @example(seed=162)
 @example(seed=247)
@@ -179,25 +179,25 @@ def test_order_and_shards_change_nothing(name: str, options: dict, over: str, se
     features = [rng.normal(size=(int(n), DIMENSION)).astype(np.float32) for n in rng.integers(1, 400, 6)]
     queries = [rng.normal(size=(n, DIMENSION)).astype(np.float32) for n in (1, 7, 30)]
     budget = Budget(2, 0.3, over)
-    proposer = registry.create(name, **options)
-    whole, _, work, _ = run(proposer, material(features, queries, list(range(6))), budget)
+    first_pass = registry.create(name, **options)
+    whole, _, work, _ = run(first_pass, material(features, queries, list(range(6))), budget)
     expected = by_name(whole, list(range(6)))
     order = rng.permutation(6).tolist()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(buffering, "_HELD", 50)
         patch.setattr(rescoring, "_COLUMNS", 64)
-        other, *_ = run(proposer, material([features[k] for k in order], queries, order), budget)
+        other, *_ = run(first_pass, material([features[k] for k in order], queries, order), budget)
     assert by_name(other, order) == expected
     assert sum(work) > 0
     if over == "document":
         parts = set()
         for some in (order[:2], order[2:]):
-            part, *_ = run(proposer, material([features[k] for k in some], queries, some), budget)
+            part, *_ = run(first_pass, material([features[k] for k in some], queries, some), budget)
             parts |= by_name(part, some)
         assert parts == expected
 
 
-@pytest.mark.parametrize(("name", "options"), [p for p in PROPOSERS if p[1].get("visit", True)])
+@pytest.mark.parametrize(("name", "options"), [p for p in FIRST_PASSES if p[1].get("visit", True)])
 def test_with_a_budget_for_everything_all_of_the_best_are_found(name: str, options: dict) -> None:
     rng = np.random.default_rng(8)
     # Sounds of six frames and some noise: a coarse pass can follow them.

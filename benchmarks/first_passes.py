@@ -6,7 +6,7 @@ CPU here. CPU seconds: of this process, one thread, from reading the store to ca
 
 Recall is of the full search's candidates that score at least its threshold of MTWV (sws2013), each found with the same
 end, frames and cost. MTWV is told with q-norm by what was found, as a run has it, and by the full search's sums, to tell
-apart what was not found and what the normalisation lost. `--plot FILE` draws the picture in docs/concepts/proposers.md.
+apart what was not found and what the normalisation lost. `--plot FILE` draws the picture in docs/concepts/first-passes.md.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ DISTANCE, POSTING = 0.6, 4.0
 #: Windows an hour that are kept of a query, over the collection.
 _HOURLY = (25, 50, 100, 200, 400)
 
-#: Curves: a name, the proposer, its options.
+#: Curves: a name, the first pass, its options.
 _CURVES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("averaged 30 ms", "averaged", {"factors": (3,)}),
     ("averaged 40 ms", "averaged", {"factors": (4,)}),
@@ -197,12 +197,12 @@ class Scene:
 
 def measure(scratch: Path, plot: Path | None) -> list[Row]:
     """All curves. Without the recordings nothing is measured."""
-    goals = ("proposers: times fewer cells at 0.99 of MTWV and recall", "proposers: times less CPU at the same")
+    goals = ("first passes: times fewer cells at 0.99 of MTWV and recall", "first passes: times less CPU at the same")
     if mboshi() is None:
         return [Row(f"{goal} (Mboshi dev is not beside the checkout)", None, "x", at_least(10)) for goal in goals]
     scene = Scene(scratch)
     say(
-        f"proposers: the full search takes {scene.cpu:.2f} CPU s and finds {int(scene.above.sum())} above its threshold"
+        f"first passes: the full search takes {scene.cpu:.2f} CPU s and finds {int(scene.above.sum())} above its threshold"
     )
     rows = [Row("full search: MTWV", scene.mtwv, ""), Row("full search: CPU", scene.cpu, "s")]
     curves: dict[str, list[Point]] = {}
@@ -302,7 +302,7 @@ def _drawn(curves: dict[str, list[Point]], exact: float) -> str:
         marks = [(100 * p.cells, what(p), k) for k, points in enumerate(curves.values()) for p in points]
         axes = Axes("cells, % of the full search", title, (0.0, 40.0), (0.7, 1.05))
         pictures.append(lines_svg(lines, axes, marks=[m for m in marks if m[0] <= 40 and m[1] >= 0.7], title=title))
-    return beside(pictures, title="Recall and MTWV against work, of proposers on mboshi-dev")
+    return beside(pictures, title="Recall and MTWV against work, of first passes on mboshi-dev")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

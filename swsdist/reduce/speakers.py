@@ -13,7 +13,7 @@ from swsdist.kernels.coding import coded
 WHO = ("doc_id", "channel", "recording", "speaker")
 
 
-class Talkers:
+class Speakers:
     """Speakers of documents, and of recordings that documents are places in; nobody is a speaker too.
 
     A speaker's number is the place of the name among all, sorted.
@@ -42,7 +42,7 @@ class Talkers:
             self._one(key, recordings=True)
 
     def added(self, table: pa.Table, *, recordings: bool = False) -> pa.Table:
-        """The same table with a column `talker`, int64.
+        """The same table with a column `speaker`, int64.
 
         Args:
             table: columns doc_id and channel.
@@ -52,14 +52,14 @@ class Talkers:
             DataError: several speak in one recording.
         """
         if not table.num_rows:
-            return table.append_column("talker", pa.array([], pa.int64()))
+            return table.append_column("speaker", pa.array([], pa.int64()))
         names, document = coded(table["doc_id"])
         pairs, row = np.unique(
             np.stack([document, table["channel"].to_numpy().astype(np.int64)]), axis=1, return_inverse=True
         )
         found = [self._one((names[code], channel), recordings) for code, channel in pairs.T.tolist()]
-        talker: NDArray[np.int64] = np.array(found, np.int64)[row.reshape(-1)]
-        return table.append_column("talker", pa.array(talker))
+        speaker: NDArray[np.int64] = np.array(found, np.int64)[row.reshape(-1)]
+        return table.append_column("speaker", pa.array(speaker))
 
     def _one(self, key: tuple[str, int], recordings: bool) -> int:
         if not recordings:
