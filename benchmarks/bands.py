@@ -25,10 +25,10 @@ from benchmarks.rows import Row, at_most, main, say
 from swsdist import api
 from swsdist.config import load_config
 from swsdist.core.types import TRIALS
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.run_plan import Choice
 from swsdist.report.answers.hits import STRONG
 from swsdist.report.answers.promise import measured, promised
-from swsdist.stages.told import Measured
+from swsdist.stages.task_results import Measured
 
 _FOLDER = ROOT / "swsdist" / "config" / "folder.yaml"
 _RATE = 16000

@@ -25,10 +25,10 @@ from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_most, say, table, write_json
 from swsdist import api
 from swsdist.config import load_config
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.run_plan import Choice
 from swsdist.score import Counts, mtwv, per_term, twv_curve
 from swsdist.score.compare.bootstrap import bootstrap_terms
-from swsdist.stages.told import Measured as Told
+from swsdist.stages.task_results import Measured as Told
 
 _SIDES = "duration, length-ratio, mean, deviation, best, gap"
 _RISING = "{llr: {curve: rising}}"

@@ -46,13 +46,13 @@ from swsdist.kernels.recurrences.registry import create as create_recurrence
 from swsdist.kernels.vectors import WIDTH, store
 from swsdist.methods.dtw.backends.cuda import Cuda
 from swsdist.methods.dtw.backends.interface import Work
-from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.search import run, search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
-from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice
 from swsdist.store.reading import Store
 from tests.support.journals import read_journals
 

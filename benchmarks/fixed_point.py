@@ -25,15 +25,15 @@ from swsdist.evaluation import make_system, make_task
 from swsdist.evaluation.evaluate import evaluate
 from swsdist.features.statistics import Statistics
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
-from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.shard import candidate_tables, search_shard
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
-from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice
 from swsdist.reduce.detections import Bucket
-from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import examples_in
 
 #: What stands for a distance of 1 where the float64 costs are written down.

@@ -15,9 +15,9 @@ from pathlib import Path
 from benchmarks.corpora import Corpus, base, one_recording, repeated
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice
 from tests.support.journals import read_journals
 
 _STAGES = ("index", "search", "reduce", "normalise")

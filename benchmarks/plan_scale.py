@@ -29,16 +29,16 @@ from swsdist.core.types import CORPUS, DOCUMENTS, QUERIES, STATISTICS
 from swsdist.features.registry import recipe, recipe_fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import groups as grouped
-from swsdist.pipeline.course import Choice, Course, begin, rounds
 from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ended, Ledger, pack_name
 from swsdist.pipeline.plan import ONLY, PlannedStep, load_plans, save_plans
 from swsdist.pipeline.records.chosen import ReceiptList
 from swsdist.pipeline.records.receipts import Names, encoded
+from swsdist.pipeline.run_plan import Choice, Course, begin, rounds
 from swsdist.pipeline.task import Cost, Part, Receipt
-from swsdist.stages.inputs.known import SearchInputs
-from swsdist.stages.told import Extracted
+from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.stages.task_results import Extracted
 from swsdist.store import parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track, state_name, write_state
 

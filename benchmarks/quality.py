@@ -19,8 +19,8 @@ from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, main, say
 from swsdist import api
 from swsdist.config import load_config
-from swsdist.pipeline.course import Choice, Course
-from swsdist.stages.inputs.known import SearchInputs
+from swsdist.pipeline.run_plan import Choice, Course
+from swsdist.stages.inputs.search_inputs import SearchInputs
 
 _VARIANTS = {
     "default": (),

@@ -29,12 +29,12 @@ from benchmarks.rows import Row, at_most, main, say
 from swsdist.accounts.journal import DriverJournal, Journal
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice, begin
 from swsdist.pipeline.execution.executor import Executor
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.execution.worker import Parts, Worker
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY
+from swsdist.pipeline.run_plan import Choice, begin
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 

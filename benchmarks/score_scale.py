@@ -37,10 +37,10 @@ from swsdist.core.needs import Needs
 from swsdist.core.partition import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice, Course, begin
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY
+from swsdist.pipeline.run_plan import Choice, Course, begin
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.score import (
@@ -56,8 +56,8 @@ from swsdist.score import (
     total,
     twv_curve,
 )
-from swsdist.stages.inputs.known import SearchInputs
-from swsdist.stages.told import Bucket
+from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.stages.task_results import Bucket
 from swsdist.store import parquet
 
 TERMS, DOCUMENTS, SECONDS = 2000, 3000, 600.0

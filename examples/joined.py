@@ -28,11 +28,11 @@ from swsdist.io.filesystem import Folder
 from swsdist.methods.method import SPANS
 from swsdist.methods.registry import create, identity
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
-from swsdist.pipeline.course import Course
-from swsdist.pipeline.elsewhere import Elsewhere
+from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.reduce.spans import Names, detections, spans_of
@@ -210,7 +210,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """Join, then apart."""
     one, other = Options(**config.options).runs
     courses = recorded(Folder(one, config.storage)), recorded(Folder(other, config.storage))
-    reads = {"one": Elsewhere(one, "normalise:normalised"), "other": Elsewhere(other, "normalise:normalised")}
+    reads = {"one": ExternalTable(one, "normalise:normalised"), "other": ExternalTable(other, "normalise:normalised")}
     steps = (Step("join", Join(), reads), Step("apart", Apart()))
     return Chain("joined", steps, Runs(courses))
 

@@ -24,7 +24,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.registry.registry import Entry
 from swsdist.stages.index import Index
-from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store.manifest import pin
 from swsdist.store.reading import Store
 

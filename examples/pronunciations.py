@@ -30,8 +30,8 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.registry.entries import MethodEntry
 from swsdist.registry.registry import Entry
-from swsdist.stages.inputs.known import SearchInputs
-from swsdist.stages.told import Extracted, Indexed
+from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.stages.task_results import Extracted, Indexed
 from swsdist.store import parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit
 from swsdist.store.reading import Store

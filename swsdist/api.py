@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from swsdist.config import Config
-    from swsdist.pipeline.course import Choice, Outcome
     from swsdist.pipeline.operation.progress import Progress
+    from swsdist.pipeline.run_plan import Choice, Outcome
     from swsdist.report.data import ReportData
     from swsdist.report.opening import Rejection
     from swsdist.store.reading import Store
@@ -122,7 +122,7 @@ class RunResult:
 
     def measures(self) -> dict[str, object]:
         """All measures by name, thresholds and rates among them; empty where nothing was scored."""
-        from swsdist.stages.told import Measured
+        from swsdist.stages.task_results import Measured
 
         course = self.outcome.course
         step = course.chain.maker("det")
@@ -154,9 +154,9 @@ def run(
     """
     from swsdist.audio.commands import are_permitted, permitted
     from swsdist.config import Config, config_from_dict, load_config
-    from swsdist.pipeline.course import Choice
     from swsdist.pipeline.driver import run_stages
     from swsdist.pipeline.operation.progress import Progress
+    from swsdist.pipeline.run_plan import Choice
     from swsdist.report.data import ReportData
 
     _demand_list(sets)
@@ -260,12 +260,12 @@ def sweep(
         StorageError: a file system or server fails.
         UserError: `path` is no path, or `sets` is no list.
     """
-    from swsdist.chains.sweep.whole import sweep_whole
+    from swsdist.chains.sweep.one_table import sweep_one_table
     from swsdist.pipeline.operation.progress import Progress
 
     _demand_path(path, "path", "give the path of the sweep's YAML file")
     _demand_list(sets)
-    done = sweep_whole(str(path), corpus=corpus, run=run, sets=tuple(sets), progress=progress or Progress())
+    done = sweep_one_table(str(path), corpus=corpus, run=run, sets=tuple(sets), progress=progress or Progress())
     failed = {one.point.number: one.failed for one in done.results if one.failed}
     return SweepResult(
         done.judged.table, done.judged.best, failed, done.notices, done.folder, done.did, tuple(done.lines)

@@ -48,9 +48,9 @@ from swsdist.audio.formats.mpeg import is_mpeg, listening
 from swsdist.audio.pieces import Sound, pieces_of
 from swsdist.audio.streams import UNKNOWN, Digest, Sequential, Watched, digesting, passing
 from swsdist.core.errors import AudioError, StorageError
+from swsdist.io.byte_count import read_again
 from swsdist.io.failures import own_fault
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
-from swsdist.io.traffic import read_again
 
 #: A place may end this many seconds after the recording's end.
 SLACK = 0.01

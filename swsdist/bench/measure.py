@@ -20,11 +20,11 @@ from swsdist.bench.points import Point
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.core.errors import IncompleteError, UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Course
 from swsdist.pipeline.forecast.cluster import Cluster, Kind
 from swsdist.pipeline.forecast.costs import costs_of
 from swsdist.pipeline.forecast.forecast import forecast, measured, rules_of
 from swsdist.pipeline.inspection.recorded import remains
+from swsdist.pipeline.run_plan import Course
 
 #: Runs a config, whose file this is, to its report.
 Runs = Callable[[Path], None]

@@ -41,9 +41,9 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
     from swsdist.config import load_config
     from swsdist.core.errors import UserError
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.course import Choice, begin
     from swsdist.pipeline.ledger import Ledger
     from swsdist.pipeline.plan import ONLY
+    from swsdist.pipeline.run_plan import Choice, begin
 
     loaded = load_config(config, sets, corpus=corpus, run=run_folder)
     strict = strict or loaded.strict

@@ -52,6 +52,7 @@ COMMANDS = {
     "corpus": ("corpus", "corpus", "Describe a corpus, as a paper does."),
     "store": ("store", "store", "Look into a feature store, check it, compact it."),
     "doctor": ("doctor", "doctor", "Is this machine fit: versions, Ray, GPU, S3."),
+    "explain": ("explaining", "explain", "Explain the code of an error, notice or rejection."),
     "demo": ("start", "demo", "Make a small corpus and run everything on it."),
 }
 #: A key in a mapping, as it stands on the command line.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from swsdist.api import RunResult
     from swsdist.config import Config
-    from swsdist.pipeline.course import Choice
+    from swsdist.pipeline.run_plan import Choice
     from swsdist.pipeline.task import Failure
 
 _CONFIG = click.argument("config", type=FILE)
@@ -115,7 +115,7 @@ def report(
     from swsdist.config import load_config
     from swsdist.config.section import paths_in
     from swsdist.core.errors import IncompleteError, UserError
-    from swsdist.pipeline.course import look
+    from swsdist.pipeline.run_plan import look
     from swsdist.report.data import ReportData
     from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table, timeline_plot
     from swsdist.report.pictures import write_picture
@@ -181,7 +181,7 @@ def go(
     from swsdist import api
     from swsdist.config import load_config
     from swsdist.io.filesystem import is_remote
-    from swsdist.pipeline.course import Choice
+    from swsdist.pipeline.run_plan import Choice
 
     flags = [f"{name}=true" for name, given in (("strict", strict), ("force", force)) if given]
     of_folder = until == "index" and corpus is None and not is_config(config)

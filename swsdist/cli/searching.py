@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from swsdist.core.errors import SwsdistError
     from swsdist.methods.query.extraction import Cut
     from swsdist.report.answers.hits import Answer
-    from swsdist.searcher.judging import Judge
+    from swsdist.searcher.hit_threshold import Judge
     from swsdist.store.reading import Store
 
 #: What tells the rows of hits apart.
@@ -113,8 +113,8 @@ def search(
         )
     from swsdist.cli.outputs import check_new_folder, write_data
     from swsdist.cli.progress import searching
-    from swsdist.searcher.asked import is_table
-    from swsdist.searcher.judging import by_score, named
+    from swsdist.searcher.hit_threshold import by_score, named
+    from swsdist.searcher.query_input import is_table
     from swsdist.searcher.searcher import Searcher
 
     if dry_run:

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field, PositiveFloat, field_validator, model_validator
 
 from swsdist.config.section import IsPath, Section
+from swsdist.registry.calibration_entries import Score, StepEntry, misfit, statistics_wanted, unfitted
 from swsdist.registry.registries import CALIBRATION
-from swsdist.registry.steps import Score, StepEntry, misfit, statistics_wanted, unfitted
 
 #: What `znorm` may mean.
 _Z_NORM = "q-norm, which is the field's z-norm, or zt-norm, which goes on by a cohort"

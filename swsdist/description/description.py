@@ -27,13 +27,13 @@ from swsdist.corpora.kaldi import demand_permission
 from swsdist.corpora.kinds import kind_of
 from swsdist.corpora.places import Places
 from swsdist.corpora.queries import read_queries
-from swsdist.description.heard import Heard, hear
-from swsdist.description.spoken import Query, queries_of
+from swsdist.description.acoustics import Heard, hear
+from swsdist.description.query_statistics import Query, queries_of
 from swsdist.io.nist.ctm import ctm_batches
 from swsdist.io.notices import Notices
 from swsdist.io.tables import names_in, read_table
-from swsdist.stages.inputs.across import apart, corpus_of_queries
-from swsdist.stages.inputs.truth import truth_of
+from swsdist.stages.inputs.cross_corpus import apart, corpus_of_queries
+from swsdist.stages.inputs.references import truth_of
 
 Key = tuple[str, int]
 

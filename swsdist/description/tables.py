@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
 from swsdist.description.description import Description, Group
-from swsdist.description.spoken import Query, Said
+from swsdist.description.query_statistics import Query, Said
 from swsdist.report.summary import NOTHING, fixed, short
 from swsdist.report.tables import Table
 

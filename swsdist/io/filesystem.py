@@ -33,13 +33,13 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from swsdist.core.errors import UserError
-from swsdist.core.inside import demand_no_detour
+from swsdist.core.path_safety import demand_no_detour
 from swsdist.core.redaction import is_signed
+from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
 from swsdist.io.local import persist, walk
 from swsdist.io.remote.details import details_of
 from swsdist.io.remote.scratch import scratch
-from swsdist.io.traffic import open_counted
 
 #: Bytes that an open S3 file fetches beyond what was asked for; s3fs's own 50 MB would weigh on a worker's memory.
 READ_AHEAD = 1 << 22
@@ -399,6 +399,6 @@ def _bucket_and_key(url: str) -> dict[str, str]:
 
 def _ask(storage: Mapping[str, object], url: str, do: Callable[[_S3], T]) -> T:
     """Ask S3, and again where that helps."""
-    from swsdist.io.remote.again import again
+    from swsdist.io.remote.retry import again
 
     return again(storage, url, do)

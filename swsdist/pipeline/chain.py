@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from swsdist.config import Config
 from swsdist.core.errors import UserError
-from swsdist.pipeline.elsewhere import Elsewhere
+from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.finding import Finding
 from swsdist.pipeline.stage import Stage
 
 #: `step:table` of the same chain, or a table of another run.
-Source = str | Elsewhere
+Source = str | ExternalTable
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Step:
     def sources(self, word: str) -> tuple[Source, ...]:
         """Where the table of a word comes from; nothing if it is not read."""
         found = self.reads.get(word, ())
-        return (found,) if isinstance(found, str | Elsewhere) else found
+        return (found,) if isinstance(found, str | ExternalTable) else found
 
 
 class ChainInputs:
@@ -117,7 +117,7 @@ class Chain:
             if step.name in known:
                 raise UserError(f"the chain {self.name} has two steps {step.name!r}", remedy="name them apart")
             for source in (one for word in step.reads for one in step.sources(word)):
-                if isinstance(source, Elsewhere):
+                if isinstance(source, ExternalTable):
                     continue
                 made, _, table = source.partition(":")
                 if made not in known or table not in known[made].stage.tables:

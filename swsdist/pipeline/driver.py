@@ -19,15 +19,15 @@ from swsdist.core.errors import IncompleteError, SwsdistError, UserError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.course import Choice, Course, Outcome, Round, begin, rounds
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.lock import Lock, locked
-from swsdist.pipeline.machinery import Machinery, machinery_of
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.watched import watched
 from swsdist.pipeline.plan import ONLY, PlannedStep, demand_run_folder
 from swsdist.pipeline.records.receipts import Names, names_of
 from swsdist.pipeline.records.spool import Spool, together
+from swsdist.pipeline.run_plan import Choice, Course, Outcome, Round, begin, rounds
+from swsdist.pipeline.run_services import RunServices, run_services_of
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 
@@ -73,7 +73,7 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
         with ExitStack() as stack:
             stack.callback(progress.close)
             progress = watch = stack.enter_context(watched(outcome, progress))
-            machinery = stack.enter_context(machinery_of(outcome, first, progress.note))
+            machinery = stack.enter_context(run_services_of(outcome, first, progress.note))
             machinery.heard = watch.heard
             for name in _order([course.steps for course in courses.values()]):
                 _run_locked(name, outcome, choice, machinery, progress, mine)
@@ -139,7 +139,7 @@ def _waits(name: str, courses: Iterable[Course]) -> bool:
 
 
 def _run_locked(
-    name: str, outcome: Outcome, choice: Choice, machinery: Machinery, progress: Progress, mine: Lock
+    name: str, outcome: Outcome, choice: Choice, machinery: RunServices, progress: Progress, mine: Lock
 ) -> None:
     """Run a step in all plans that have it, and keep others out of the folders that it writes to."""
     ledger = outcome.ledger
@@ -158,7 +158,7 @@ def _run_step(
     name: str,
     courses: Mapping[str, Course],
     choice: Choice,
-    machinery: Machinery,
+    machinery: RunServices,
     progress: Progress,
     locks: Sequence[Lock],
 ) -> None:
@@ -219,7 +219,7 @@ def _left(
     courses: Mapping[str, Course],
     steps: Mapping[str, Step],
     planned: Mapping[str, Round | None],
-    machinery: Machinery,
+    machinery: RunServices,
     locks: Sequence[Lock],
 ) -> Iterator[None]:
     """Tasks of a step are being done; if that is interrupted, or was before, stages commit what is done."""
@@ -321,7 +321,7 @@ def _begin(
     step: Step,
     courses: Mapping[str, Course],
     planned: Mapping[str, Round | None],
-    machinery: Machinery,
+    machinery: RunServices,
     progress: Progress,
     todo: Mapping[str, Spool],
 ) -> None:

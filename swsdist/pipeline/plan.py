@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from swsdist.core.errors import StoreError, UserError
-from swsdist.core.inside import demand_inside
+from swsdist.core.path_safety import demand_inside
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.records.chosen import ReceiptList

@@ -17,8 +17,8 @@ from typing import Any, Generic, NamedTuple, Protocol
 from typing_extensions import TypeVar
 
 from swsdist.core.errors import StorageError
-from swsdist.core.inside import demand_inside
 from swsdist.core.partition import ALL_SLOTS, SLOTS
+from swsdist.core.path_safety import demand_inside
 
 #: A value of JSON, by key.
 Values = dict[str, Any]

@@ -12,7 +12,7 @@ from swsdist.features.registry import made_by
 from swsdist.io.frames.archive import single
 from swsdist.methods.query.extraction import Extracted, extract
 from swsdist.methods.query.hearing import speaks
-from swsdist.searcher.asked import Skip, leaving_out
+from swsdist.searcher.query_input import Skip, leaving_out
 from swsdist.store.reading import Store
 
 #: Hz at which is heard whether there is speech in a place.

@@ -43,10 +43,10 @@ from swsdist.reduce.examples import reduce_examples, rules_of
 from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.registry.registries import METHODS
-from swsdist.searcher.asked import Known, Skip, asked, typed_query
 from swsdist.searcher.curves import Pair
 from swsdist.searcher.queries import extracted_from, extractors_of, is_given
-from swsdist.searcher.ways import Way, way_of
+from swsdist.searcher.query_input import Known, Skip, asked, typed_query
+from swsdist.searcher.settings import Way, way_of
 from swsdist.stages.describe import described, joined
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.store.memory import Memory
@@ -257,7 +257,7 @@ class Searcher:
         say: Callable[[str], None] | None = None,
         folder: Path | None = None,
     ) -> list[dict[str, Any]]:
-        """Rows of QUERIES, which can be changed and searched; see `swsdist.searcher.asked.asked`."""
+        """Rows of QUERIES, which can be changed and searched; see `swsdist.searcher.query_input.asked`."""
         self._demand_open()
         return asked(queries, self._known, folder, skip, say)
 

@@ -19,11 +19,11 @@ from swsdist.pipeline.task import Done, Task, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.making import TrialRules, make_trials, segments_for
 from swsdist.stages.buckets import BucketStage
-from swsdist.stages.documents import population_at
-from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.document_lookup import population_at
 from swsdist.stages.inputs.population import spans_of
-from swsdist.stages.point import trial_settings
-from swsdist.stages.told import Bucket
+from swsdist.stages.inputs.search_inputs import CorpusInputs
+from swsdist.stages.operating_point import trial_settings
+from swsdist.stages.task_results import Bucket
 
 
 class Aligning(NamedTuple):

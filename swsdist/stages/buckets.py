@@ -11,7 +11,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Done, P, Part, Receipt, Task
 from swsdist.score import score_limits
-from swsdist.stages.told import Bucket
+from swsdist.stages.task_results import Bucket
 
 
 class BucketStage(Stage[P]):

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.pipeline.inputs import Inputs
-from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import Queries
 
 #: Where their store lies in a run folder.

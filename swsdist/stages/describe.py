@@ -25,8 +25,8 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.registry.registries import STATISTICS
-from swsdist.stages.inputs.known import SearchInputs
-from swsdist.stages.told import Extracted
+from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.stages.task_results import Extracted
 from swsdist.store.manifest import require
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks

@@ -16,15 +16,15 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.registry.registries import EXPORTS
-from swsdist.stages import best
-from swsdist.stages.inputs.known import CorpusInputs
-from swsdist.stages.told import Exported, Extracted
+from swsdist.stages import top_hits
+from swsdist.stages.inputs.search_inputs import CorpusInputs
+from swsdist.stages.task_results import Exported, Extracted
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 
 
 class Exporting(NamedTuple):
-    """The payload of the task: files of `best.files`, and what goes into the exports."""
+    """The payload of the task: files of `top_hits.files`, and what goes into the exports."""
 
     scored: list[list[Any]]
     trials: list[list[Any]]
@@ -56,7 +56,7 @@ class Export(Stage[Exporting]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Exporting]]:
         """One task."""
         report, kinds, own = inputs.config.report, inputs.config.exports, inputs.own(CorpusInputs)
-        scored, trials = (best.files(inputs.parts(word)) for word in ("scored", "trials"))
+        scored, trials = (top_hits.files(inputs.parts(word)) for word in ("scored", "trials"))
         if not kinds or not scored:
             return
         query_ids = sorted({query_id for _, group in inputs.told("queries", Extracted) for query_id in group.query_ids})
@@ -101,7 +101,7 @@ class Export(Stage[Exporting]):
         if not any(EXPORTS[kind].best_hits for kind in payload.kinds):
             return []
         store = Store.at(*payload.store, storage=context.storage)
-        hits = best.rows(context.run, payload.scored, payload.trials, store, payload.clips)
+        hits = top_hits.rows(context.run, payload.scored, payload.trials, store, payload.clips)
         return [BestHit(**{name: hit[name] for name in BestHit.__annotations__}) for hit in hits]  # type: ignore[typeddict-item]
 
 

@@ -19,10 +19,10 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.describe import read_sides, sides_of
-from swsdist.stages.inputs.known import CorpusInputs
 from swsdist.stages.inputs.provenance import calibration_file, named_calibration, provenance
-from swsdist.stages.point import asked_of, point_of
-from swsdist.stages.told import Fitted
+from swsdist.stages.inputs.search_inputs import CorpusInputs
+from swsdist.stages.operating_point import asked_of, point_of
+from swsdist.stages.task_results import Fitted
 
 
 class Fitting(NamedTuple):

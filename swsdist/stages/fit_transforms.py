@@ -35,10 +35,10 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Receipt, Task
 from swsdist.registry.registries import FEATURES, TRANSFORMS
-from swsdist.stages.inputs.given import row_for
-from swsdist.stages.inputs.known import SearchInputs
-from swsdist.stages.inputs.pending import Pending
+from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
+from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.stages.inputs.unfitted_models import Pending
 from swsdist.store import parquet
 from swsdist.store.writing import heard_recording, raise_what_may_pass, whole_recording
 

@@ -29,16 +29,16 @@ from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
-from swsdist.stages.inputs.given import row_for
-from swsdist.stages.inputs.known import SearchInputs
-from swsdist.stages.inputs.pending import named
+from swsdist.stages.inputs.corpus_documents import State, held, keys_of, places_in, refused
+from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row
-from swsdist.stages.inputs.wanted import State, held, keys_of, places_in, refused
-from swsdist.stages.told import Indexed
+from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.stages.inputs.unfitted_models import named
+from swsdist.stages.task_results import Indexed
 from swsdist.store import digest, parquet
-from swsdist.store.held import or_held
 from swsdist.store.libraries import made_with
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics
+from swsdist.store.mapped import or_mapped
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.unfinished import Unfinished
@@ -192,7 +192,7 @@ class Index(Stage[Indexing]):
                 payload.documents,
                 extractor,
                 payload.partition,
-                telling(or_held(reading), lambda seconds: context.report(seconds / max(task.work, 1e-3))),
+                telling(or_mapped(reading), lambda seconds: context.report(seconds / max(task.work, 1e-3))),
             )
         frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
         parts: list[Part] = []

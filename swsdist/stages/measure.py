@@ -13,10 +13,10 @@ from swsdist.score import PER_TERM, per_term
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.evaluating import identities, measure_parts
 from swsdist.stages.buckets import BucketStage
-from swsdist.stages.documents import population_at
-from swsdist.stages.inputs.known import CorpusInputs
-from swsdist.stages.point import point_of, population_for
-from swsdist.stages.told import Counted
+from swsdist.stages.document_lookup import population_at
+from swsdist.stages.inputs.search_inputs import CorpusInputs
+from swsdist.stages.operating_point import point_of, population_for
+from swsdist.stages.task_results import Counted
 
 
 class Measuring(NamedTuple):

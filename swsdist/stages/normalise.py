@@ -18,9 +18,9 @@ from swsdist.pipeline.task import Done, Task, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.describe import read_sides, sides_of
-from swsdist.stages.documents import speakers_of
-from swsdist.stages.inputs.known import CorpusInputs
-from swsdist.stages.point import point_of
+from swsdist.stages.document_lookup import speakers_of
+from swsdist.stages.inputs.search_inputs import CorpusInputs
+from swsdist.stages.operating_point import point_of
 
 
 class Normalising(NamedTuple):

@@ -17,7 +17,7 @@ from swsdist.methods.registry import create
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
-from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store import parquet
 from swsdist.store.manifest import pin
 from swsdist.store.reading import Store

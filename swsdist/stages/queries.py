@@ -26,15 +26,15 @@ from swsdist.io.remote.scratch import scratch
 from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query import own_recording
 from swsdist.methods.query.extraction import examples_of, groups, write_group
-from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import by_key
+from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.registry.registries import METHODS, RECURRENCES
-from swsdist.stages.inputs.known import CorpusInputs, SearchInputs
-from swsdist.stages.inputs.oddities import seconds_of
-from swsdist.stages.told import Extracted
+from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
+from swsdist.stages.inputs.validation import seconds_of
+from swsdist.stages.task_results import Extracted
 from swsdist.store.libraries import made_with
 from swsdist.store.manifest import (
     GROUPS,

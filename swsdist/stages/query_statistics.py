@@ -28,10 +28,10 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.stages.fit_transforms import in_random_order
-from swsdist.stages.inputs.across import speaker_of
-from swsdist.stages.inputs.given import row_for
-from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.cross_corpus import speaker_of
+from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store.writing import raise_what_may_pass, whole_recording
 
 #: Seconds of documents a task.

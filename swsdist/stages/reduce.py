@@ -26,9 +26,9 @@ from swsdist.reduce.spans import Kept
 from swsdist.reduce.speakers import WHO
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.buckets import BucketStage
-from swsdist.stages.documents import places_of, speakers_of
-from swsdist.stages.inputs.known import CorpusInputs
-from swsdist.stages.told import Extracted
+from swsdist.stages.document_lookup import places_of, speakers_of
+from swsdist.stages.inputs.search_inputs import CorpusInputs
+from swsdist.stages.task_results import Extracted
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
 

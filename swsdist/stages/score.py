@@ -19,9 +19,9 @@ from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.evaluating import identities, merge, values
 from swsdist.score.parts.events import curve_of
 from swsdist.score.parts.merging import ROWS
-from swsdist.stages.inputs.known import CorpusInputs
-from swsdist.stages.point import asked_of, left_out_of, point_of
-from swsdist.stages.told import Counted, Fitted, Measured
+from swsdist.stages.inputs.search_inputs import CorpusInputs
+from swsdist.stages.operating_point import asked_of, left_out_of, point_of
+from swsdist.stages.task_results import Counted, Fitted, Measured
 from swsdist.store import parquet
 
 

@@ -21,10 +21,10 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.registry.registries import BACKENDS
-from swsdist.stages.inputs.across import moved
-from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.cross_corpus import moved
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import read_group
-from swsdist.stages.told import Extracted, Searched
+from swsdist.stages.task_results import Extracted, Searched
 from swsdist.store.manifest import Manifest, Shard, require, state_name
 from swsdist.store.reading import Store
 from swsdist.store.statistics import statistics_in

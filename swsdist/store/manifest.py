@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 
 from swsdist.core.errors import StoreError
 from swsdist.core.fingerprint import Naming, fingerprint
-from swsdist.core.inside import demand_inside
+from swsdist.core.path_safety import demand_inside
 from swsdist.core.types import DOCUMENTS, REJECTED
 from swsdist.features.interface import Kind
 from swsdist.features.registry import recipe_fingerprint

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdist.core.errors import StoreError, TransitError
-from swsdist.core.inside import demand_no_detour
+from swsdist.core.path_safety import demand_no_detour
 from swsdist.io.filesystem import Folder
 
 _BLOBS = ("features",)

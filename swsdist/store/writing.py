@@ -32,8 +32,8 @@ from swsdist.io.failures import own_fault
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store import parquet
 from swsdist.store.cache import keep
-from swsdist.store.given import given_frames
 from swsdist.store.manifest import REJECTED_DOCUMENTS
+from swsdist.store.precomputed import given_frames
 
 
 class Read(NamedTuple):

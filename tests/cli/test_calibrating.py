@@ -19,8 +19,8 @@ from swsdist.calibrate.thresholding import Thresholding
 from swsdist.core.types import DETECTIONS
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
+from swsdist.registry.calibration_entries import StepEntry
 from swsdist.registry.registries import CALIBRATION
-from swsdist.registry.steps import StepEntry
 
 SECONDS = 3600
 TASK = ("--references", "refs.csv", "--seconds", str(SECONDS), "--protocol", "sws2013")

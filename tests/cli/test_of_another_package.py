@@ -14,7 +14,7 @@ from commands import Command
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.registry.registries import CALIBRATION, MEASURES
-from swsdist.searcher.judging import of_run
+from swsdist.searcher.hit_threshold import of_run
 
 CODE = '''
 import numpy as np
@@ -22,7 +22,7 @@ import numpy as np
 from swsdist.calibrate.steps.interface import Options, Step, scores_of
 from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.score.parts.events import CLASSES
-from swsdist.registry.steps import StepEntry
+from swsdist.registry.calibration_entries import StepEntry
 
 
 class Silence:

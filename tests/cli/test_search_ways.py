@@ -19,7 +19,7 @@ from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.plan import load_plans, save_plans
-from swsdist.searcher.ways import way_of
+from swsdist.searcher.settings import way_of
 from swsdist.store.maintaining import compact
 from swsdist.store.manifest import require, state_name
 

@@ -14,8 +14,8 @@ from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.interface import Options, Step, scores_of
 from swsdist.config import config_from_dict
 from swsdist.core.errors import ConfigError
+from swsdist.registry.calibration_entries import StepEntry
 from swsdist.registry.registries import CALIBRATION
-from swsdist.registry.steps import StepEntry
 from swsdist.testing.conformance.calibration import check_step, kind_for, lists
 
 pytestmark = pytest.mark.filterwarnings("ignore:the logistic's slope")

@@ -19,12 +19,12 @@ from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.registry import create, identity
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
-from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.registry.entries import MethodEntry

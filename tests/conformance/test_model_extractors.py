@@ -25,9 +25,9 @@ from swsdist.features.interface import columns_of, frame_count, kind_of, needs_o
 from swsdist.features.model import Model, load_model
 from swsdist.features.registry import create, demand, identity, made_by, recipe, recipe_fingerprint
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
 from swsdist.store.reading import Store

@@ -29,9 +29,9 @@ import soundfile
 from pydantic import BaseModel, ConfigDict
 
 from swsdist.config import config_from_dict
-from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice, Outcome
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
 from swsdist.stages.queries import examples_in

@@ -28,8 +28,8 @@ from kept_receipts import receipts_in
 
 import swsdist
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice, Course
 from swsdist.pipeline.inspection.digest import digests
+from swsdist.pipeline.run_plan import Choice, Course
 from swsdist.pipeline.task import Receipt
 from swsdist.testing.synthesis import make_corpus
 

@@ -60,7 +60,7 @@ def test_serial_accounts(scene: Any) -> None:
 
 
 def test_work_done_again_is_counted_once(scene: Any) -> None:
-    from swsdist.pipeline.course import Choice
+    from swsdist.pipeline.run_plan import Choice
 
     scene.run()
     first = scene.report()
@@ -240,7 +240,7 @@ _COUNTED = """
 import json, sys
 from pathlib import Path
 import swsdist
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.run_plan import Choice
 from swsdist.pipeline.execution.worker import Worker
 
 def io():

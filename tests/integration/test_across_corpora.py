@@ -21,9 +21,9 @@ from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import prepared
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.run_plan import Choice
 from swsdist.stages import query_statistics
-from swsdist.stages.inputs.across import moved
+from swsdist.stages.inputs.cross_corpus import moved
 from swsdist.store.reading import Store
 
 #: Of the documents that the field recordings are made of; the archive has them all.

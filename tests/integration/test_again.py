@@ -10,7 +10,7 @@ from commands import in_this_process
 
 import swsdist
 from swsdist.core.errors import UserError
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.run_plan import Choice
 
 #: The stages in their order.
 ALL = [

@@ -15,7 +15,7 @@ import soundfile
 from swsdist.audio.formats import ffmpeg
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.run_plan import Choice
 from swsdist.stages.index import Index
 from swsdist.store.manifest import load
 

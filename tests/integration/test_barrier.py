@@ -20,7 +20,7 @@ from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import FEW, REJECTED
 from swsdist.pipeline.ledger import Ledger
-from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from tests.integration.test_oddities import change, every, warnings
 
 

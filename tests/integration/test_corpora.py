@@ -16,8 +16,8 @@ from swsdist.audio import commands
 from swsdist.core.errors import AudioError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.nist.systemlist import read_systemlist
-from swsdist.pipeline.course import Choice
 from swsdist.pipeline.inspection.digest import digests
+from swsdist.pipeline.run_plan import Choice
 
 INDEX = Choice(until="index")
 
@@ -323,9 +323,9 @@ def test_check_tells_it_all(scene: Any) -> None:
     segments.write_text(segments.read_text() + "late rec1 1 900\n")
     from swsdist.chains.search.check import check
     from swsdist.config import config_from_dict
-    from swsdist.pipeline.course import Choice, begin
     from swsdist.pipeline.ledger import Ledger
     from swsdist.pipeline.plan import ONLY
+    from swsdist.pipeline.run_plan import Choice, begin
 
     def told(values: dict[str, Any]) -> str:
         config = config_from_dict(values)

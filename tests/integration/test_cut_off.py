@@ -14,9 +14,9 @@ from commands import in_this_process
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice, Course
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice, Course
 from swsdist.store.digest import of_store
 from swsdist.store.reading import Store
 

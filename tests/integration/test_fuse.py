@@ -17,13 +17,13 @@ from swsdist.config import Config, load_config
 from swsdist.core.errors import ConfigError, ImplausibleError, StoreError, UserError
 from swsdist.fusion.parts import parts_of
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice
 from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
-from swsdist.searcher.ways import way_of
-from swsdist.stages.told import Bucket, Fitted
+from swsdist.pipeline.run_plan import Choice
+from swsdist.searcher.settings import way_of
+from swsdist.stages.task_results import Bucket, Fitted
 from swsdist.testing.conformance import check_chain
 
 
@@ -65,7 +65,7 @@ class Fusing:
     def joined(self, run: str) -> pa.Table:
         """What was filled."""
         course = recorded(Folder(str(self.folder / run)))
-        return pa.concat_tables(course.read("fill", "filled"))
+        return pa.concat_tables(course.read("impute-scores", "filled"))
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +109,8 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     assert (told["missing"], told["between_queries"]) == ("average", True)
     assert told["joined"] == fused.joined("fused").num_rows
     course = recorded(Folder(str(place)))
-    rows = {step: sum(told.rows for told in course.told(step, Bucket)) for step in ("union", "combine", "decide")}
-    assert told["overlapping"] == rows["union"] - told["joined"]
+    rows = {step: sum(told.rows for told in course.told(step, Bucket)) for step in ("merge-lists", "combine", "decide")}
+    assert told["overlapping"] == rows["merge-lists"] - told["joined"]
     assert told["outdone"] == rows["combine"] - rows["decide"] > 0
     assert told["offset"] is not None
     first, second = told["systems"]
@@ -269,7 +269,7 @@ def test_what_is_left_is_told_before_and_after(fused: Fusing, tmp_path: Path, sm
     rows = {row.stage: row for row in estimates(load_config(path), Choice())}
     assert rows["one: index"].tasks == 1
     assert rows["two: search"].tasks is None
-    assert [rows[name].tasks for name in ("queries", "union", "fill", "score")] == [None] * 4
+    assert [rows[name].tasks for name in ("queries", "merge-lists", "impute-scores", "score")] == [None] * 4
     assert not (tmp_path / "fresh").exists()
     after = estimates(load_config(str(fused.folder / "fused.yaml")), Choice())
     assert all(row.tasks == row.done for row in after)

@@ -16,7 +16,7 @@ import swsdist
 from swsdist.core.errors import DataError, StoreError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.run_plan import Choice
 from swsdist.stages.inputs.importing import import_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store

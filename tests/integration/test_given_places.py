@@ -15,7 +15,7 @@ import pytest
 import swsdist
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.run_plan import Choice
 from swsdist.store.reading import Store
 
 OPTIONS = {"shift": 0.01, "length": 0.032, "dimension": 39}

@@ -12,8 +12,8 @@ from commands import in_this_process
 
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice
 from swsdist.pipeline.operation.cleaning import clean
+from swsdist.pipeline.run_plan import Choice
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
 

@@ -16,11 +16,11 @@ from commands import in_this_process
 from swsdist.config import config_from_dict
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice, Outcome
 from swsdist.stages.index import Index
-from swsdist.stages.told import Indexed
+from swsdist.stages.task_results import Indexed
 from swsdist.store.digest import of_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store

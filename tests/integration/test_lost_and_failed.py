@@ -14,7 +14,7 @@ import swsdist
 from swsdist.chains.search.report import publish
 from swsdist.config import load_config
 from swsdist.core.errors import DataError, StoreError, TableError, UserError
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.run_plan import Choice
 from swsdist.stages.index import Index
 from swsdist.stages.reduce import Reduce
 from swsdist.store.maintaining import check

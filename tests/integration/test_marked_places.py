@@ -13,7 +13,7 @@ import soundfile
 import soxr
 
 import swsdist
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.run_plan import Choice
 
 #: Copies of a recording: rate, coding, and what of its band is left.
 CHANNELS = {

@@ -22,17 +22,17 @@ from swsdist.accounts.journal import Journal
 from swsdist.core.errors import CancelledError, IncompleteError, StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
-from swsdist.pipeline.course import Outcome
 from swsdist.pipeline.inspection import status as inspected
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.operation import cancelling, standing
+from swsdist.pipeline.operation import cancelling, run_status
 from swsdist.pipeline.operation import watched as watching
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.events import EVENTS, Follower
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.readers import readers_of
 from swsdist.pipeline.operation.watched import Watched, watched
+from swsdist.pipeline.run_plan import Outcome
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")
 SLOW = ("features.name=saboteur",)
@@ -86,7 +86,7 @@ def test_status_of_a_run_that_works_reads_no_receipts(scene: Any, monkeypatch: p
     run = Folder(str(scene.folder / "run"))
     try:
         scene.wait(
-            lambda: any(one.done for one in (standing.read(run) or standing.Standing("", "", 0)).stages), process
+            lambda: any(one.done for one in (run_status.read(run) or run_status.Standing("", "", 0)).stages), process
         )
         read: list[str] = []
         whole = Folder.read_bytes
@@ -201,7 +201,7 @@ def test_no_signal_breaks_what_is_closed_after_a_request(asked_to_end: Watched, 
         heed()
     time.sleep(0.5)  # as Ray takes to close
     asked_to_end.finish("cancelled", "")
-    found = standing.read(Folder(str(tmp_path)))
+    found = run_status.read(Folder(str(tmp_path)))
     assert found is not None
     assert found.state == "cancelled"
 
@@ -219,7 +219,7 @@ def test_a_signal_at_the_very_end_leaves_its_state(tmp_path: Path, monkeypatch: 
 
     def write(self: Folder, name: str, data: bytes) -> None:
         written.append(name)
-        if written.count(standing.NAME) == 1 and name == standing.NAME:
+        if written.count(run_status.NAME) == 1 and name == run_status.NAME:
             sys.exit(143)
         whole(self, name, data)
 
@@ -233,7 +233,7 @@ def test_a_signal_at_the_very_end_leaves_its_state(tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(Folder, "write_bytes", write)
         with pytest.raises(SystemExit, match="143"):
             work()
-    found = standing.read(run)
+    found = run_status.read(run)
     assert found is not None
     assert found.state == "done"
     assert [line["event"] for line in events_of(tmp_path)] == ["run-begun", "run-ended"]
@@ -269,7 +269,7 @@ def test_follow_tells_a_run_to_its_end(scene: Any) -> None:
     scene.sabotage(seconds=0.3)
     process = scene.start(*SLOW, *SHARDS)
     run = str(scene.folder / "run")
-    scene.wait(lambda: standing.read(Folder(run)), process)
+    scene.wait(lambda: run_status.read(Folder(run)), process)
     shown = swsdist("status", run, "--follow", "--every", "0.2").out
     process.communicate()
     assert "index           7 of 7 tasks" in shown

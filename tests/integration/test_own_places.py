@@ -11,7 +11,7 @@ import pytest
 import swsdist
 from swsdist.core.errors import ConfigError
 from swsdist.reduce.own_places import elsewhere, own_places
-from swsdist.stages.told import Measured
+from swsdist.stages.task_results import Measured
 
 
 @pytest.fixture

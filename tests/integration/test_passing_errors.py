@@ -11,8 +11,8 @@ import pytest
 
 from swsdist.audio import reader
 from swsdist.core.errors import StorageError
-from swsdist.pipeline.course import Choice
 from swsdist.pipeline.execution import executor
+from swsdist.pipeline.run_plan import Choice
 from swsdist.stages.inputs import recordings
 
 pytestmark = pytest.mark.until("search")
@@ -112,12 +112,12 @@ def test_permissions_that_are_mended(scene: Any, monkeypatch: pytest.MonkeyPatch
 
 def test_what_was_missing_when_it_was_planned_is_rejected(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though a worker finds it by then: the next run plans with it."""
-    from swsdist.stages.inputs import wanted
+    from swsdist.stages.inputs import corpus_documents
 
-    real = wanted.identities
+    real = corpus_documents.identities
     with monkeypatch.context() as patch:
         patch.setattr(
-            wanted,
+            corpus_documents,
             "identities",
             lambda paths, *given: [
                 "missing" if path.endswith("d003.flac") else found

@@ -15,7 +15,7 @@ import ray
 import swsdist
 from swsdist.config import load_config
 from swsdist.core.errors import ConfigError, UserError
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.run_plan import Choice
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.searcher import Hits, Searcher
 from swsdist.store.reading import Store

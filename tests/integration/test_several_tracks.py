@@ -16,7 +16,7 @@ from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.needs import Needs
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.run_plan import Choice
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
 from swsdist.store import writing

@@ -17,8 +17,8 @@ from swsdist.calibrate.steps.zt_norm import cohort_sums
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.registry.calibration_entries import looked_at
 from swsdist.registry.registries import CALIBRATION
-from swsdist.registry.steps import looked_at
 from swsdist.stages import cohort as module
 from swsdist.testing.synthesis import make_corpus
 

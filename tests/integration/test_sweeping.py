@@ -199,8 +199,8 @@ def test_beside_a_run_its_search_is_not_done_again(finished: Any) -> None:
     path = write(finished, points=points, measures=FEW, set={}, run=str(finished.folder / "run"))
     done = swsdist.sweep(path)
     assert not done.failed
-    stages = {name.split("-")[0] for name in finished.receipts().keys() - before.keys()}
-    assert stages == {"learn", "compact", "score_points"}
+    stages = {name.rpartition("-")[0] for name in finished.receipts().keys() - before.keys()}
+    assert stages == {"fit-calibration", "sort-scores", "score_points"}
     assert (finished.folder / "run/report.json").exists()
     assert finished.run().outcome.did == 0
 

@@ -13,9 +13,9 @@ import pytest
 
 from swsdist.config import load_config
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Task
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from swsdist.config import Config
-from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice, Outcome
 
 
 def plans(config: Config, alphas: Iterable[float], distances: Sequence[str] = ()) -> dict[str, Config]:

@@ -25,7 +25,7 @@ from swsdist.kernels.recurrences.registry import create as create_recurrence
 from swsdist.methods.dtw.backends.cpu import int16
 from swsdist.methods.dtw.backends.cuda import Cuda
 from swsdist.methods.dtw.backends.interface import Work
-from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.search import run
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example

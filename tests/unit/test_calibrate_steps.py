@@ -27,8 +27,8 @@ from swsdist.core.errors import ConfigError
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
+from swsdist.registry.calibration_entries import StepEntry, looked_at, misfit
 from swsdist.registry.registries import CALIBRATION
-from swsdist.registry.steps import StepEntry, looked_at, misfit
 from swsdist.score import Counts, align, atwv, mtwv, score_limits, twv_curve
 from tests.oracles.thresholds import fit_threshold
 

@@ -16,9 +16,8 @@ from swsdist.core.errors import ConfigError, StoreError, UserError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
-from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import run_plans, run_stages
-from swsdist.pipeline.elsewhere import Elsewhere, read
+from swsdist.pipeline.external_table import ExternalTable, read
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.estimate import estimates
@@ -27,6 +26,7 @@ from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger, pack_name
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.plan import load_plans
+from swsdist.pipeline.run_plan import Choice, Outcome
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.registry.registries import CHAINS
@@ -271,16 +271,16 @@ def test_one_stage_may_stand_in_a_chain_twice() -> None:
 def test_another_run_s_tables(tmp_path: Path) -> None:
     go(config(tmp_path))
     run = str(tmp_path / "run")
-    made = read(Elsewhere(run, "make:numbers"), {})
+    made = read(ExternalTable(run, "make:numbers"), {})
     assert len(made.parts) == 5
     assert all(part.name.startswith(f"{run}/tables/numbers/") for part in made.parts)
     with pytest.raises(StoreError, match="there is no step nonsense in a plan 'run'"):
-        read(Elsewhere(run, "nonsense:numbers"), {})
+        read(ExternalTable(run, "nonsense:numbers"), {})
     with pytest.raises(StoreError, match="not a run folder"):
-        read(Elsewhere(str(tmp_path / "nowhere"), "make:numbers"), {})
+        read(ExternalTable(str(tmp_path / "nowhere"), "make:numbers"), {})
     next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
     with pytest.raises(StoreError, match="its step make is not done"):
-        read(Elsewhere(run, "make:numbers"), {})
+        read(ExternalTable(run, "make:numbers"), {})
 
 
 def test_a_plan_knows_its_chain(tmp_path: Path) -> None:

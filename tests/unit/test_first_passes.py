@@ -14,7 +14,7 @@ from swsdist.config.search import Search
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.kernels import postings
 from swsdist.kernels.distances.registry import create as distance
-from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.matches import Found
 from swsdist.methods.first_pass import quantised
 from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Windows, Work
 from swsdist.methods.first_pass.landmarks import landmark_documents
@@ -234,9 +234,9 @@ def _store(factory) -> tuple[str, str]:
     """A store of made-up speech in three shards, and the path of one of its documents."""
     if "store" not in _made:
         from swsdist.config import config_from_dict
-        from swsdist.pipeline.course import Choice
         from swsdist.pipeline.driver import run_stages
         from swsdist.pipeline.operation.progress import Progress
+        from swsdist.pipeline.run_plan import Choice
         from swsdist.testing.synthesis import make_corpus
 
         folder = factory.mktemp("first-passes")

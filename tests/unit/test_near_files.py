@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.execution.near import Held
+from swsdist.pipeline.execution.node_caches import Held
 from swsdist.pipeline.execution.policy import NEAREST
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Task

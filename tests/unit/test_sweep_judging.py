@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from swsdist.chains.sweep.judging import Judged, judged
 from swsdist.chains.sweep.planning import Point, scored_by
+from swsdist.chains.sweep.ranking import Judged, judged
 from swsdist.chains.sweep.reading import Objective
 from swsdist.chains.sweep.reading import Tests as Settings
 from swsdist.chains.sweep.running import PointResult

@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from swsdist.audio.commands import ENDED
 from swsdist.audio.formats.headers import CutOff
 from swsdist.core.errors import AudioError, StorageError
+from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import passing_words
-from swsdist.io.traffic import open_counted
 
 _ENDINGS = (
     "3ga 3gp aac ac3 amr ape asf avi flv m2ts m4a m4b m4v mka mkv mov mp2 mp4 mpc mpeg mpg mts ogv ra rm shn tak tta webm "

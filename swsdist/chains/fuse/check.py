@@ -12,7 +12,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.finding import Finding
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.ledger import Ledger
-from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.search_inputs import SearchInputs
 
 
 def check(own: FuseInputs) -> Iterator[Finding]:

@@ -14,14 +14,14 @@ from swsdist.config import Config
 from swsdist.core.errors import ConfigError, StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import SHARED
-from swsdist.pipeline.course import Course
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.run_plan import Course
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
-from swsdist.stages.inputs.known import CorpusInputs, SearchInputs
+from swsdist.stages.inputs.corpus_documents import keys_of
+from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.settings import scores_of
-from swsdist.stages.inputs.wanted import keys_of
 
 #: What systems that are fused should have searched alike.
 _SEARCHED: dict[str, Callable[[CorpusInputs], pa.Array]] = {

@@ -17,12 +17,12 @@ from swsdist.evaluation.comparison import compared_entropies
 from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart
 from swsdist.fusion.weights import Fusion
 from swsdist.io.notices import Notices
-from swsdist.pipeline.course import Course, Outcome
-from swsdist.registry.steps import Looks, looked_at
+from swsdist.pipeline.run_plan import Course, Outcome
+from swsdist.registry.calibration_entries import Looks, looked_at
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
 from swsdist.score.compare.paired import compare
 from swsdist.score.compare.results import Settings
-from swsdist.stages.told import Bucket, Measured
+from swsdist.stages.task_results import Bucket, Measured
 
 #: Draws of queries for the intervals of gains; `swsdist compare --cnxe` takes more.
 DRAWS = 1000
@@ -59,7 +59,7 @@ def _fusion(course: Course) -> FusionReport:
     for part in course.parts("fit", "calibration"):
         fusions = fusions_in(json.loads(course.run.read_bytes(part.name)))
     joined, made, alone = 0, dict.fromkeys(sorted(own.courses), 0), dict.fromkeys(sorted(own.courses), 0)
-    for table in course.read("fill", "filled", ["parts"]):
+    for table in course.read("impute-scores", "filled", ["parts"]):
         names, _, given = parts_of(table)
         joined += table.num_rows
         single = given.sum(axis=1) == 1
@@ -87,13 +87,14 @@ def _fusion(course: Course) -> FusionReport:
         )
     offset = math.fsum(one.offset for one in fusions) / len(fusions) if fusions else None
     counts = {
-        name: sum(told.rows for told in course.told(name, Bucket)) for name in ("union", "fill", "combine", "decide")
+        name: sum(told.rows for told in course.told(name, Bucket))
+        for name in ("merge-lists", "impute-scores", "combine", "decide")
     }
     return FusionReport(
         missing=own.options.missing,
         between_queries=own.options.between_queries,
         joined=joined,
-        overlapping=counts["union"] - counts["fill"],
+        overlapping=counts["merge-lists"] - counts["impute-scores"],
         outdone=counts["combine"] - counts["decide"] if own.options.between_queries else 0,
         offset=offset,
         systems=tuple(rows),
@@ -150,8 +151,8 @@ def notices(course: Course) -> list[str]:
     own: FuseInputs = course.chain.own
     found = of_search.notices(course)
     common, apart = Counter[tuple[str, str]](), Notices()
-    if (ended := course.ended.get("union")) is not None and not ended.failures:
-        for table in course.read("union", "joined", ["parts"]):
+    if (ended := course.ended.get("merge-lists")) is not None and not ended.failures:
+        for table in course.read("merge-lists", "joined", ["parts"]):
             common.update(places_in_common(table))
         tell_of_apart(common, apart)
     found += [str(notice) for notice in apart.found.values()]

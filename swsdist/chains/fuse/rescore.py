@@ -21,14 +21,14 @@ from swsdist.fusion.parts import KEY, parts_of
 from swsdist.fusion.weights import RESCORED
 from swsdist.methods.method import SPANS
 from swsdist.methods.registry import create, identity
-from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.stages.documents import speakers_of
-from swsdist.stages.inputs.across import takes_theirs
+from swsdist.stages.document_lookup import speakers_of
+from swsdist.stages.inputs.cross_corpus import takes_theirs
 from swsdist.stages.queries import read_group
-from swsdist.stages.told import Bucket
+from swsdist.stages.task_results import Bucket
 from swsdist.store.reading import Store
 
 

@@ -42,11 +42,11 @@ from swsdist.stages.export import Export
 from swsdist.stages.fit import Fit
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
-from swsdist.stages.inputs.across import takes_theirs
-from swsdist.stages.inputs.known import SearchInputs
-from swsdist.stages.inputs.oddities import demands_of, folds_of_steps
-from swsdist.stages.inputs.pending import is_fitted
+from swsdist.stages.inputs.cross_corpus import takes_theirs
 from swsdist.stages.inputs.provenance import files_of
+from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.stages.inputs.unfitted_models import is_fitted
+from swsdist.stages.inputs.validation import demands_of, folds_of_steps
 from swsdist.stages.measure import Measure
 from swsdist.stages.normalise import Normalise
 from swsdist.stages.queries import Queries

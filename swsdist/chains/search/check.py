@@ -24,9 +24,12 @@ from swsdist.io.notices import FEW, REJECTED, Notices
 from swsdist.methods.query.hearing import hear
 from swsdist.pipeline.finding import Finding
 from swsdist.registry.registries import METHODS
-from swsdist.stages.inputs.given import row_for
-from swsdist.stages.inputs.known import SearchInputs
-from swsdist.stages.inputs.oddities import (
+from swsdist.stages.inputs.corpus_documents import compared, places_in
+from swsdist.stages.inputs.precomputed_features import row_for
+from swsdist.stages.inputs.provenance import calibration_file, tell_of_provenance
+from swsdist.stages.inputs.recordings import document_seconds
+from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.stages.inputs.validation import (
     MEASURED,
     demand_truth,
     demands_of,
@@ -35,10 +38,7 @@ from swsdist.stages.inputs.oddities import (
     tell_of_lengths,
     tell_of_references,
 )
-from swsdist.stages.inputs.provenance import calibration_file, tell_of_provenance
-from swsdist.stages.inputs.recordings import document_seconds
-from swsdist.stages.inputs.wanted import compared, places_in
-from swsdist.store.given import given_frames
+from swsdist.store.precomputed import given_frames
 
 #: Hz at which queries are listened to.
 _RATE = 16_000

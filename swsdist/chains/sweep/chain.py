@@ -11,13 +11,13 @@ points, and a process that does several tasks keeps the sorted list.
 
 from __future__ import annotations
 
-from swsdist.chains.sweep.compact import Compact
-from swsdist.chains.sweep.learn import Learn
+from swsdist.chains.sweep.fit_calibration import FitCalibration
 from swsdist.chains.sweep.score_points import ScorePoints
+from swsdist.chains.sweep.sort_scores import SortScores
 from swsdist.config import Config
 from swsdist.core.errors import ConfigError
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
-from swsdist.pipeline.elsewhere import Elsewhere
+from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.ledger import Ledger
 
 
@@ -39,6 +39,6 @@ def build(config: Config, ledger: Ledger) -> Chain:
             remedy="leave chain: sweep to `swsdist sweep`, which writes its options",
         )
     searched = str(config.options.get("searched", ""))
-    reads = {"trials": Elsewhere(config.run, "align.train:trials", searched)} if searched else {}
-    stages = Step("learn", Learn(), reads), Step("compact", Compact(), reads), ScorePoints()
+    reads = {"trials": ExternalTable(config.run, "align.train:trials", searched)} if searched else {}
+    stages = Step("fit-calibration", FitCalibration(), reads), Step("sort-scores", SortScores(), reads), ScorePoints()
     return Chain("sweep", stages, ChainInputs())

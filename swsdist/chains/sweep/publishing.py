@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from swsdist.calibrate.points.rescoring import Compacted, Rescoring
 from swsdist.calibrate.points.study import Entry, Study, study
-from swsdist.chains.sweep.judging import Judged
 from swsdist.chains.sweep.planning import Plans, alpha_of, told
+from swsdist.chains.sweep.ranking import Judged
 from swsdist.chains.sweep.reading import Given
 from swsdist.chains.sweep.running import PointResult, Swept, point_at
 from swsdist.core.errors import ConfigError
@@ -167,7 +167,7 @@ def study_of(plans: Plans, swept: Swept, alphas: Sequence[float], alpha: float |
         if name not in swept.rescorings or not group.by_term:
             continue
         course, point = swept.rescorings[name], group.points[0]
-        tables = [list(course.read("compact", table)) for table in ("terms", "ranks", "contested")]
+        tables = [list(course.read("sort-scores", table)) for table in ("terms", "ranks", "contested")]
         options = course.config.options
         at = point_at(group.config, swept.searches[name])
         scored = Rescoring.of(

@@ -20,9 +20,9 @@ from swsdist.chains.sweep.score_points import point_id
 from swsdist.config import Config
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
 from swsdist.evaluation.properties import threshold_of
-from swsdist.pipeline.course import Choice, Course, Outcome
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice, Course, Outcome
 from swsdist.pipeline.task import Receipt, Values
 from swsdist.registry.registries import quantities
 from swsdist.score import per_term
@@ -31,8 +31,8 @@ from swsdist.score.measures.optimum import optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.score.measures.ranking import Ranking
 from swsdist.stages.inputs.provenance import named_calibration
-from swsdist.stages.point import point_of
-from swsdist.stages.told import Fitted, Measured
+from swsdist.stages.operating_point import point_of
+from swsdist.stages.task_results import Fitted, Measured
 
 Ints = NDArray[np.int64]
 

@@ -18,9 +18,9 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.io.byte_count import count
 from swsdist.io.filesystem import is_remote
 from swsdist.io.frames.item import Format, Found, Item, damaged, mended, open_file
-from swsdist.io.traffic import count
 
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, KeyError)
 

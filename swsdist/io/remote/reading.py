@@ -2,7 +2,7 @@
 
 A body is checked against the length that was asked for, the whole object's against its ETag where that is an MD5 too: of what
 was put at once, and not encrypted by a key of KMS or of the client. botocore checks the CRCs that newer servers send along.
-What fails is fetched again by `swsdist.io.remote.again`, and never handed on.
+What fails is fetched again by `swsdist.io.remote.retry`, and never handed on.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from fsspec.asyn import sync
 from s3fs.core import S3File
 
 from swsdist.core.errors import StorageError
+from swsdist.io.byte_count import count
 from swsdist.io.failures import explain
-from swsdist.io.remote.again import again
-from swsdist.io.traffic import count
+from swsdist.io.remote.retry import again
 
 #: Bytes a second below which a body is given up: a connection that drips is as good as none.
 SLOWEST = 20_000

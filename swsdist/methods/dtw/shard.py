@@ -19,7 +19,7 @@ from swsdist.core.types import CANDIDATES
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
-from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.averaging import averaged

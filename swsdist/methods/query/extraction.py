@@ -41,9 +41,9 @@ from swsdist.methods.query.example import Example
 from swsdist.methods.query.example_frames import bounded, example_frames
 from swsdist.methods.query.hearing import hear
 from swsdist.methods.query.own_recording import normalised_by_own
-from swsdist.store.given import given_example
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
 from swsdist.store.parquet import Output, publish
+from swsdist.store.precomputed import given_example
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 from swsdist.store.writing import Read, Reading, shard_name, write_tracks

@@ -33,7 +33,7 @@ from swsdist.core.errors import StorageError, UserError
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
 from swsdist.pipeline.execution.executor import failure, note_retry, verdict
-from swsdist.pipeline.execution.near import Held
+from swsdist.pipeline.execution.node_caches import Held
 from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, Starts, differing, in_a_line, working
 from swsdist.pipeline.execution.placement import at_least, matched, nothing_fits, workers_for
 from swsdist.pipeline.execution.policy import Policy, pause

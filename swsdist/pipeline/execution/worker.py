@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from swsdist.accounts.journal import Journal, cpu_seconds, peak_bytes, reset_peak
-from swsdist.io.traffic import bytes_read
+from swsdist.io.byte_count import bytes_read
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Cost, Receipt, Task

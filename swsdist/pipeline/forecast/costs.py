@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.course import Course
 from swsdist.pipeline.forecast.cluster import Job
+from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Growth
 
 #: A step that begins so many seconds after the one before it was not of the same run.

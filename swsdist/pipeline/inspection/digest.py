@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from swsdist.core.partition import slots_of
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Course
 from swsdist.pipeline.records.chosen import Parts
+from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Table
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows

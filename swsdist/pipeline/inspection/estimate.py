@@ -16,14 +16,14 @@ from swsdist.accounts.hardware import describe
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.course import Choice, Course, begin, rounds
-from swsdist.pipeline.elsewhere import Elsewhere
+from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.forecast.cluster import Cluster, Kind, Load
 from swsdist.pipeline.forecast.costs import StepCost, cost_of
 from swsdist.pipeline.forecast.forecast import Forecast, rules_of, simulated
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY
 from swsdist.pipeline.records.receipts import Receipts
+from swsdist.pipeline.run_plan import Choice, Course, begin, rounds
 
 #: Times that the seconds of tasks are drawn.
 _DRAWS = 5
@@ -56,7 +56,7 @@ def estimates(config: Config, choice: Choice) -> list[Estimate]:
         result += [replace(row, stage=f"{name}: {row.stage}") for row in rows]
         exact &= all(row.tasks is not None and row.tasks == row.done for row in rows)
     for step in course.steps:
-        if not exact and any(isinstance(one, Elsewhere) for word in step.reads for one in step.sources(word)):
+        if not exact and any(isinstance(one, ExternalTable) for word in step.reads for one in step.sources(word)):
             result.append(Estimate(step.name, step.stage.unit, None, 0, None, None))  # what it reads is not there yet
             continue
         known = course.ledger.receipts(step.stage.name, course.inputs(step).place)

@@ -8,10 +8,10 @@ from swsdist.config import Config
 from swsdist.config.names import UNKNOWN
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice, Course, begin
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY, Plan, another_version, load_plans, receipts_of
 from swsdist.pipeline.records.chosen import ReceiptList
+from swsdist.pipeline.run_plan import Choice, Course, begin
 
 
 def recorded(run: Folder, name: str = ONLY) -> Course:

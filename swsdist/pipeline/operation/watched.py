@@ -20,10 +20,10 @@ from swsdist.core.errors import CancelledError, StorageError
 from swsdist.core.redaction import redacted
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.course import Outcome
-from swsdist.pipeline.operation import cancelling, events, standing
+from swsdist.pipeline.operation import cancelling, events, run_status
 from swsdist.pipeline.operation.progress import Passing, Progress
 from swsdist.pipeline.operation.readers import Reader
+from swsdist.pipeline.run_plan import Outcome
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 #: Seconds between two looks: in a local folder, and on S3.
@@ -53,7 +53,7 @@ class Watched(Passing):
         holder = lock.read(self._run) or {}
         token = str(holder.get("token", ""))
         host = str(holder.get("host", socket.gethostname()))
-        self._standing = standing.Standing(token, host, os.getpid(), began=time.time())
+        self._standing = run_status.Standing(token, host, os.getpid(), began=time.time())
         self._log = events.EventLog(self._run, token or "00000000")
         self._opened = self._changed = False
         self._reading: dict[str, Reader] = {}
@@ -71,7 +71,7 @@ class Watched(Passing):
         self._open()
         stages = self._standing.stages
         if not stages or stages[-1].stage != step.name or stages[-1].ended is not None:
-            stages.append(standing.Stand(step.name, 0, 0, begun=time.time()))
+            stages.append(run_status.Stand(step.name, 0, 0, begun=time.time()))
         stand = stages[-1]  # a stage in rounds begins several times
         stand.tasks, stand.done, stand.before = (
             stand.tasks + todo + skipped,
@@ -156,7 +156,7 @@ class Watched(Passing):
             if self._opened and self._changed:
                 self._changed = False
                 self._standing.t = time.time()
-                self._run.write_bytes(standing.NAME, self._standing.to_json().encode())
+                self._run.write_bytes(run_status.NAME, self._standing.to_json().encode())
 
     def _read_stores(self) -> None:
         """From now on the stores that plans read are marked as read."""

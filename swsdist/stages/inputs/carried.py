@@ -23,8 +23,8 @@ from swsdist.core.errors import SwsdistError
 from swsdist.features.interface import Extractor
 from swsdist.features.sources import Source
 from swsdist.io.filesystem import is_remote
+from swsdist.stages.inputs.corpus_documents import Key, State, Wanted
 from swsdist.stages.inputs.recordings import Row
-from swsdist.stages.inputs.wanted import Key, State, Wanted
 from swsdist.store.reading import Store
 
 #: Files that are read at the same time.
@@ -39,7 +39,7 @@ class Carried(NamedTuple):
 
     Attributes:
         moved: places of those that have their names still.
-        held: of others, by key and by extractor (fingerprint): where their frames are (`swsdist.store.held`).
+        held: of others, by key and by extractor (fingerprint): where their frames are (`swsdist.store.mapped`).
     """
 
     moved: NDArray[np.int64]

@@ -14,8 +14,8 @@ from swsdist.corpora.queries import read_queries
 from swsdist.io.notices import Notices
 from swsdist.reduce.own_places import OwnPlaces, elsewhere, own_places
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.stages.inputs.across import apart, corpus_of_queries
-from swsdist.stages.inputs.truth import truth_of
+from swsdist.stages.inputs.cross_corpus import apart, corpus_of_queries
+from swsdist.stages.inputs.references import truth_of
 
 
 class Corpus:

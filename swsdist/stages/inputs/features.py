@@ -10,8 +10,8 @@ from swsdist.core.errors import UserError
 from swsdist.features.interface import Extractor, libraries_of
 from swsdist.features.sources import Source, sources_of
 from swsdist.io.filesystem import Folder
-from swsdist.stages.inputs.pending import Pending, with_models
-from swsdist.stages.told import Extracted, Indexed
+from swsdist.stages.inputs.unfitted_models import Pending, with_models
+from swsdist.stages.task_results import Extracted, Indexed
 from swsdist.store.libraries import Libraries, with_these
 
 

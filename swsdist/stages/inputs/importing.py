@@ -16,9 +16,9 @@ from swsdist.core.errors import IncompleteError, StoreError
 from swsdist.features.interface import Given
 from swsdist.features.registry import create
 from swsdist.io.remote.scratch import scratch
-from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice, Outcome
 
 #: Keys of a config, and what stands for them on the command line of `store import`.
 _OPTIONS = {"features.options.path": "SOURCE", "index.store": "STORE", "corpus.documents": "--documents"}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from swsdist.calibrate.seen import ENTRY, fitted_bytes, occurrences, shares
+from swsdist.calibrate.training_overlap import ENTRY, fitted_bytes, occurrences, shares
 from swsdist.config import Config
 from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import fingerprint
@@ -14,9 +14,9 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.task import Values
-from swsdist.stages.inputs.known import CorpusInputs
-from swsdist.stages.inputs.labelled import taught
+from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.settings import other_scores
+from swsdist.stages.inputs.supervision import taught
 
 
 def provenance(config: Config, own: CorpusInputs) -> Values:
@@ -25,7 +25,7 @@ def provenance(config: Config, own: CorpusInputs) -> Values:
     Returns:
         `system`: its name; `scores`: what of the config scores depend on; `documents`: a fingerprint of the documents' ids;
         `labels`, where features were fitted by labels: which, and of how many documents; `references`: see
-        `swsdist.calibrate.seen`.
+        `swsdist.calibrate.training_overlap`.
     """
     keys = zip(own.corpus.documents["doc_id"].to_pylist(), own.corpus.documents["channel"].to_pylist(), strict=True)
     found: Values = {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}

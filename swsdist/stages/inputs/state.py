@@ -17,9 +17,9 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.records.listing import Listing
 from swsdist.stages.inputs.carried import Carried, carried
+from swsdist.stages.inputs.corpus_documents import Key, State, Wanted, compared, places_in
 from swsdist.stages.inputs.features import RunFeatures
 from swsdist.stages.inputs.settings import describe
-from swsdist.stages.inputs.wanted import Key, State, Wanted, compared, places_in
 from swsdist.store.manifest import Manifest, load, require, state_name
 from swsdist.store.reading import Store
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from swsdist.config import Config
 from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Choice, Outcome
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.run_plan import Choice, Outcome
 from swsdist.registry.registries import CHAINS
 from swsdist.testing.conformance.entry import check_entry, require
 

@@ -20,9 +20,9 @@ import swsdist
 from swsdist.core.errors import SwsdistError
 from swsdist.io import local
 from swsdist.io.failures import explain
-from swsdist.pipeline.course import Choice
 from swsdist.pipeline.execution import executor
 from swsdist.pipeline.inspection.digest import digests
+from swsdist.pipeline.run_plan import Choice
 
 
 def do(order: dict[str, Any]) -> dict[str, Any]:

@@ -14,17 +14,17 @@ from swsdist.config import Config, config_from_dict
 from swsdist.core.errors import UserError
 from swsdist.evaluation.properties import Scored, decided, threshold_of, valued_at
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Course
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.recorded import config_of, plan_of, recorded
+from swsdist.pipeline.run_plan import Course
 from swsdist.score.compare.results import About, DetLine
 from swsdist.score.measures.curve import Point
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.score.measures.twv import PER_TERM
-from swsdist.stages.inputs.known import CorpusInputs
 from swsdist.stages.inputs.population import COLUMNS, spans_of
+from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.settings import settings_of
-from swsdist.stages.told import Bucket, Measured
+from swsdist.stages.task_results import Bucket, Measured
 from swsdist.store.digest import combined
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from swsdist.audio.clips import clip_data_uri
 from swsdist.audio.reader import probe
 from swsdist.core.errors import AudioError
-from swsdist.pipeline.course import Course
+from swsdist.pipeline.run_plan import Course
 from swsdist.report.data import Hit
-from swsdist.stages import best
-from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages import top_hits
+from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 
 def best_hits(course: Course) -> tuple[Hit, ...]:
@@ -23,10 +23,10 @@ def best_hits(course: Course) -> tuple[Hit, ...]:
         for row in own.corpus.queries.to_pylist():
             queries.setdefault(row["query_id"], row)
     scored, trials = (
-        best.files(course.parts(step, table)) for step, table in (("decide", "scored"), ("align.final", "trials"))
+        top_hits.files(course.parts(step, table)) for step, table in (("decide", "scored"), ("align.final", "trials"))
     )
     hits = []
-    for row in best.rows(course.run, scored, trials, own.store.open(), course.config.report.clips):
+    for row in top_hits.rows(course.run, scored, trials, own.store.open(), course.config.report.clips):
         query = queries.get(row["query_id"], {})
         hits.append(
             Hit(

@@ -10,13 +10,13 @@ from swsdist.audio.formats import ffmpeg
 from swsdist.calibrate.threshold import undecided
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
 from swsdist.methods.query import bands
-from swsdist.pipeline.course import Course
+from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.task import Values
-from swsdist.stages.inputs.known import CorpusInputs
-from swsdist.stages.inputs.labelled import taught, tell_of_labels
-from swsdist.stages.inputs.wanted import keys_of, places_in
+from swsdist.stages.inputs.corpus_documents import keys_of, places_in
+from swsdist.stages.inputs.search_inputs import CorpusInputs
+from swsdist.stages.inputs.supervision import taught, tell_of_labels
 from swsdist.stages.queries import bandwidths_in, seconds_in
-from swsdist.stages.told import Exported, Fitted, Measured
+from swsdist.stages.task_results import Exported, Fitted, Measured
 from swsdist.store.libraries import made_with
 
 

@@ -18,12 +18,12 @@ from swsdist.config.section import Section
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import NODES, REJECTED
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Course, Outcome
+from swsdist.pipeline.run_plan import Course, Outcome
 from swsdist.report.data import ReportData, StageRow
 from swsdist.report.page import render_page
 from swsdist.report.schema import SCHEMA, write_report_json
 from swsdist.report.tables import latex, markdown
-from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.store import parquet
 
 JSON, PAGE, REJECTED_NAME = "report.json", "report.html", "rejected.parquet"

@@ -21,17 +21,17 @@ from swsdist.chains.search.report.scored import mtwv_interval, scored_rows
 from swsdist.config import dump_config, without_secrets
 from swsdist.core.types import REJECTED
 from swsdist.methods.first_pass.landmarks import codebook_file
-from swsdist.pipeline.course import Course, Outcome
 from swsdist.pipeline.inspection.digest import digests
+from swsdist.pipeline.run_plan import Course, Outcome
 from swsdist.pipeline.task import Receipt
-from swsdist.registry.steps import Looks, looked_at
+from swsdist.registry.calibration_entries import Looks, looked_at
 from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.stages.inputs.across import takes_theirs
-from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.inputs.cross_corpus import takes_theirs
+from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.quantise import Quantise
 from swsdist.stages.query_statistics import QueryStatistics, Summed
-from swsdist.stages.told import Bucket, Extracted, Fitted, Measured
+from swsdist.stages.task_results import Bucket, Extracted, Fitted, Measured
 from swsdist.store.digest import combined
 from swsdist.store.reading import Store
 

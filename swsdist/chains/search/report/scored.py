@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow.compute as pc
 
 from swsdist.evaluation.properties import threshold_of
-from swsdist.pipeline.course import Course
+from swsdist.pipeline.run_plan import Course
 from swsdist.report import data as report
 from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.paired import decided_at
 from swsdist.score.compare.results import Settings
 from swsdist.score.measures.twv import per_term
-from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.queries import seconds_in
-from swsdist.stages.told import Bucket, Extracted, Measured
+from swsdist.stages.task_results import Bucket, Extracted, Measured
 
 
 def scored_rows(

@@ -12,8 +12,8 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Values
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol_of
 from swsdist.score.trials.making import check_needs, in_every_document, segments_for
-from swsdist.stages.inputs.known import CorpusInputs
 from swsdist.stages.inputs.population import spans_of
+from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 
 def point_of(inputs: Inputs) -> OperatingPoint:

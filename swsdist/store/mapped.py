@@ -27,7 +27,7 @@ from swsdist.store.reading import Store
 from swsdist.store.writing import Read, Reading
 
 
-def or_held(reading: Reading) -> Reading:
+def or_mapped(reading: Reading) -> Reading:
     """The same; frames that the store has are copied."""
 
     def read(

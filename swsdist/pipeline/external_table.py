@@ -12,7 +12,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.plan import ONLY, load_plans, receipts_of
 
 
-class Elsewhere(NamedTuple):
+class ExternalTable(NamedTuple):
     """A table of another run. Its files' content identifies it, whatever their names are.
 
     Attributes:
@@ -29,7 +29,7 @@ class Elsewhere(NamedTuple):
         return f"{self.run}:{self.plan}:{self.table}"
 
 
-def read(source: Elsewhere, storage: Mapping[str, Any]) -> Made:
+def read(source: ExternalTable, storage: Mapping[str, Any]) -> Made:
     """What another run has made.
 
     Raises:

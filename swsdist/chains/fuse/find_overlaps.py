@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.fuse.union import of_slots
+from swsdist.chains.fuse.merge_lists import of_slots
 from swsdist.core.partition import slot_of
 from swsdist.core.types import DETECTIONS
 from swsdist.fusion.joining import staying
@@ -20,7 +20,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.stages.buckets import BucketStage
-from swsdist.stages.told import Bucket
+from swsdist.stages.task_results import Bucket
 
 #: Detections that go, by the slot of their query.
 GONE = pa.schema([pa.field("slot", pa.int32(), False), *(DETECTIONS.field(name) for name in KEY)])
@@ -33,10 +33,10 @@ class Parting(NamedTuple):
     overlap: float
 
 
-class Apart(BucketStage[Parting]):
+class FindOverlaps(BucketStage[Parting]):
     """A task a bucket of documents: what of them goes."""
 
-    name = "apart"
+    name = "find-overlaps"
     version = 1
     phase = "score"
     takes = {"scored": "scored"}

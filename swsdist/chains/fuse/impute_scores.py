@@ -27,13 +27,13 @@ class Filling(NamedTuple):
     system: str
 
 
-class Fill(BucketStage[Filling]):
+class ImputeScores(BucketStage[Filling]):
     """The score becomes the mean of the systems' scores, by which of overlapping places of a query the best stays.
 
     That is before anything is fitted, so what is left out depends on no reference.
     """
 
-    name = "fill"
+    name = "impute-scores"
     version = 1
     phase = "search"
     takes = {"joined": "joined"}

@@ -14,8 +14,8 @@ from swsdist.core.partition import slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
 from swsdist.fusion.fusing import joined
 from swsdist.fusion.weights import KNOWN
-from swsdist.pipeline.course import Course
 from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.stages.buckets import BucketStage
@@ -33,10 +33,10 @@ class Joining(NamedTuple):
     overlap: float
 
 
-class Union(BucketStage[Joining]):
+class MergeLists(BucketStage[Joining]):
     """A row a place that any system found, with the scores there are; and what is known of each system's scores by query."""
 
-    name = "union"
+    name = "merge-lists"
     version = 1
     phase = "search"
     tables = {"joined": Table(JOINED), "known": Table(KNOWN, digested=False)}

@@ -23,10 +23,10 @@ class Leaving(NamedTuple):
     gone: list[str]
 
 
-class Leave(BucketStage[Leaving]):
+class DropOverlaps(BucketStage[Leaving]):
     """A task a bucket of queries: its detections without those that go."""
 
-    name = "leave"
+    name = "drop-overlaps"
     version = 1
     phase = "score"
     takes = {"scored": "scored", "gone": "gone"}

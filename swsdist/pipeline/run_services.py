@@ -16,11 +16,11 @@ from swsdist.core.needs import Needs
 from swsdist.io.failures import TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.course import Outcome
 from swsdist.pipeline.execution.executor import Executor, Serial
 from swsdist.pipeline.execution.failed import FOLDER, forget, keep, name_of
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.plan import Plan, load_plans, save_plans
+from swsdist.pipeline.run_plan import Outcome
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
@@ -35,7 +35,7 @@ _IN_VAIN = 8
 _STOP = ("full", "quota", "read-only")
 
 
-class Machinery:
+class RunServices:
     """The machinery of one run; `note` is told what is worth a line.
 
     Attributes:
@@ -216,9 +216,9 @@ def _told(error: StorageError, count: str) -> StorageError:
 
 
 @contextmanager
-def machinery_of(outcome: Outcome, config: Config, note: Callable[[str], None]) -> Iterator[Machinery]:
+def run_services_of(outcome: Outcome, config: Config, note: Callable[[str], None]) -> Iterator[RunServices]:
     """It is closed at the end, whatever happens."""
-    machinery = Machinery(outcome, config, note)
+    machinery = RunServices(outcome, config, note)
     try:
         yield machinery
     finally:

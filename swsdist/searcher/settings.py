@@ -13,7 +13,7 @@ from swsdist.pipeline.inspection.recorded import config_of, remains
 from swsdist.pipeline.plan import load_plans
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
-from swsdist.searcher.judging import Judge, by_score, of_run
+from swsdist.searcher.hit_threshold import Judge, by_score, of_run
 from swsdist.store.manifest import Manifest, load
 
 

@@ -10,13 +10,13 @@ from swsdist.chains.fuse.systems import demand_configured
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
-from swsdist.stages.told import Extracted
+from swsdist.stages.task_results import Extracted
 
 
-class Asked(Stage[Extracted]):
+class CollectQueries(Stage[Extracted]):
     """A query that several systems searched has the examples and frames of the first that did."""
 
-    name = "asked"
+    name = "collect-queries"
     version = 1
     unit = "queries"
     phase = "search"

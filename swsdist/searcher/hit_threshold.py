@@ -17,8 +17,8 @@ from swsdist.config.section import Section
 from swsdist.core.errors import ConfigError
 from swsdist.core.types import DETECTIONS, TRIALS
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.course import Course
 from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.task import Values
 from swsdist.registry.registries import CALIBRATION
 from swsdist.report.answers.hits import OTHERWISE, STRONG, Word
@@ -26,7 +26,7 @@ from swsdist.report.answers.promise import measured, promised
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.stages.inputs.settings import describe, in_words, other_scores
-from swsdist.stages.told import Fitted
+from swsdist.stages.task_results import Fitted
 
 _REMEDY = "name a run that was decided, or a file of its folder calibration/"
 

@@ -9,7 +9,7 @@ from swsdist.config.corpus import Corpus
 from swsdist.config.model import Features, Transforming
 from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import fingerprint
-from swsdist.features.fitting.interface import Fitted, Learning, Taught
+from swsdist.features.fitting.interface import Fitted, Learning, Supervision
 from swsdist.features.fitting.labels import identity_of
 from swsdist.features.interface import Given
 from swsdist.features.registry import create, create_transform, identity, recipe_fingerprint
@@ -112,7 +112,7 @@ def _pending(one: Features, place: tuple[int, int], fitted: Fitted, corpus: Corp
         )
     recipe = recipe_fingerprint(identity(extractor))
     options = one.options if place[1] < 0 else one.transforms[place[1]].options
-    labels = _labels(fitted, fitted.name, corpus) if isinstance(fitted, Taught) else None
+    labels = _labels(fitted, fitted.name, corpus) if isinstance(fitted, Supervision) else None
     # What a corpus without parts and labels has is as it was before there were any.
     rest: list[object] = [labels[1]] if labels else []
     if (part := corpus.parts.train) is not None:
@@ -135,7 +135,7 @@ def _table(part: str) -> str:
         ) from None
 
 
-def _labels(fitted: Taught, name: str, corpus: Corpus) -> tuple[str, str]:
+def _labels(fitted: Supervision, name: str, corpus: Corpus) -> tuple[str, str]:
     path = fitted.labels or corpus.alignments.phones
     if path is None:
         raise ConfigError(

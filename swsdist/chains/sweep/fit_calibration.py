@@ -16,7 +16,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.stages.inputs.provenance import calibration_file
-from swsdist.stages.told import Fitted
+from swsdist.stages.task_results import Fitted
 
 
 class Learning(NamedTuple):
@@ -28,10 +28,10 @@ class Learning(NamedTuple):
     aligned: list[str]
 
 
-class Learn(Stage[Learning]):
+class FitCalibration(Stage[Learning]):
     """What is fitted is what `fit` of a run at any of the points fits: it depends on neither alpha nor beta."""
 
-    name = "learn"
+    name = "fit-calibration"
     version = 1
     unit = "detections"
     phase = "score"

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from swsdist.config import Config, without_secrets
 from swsdist.core.types import REJECTED
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline import elsewhere
+from swsdist.pipeline import external_table
 from swsdist.pipeline.chain import Chain, Source, Step
-from swsdist.pipeline.elsewhere import Elsewhere
+from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.inputs import Inputs, Made
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY, Plan, PlannedStep, load_plans
@@ -111,8 +111,8 @@ class Course:
         return inputs
 
     def _made(self, source: Source) -> Made:
-        if isinstance(source, Elsewhere):
-            return self.ledger.remember(("elsewhere", *source), lambda: elsewhere.read(source, self.run.storage))
+        if isinstance(source, ExternalTable):
+            return self.ledger.remember(("elsewhere", *source), lambda: external_table.read(source, self.run.storage))
         name, _, table = source.partition(":")
         step = self.chain.step(name)
         return Made(source, table, self.receipts(name), self.place(step))

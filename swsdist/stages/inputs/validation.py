@@ -31,8 +31,8 @@ from swsdist.reduce.own_places import OwnPlaces
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import protocol_of
+from swsdist.stages.inputs.corpus_documents import keys_of, places_in
 from swsdist.stages.inputs.population import agree
-from swsdist.stages.inputs.wanted import keys_of, places_in
 
 #: Seconds, by document and channel.
 Seconds = Mapping[tuple[str, int], float]

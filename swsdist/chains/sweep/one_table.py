@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 
 from swsdist.calibrate.points.study import Study, study
-from swsdist.chains.sweep.judging import Judged, judged
 from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.planning import planned
 from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of
+from swsdist.chains.sweep.ranking import Judged, judged
 from swsdist.chains.sweep.reading import Given, read_sweep
 from swsdist.chains.sweep.running import PointResult, run_sweep
 from swsdist.core.errors import ConfigError
@@ -43,7 +43,9 @@ class Done:
     lines: list[str]
 
 
-def sweep_whole(path: str, *, corpus: str | None, run: str | None, sets: tuple[str, ...], progress: Progress) -> Done:
+def sweep_one_table(
+    path: str, *, corpus: str | None, run: str | None, sets: tuple[str, ...], progress: Progress
+) -> Done:
     """Read a sweep, run what is left of it, judge, and publish.
 
     Args:

@@ -23,11 +23,17 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import BACKENDS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.excerpts import seconds as excerpt_seconds
-from swsdist.stages.inputs.across import speakers_meet
 from swsdist.stages.inputs.corpus import Corpus
+from swsdist.stages.inputs.corpus_documents import Wanted, wanted_of
+from swsdist.stages.inputs.cross_corpus import speakers_meet
 from swsdist.stages.inputs.features import RunFeatures
-from swsdist.stages.inputs.given import add_items_of_examples
-from swsdist.stages.inputs.oddities import (
+from swsdist.stages.inputs.population import population_of, seconds_of_channel_1
+from swsdist.stages.inputs.precomputed_features import add_items_of_examples
+from swsdist.stages.inputs.recordings import document_seconds, identities
+from swsdist.stages.inputs.references import depends_on_score, excerpts_of
+from swsdist.stages.inputs.settings import scores_of
+from swsdist.stages.inputs.state import StoreState
+from swsdist.stages.inputs.validation import (
     MEASURED,
     demand_truth,
     seconds_of,
@@ -38,15 +44,9 @@ from swsdist.stages.inputs.oddities import (
     tell_of_speakers,
     tell_of_unread,
 )
-from swsdist.stages.inputs.population import population_of, seconds_of_channel_1
-from swsdist.stages.inputs.recordings import document_seconds, identities
-from swsdist.stages.inputs.settings import scores_of
-from swsdist.stages.inputs.state import StoreState
-from swsdist.stages.inputs.truth import depends_on_score, excerpts_of
-from swsdist.stages.inputs.wanted import Wanted, wanted_of
 
 if TYPE_CHECKING:
-    from swsdist.pipeline.course import Course
+    from swsdist.pipeline.run_plan import Course
 
 
 class CorpusInputs(ChainInputs):

@@ -12,7 +12,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Done, Task, Values
 from swsdist.stages.buckets import BucketStage
-from swsdist.stages.told import Bucket
+from swsdist.stages.task_results import Bucket
 
 
 class Compacting(NamedTuple):
@@ -24,10 +24,10 @@ class Compacting(NamedTuple):
     conventions: str
 
 
-class Compact(BucketStage[Compacting]):
+class SortScores(BucketStage[Compacting]):
     """See `swsdist.calibrate.points.rescoring`."""
 
-    name = "compact"
+    name = "sort-scores"
     version = 1
     phase = "score"
     takes = {"models": "models"}

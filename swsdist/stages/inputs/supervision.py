@@ -11,13 +11,13 @@ from swsdist.features.transforms.interface import Transformed
 from swsdist.io.filesystem import locate
 from swsdist.io.notices import Notices
 from swsdist.stages.fit_transforms import document_hash
-from swsdist.stages.inputs.known import CorpusInputs
+from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 if TYPE_CHECKING:
-    from swsdist.pipeline.course import Course
+    from swsdist.pipeline.run_plan import Course
 
 
-class Taught(NamedTuple):
+class Supervision(NamedTuple):
     """A transform that was fitted by labels.
 
     Attributes:
@@ -42,7 +42,7 @@ class Taught(NamedTuple):
         return f"trained on {whose} of {self.documents} documents ({self.file})"
 
 
-def taught(own: CorpusInputs) -> list[Taught]:
+def taught(own: CorpusInputs) -> list[Supervision]:
     """All of a run's tracks; of a fusion those of its systems."""
     courses: Mapping[str, Course] = getattr(own, "courses", {})
     if courses:
@@ -65,7 +65,7 @@ def taught(own: CorpusInputs) -> list[Taught]:
                 known = settings["documents"]
                 both = len(searched.intersection(known))
                 track, automatic = source.tracks[0].name, bool(settings["automatic"])
-                found.append(Taught(track, transform.name, settings["file"], len(known), both, automatic))
+                found.append(Supervision(track, transform.name, settings["file"], len(known), both, automatic))
     return found
 
 
