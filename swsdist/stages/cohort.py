@@ -20,7 +20,7 @@ from swsdist.core.times import frames_to_seconds
 from swsdist.core.types import COHORT_SUMS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.reduce.own_places import elsewhere
 from swsdist.reduce.spans import Spans
 from swsdist.registry.registries import CALIBRATION
@@ -46,7 +46,7 @@ class Cohort(Reduce):
         versions = [CALIBRATION.identity(step), CALIBRATION.identity(QNorm.name)]
         yield from self.tasks(inputs, [CostSums.name], _ALL, versions, window, window=window)
 
-    def run(self, task: Task[Reducing], context: Context) -> Done:
+    def run(self, task: Task[Reducing], context: Context) -> TaskOutput:
         """Sum up the best of each query at each place."""
         tick, window = task.payload.rules["tick"], task.payload.window
         # Stretches of a recording are known once overlaps between its documents are out.
@@ -58,7 +58,7 @@ class Cohort(Reduce):
             column = detections.schema.get_field_index("score")
             detections = detections.set_column(column, detections.schema.field(column), pa.array(scores))
         table = cohort_table(cohort_sums(detections, window))
-        return Done((context.publish(task, "sums", [table], COHORT_SUMS),))
+        return TaskOutput((context.publish(task, "sums", [table], COHORT_SUMS),))
 
 
 def best_of_places(spans: Spans, tick: float, window: float | None) -> Spans:

@@ -145,9 +145,9 @@ def test_a_recording_is_no_document_of_the_store(tmp_path: Path) -> None:
         "corpus": {"documents": str(tmp_path / "data")},
         "executor": {"kind": "serial"},
     }
-    from swsdist.pipeline.chain_run import Choice
+    from swsdist.pipeline.chain_run import StepSelection
 
-    swsdist.run(config, choice=Choice(until="index"))
+    swsdist.run(config, selection=StepSelection(until="index"))
     store, query = f"{tmp_path}/run/store", str(tmp_path / "corpus" / "queries" / "q001_1.wav")
     assert swsdist.curve(store, query, "d001")["score"].max() > -1
     with pytest.raises(StoreError, match="'rec1' is a recording of 2 documents") as caught:

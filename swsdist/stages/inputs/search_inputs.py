@@ -199,7 +199,7 @@ class SearchInputs(CorpusInputs):
         values |= {"store": config.store, "trials": protocol_of(config.score).trials}
         if depends_on_score(config):
             values["score"] = config.score.model_dump(mode="json")
-        return ledger.remember(("search", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
+        return ledger.memoize(("search", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
 
     @cached_property
     def wanted(self) -> Wanted:

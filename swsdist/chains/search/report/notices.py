@@ -22,7 +22,7 @@ from swsdist.store.libraries import made_with
 
 def notices(chain_run: ChainRun) -> list[str]:
     """What is odd in the tables, exports left out, queries that cannot be scored, statistics of recordings that are gone."""
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     own.noted.force = True  # what is implausible has ended the run before, or is wanted
     own.look()
     again = own.look_again(seconds_in(chain_run))
@@ -38,10 +38,10 @@ def notices(chain_run: ChainRun) -> list[str]:
             count=own.corpus.documents.num_rows,
         )
     _tell_of_undecided(chain_run, again)
-    doubted = (barrier(chain_run, step, force=True) for step in ("index", "queries") if step in chain_run.ended)
+    doubted = (barrier(chain_run, step, force=True) for step in ("index", "queries") if step in chain_run.outcomes)
     found = [str(notice) for notices in (*doubted, own.noted, again) for notice in notices.found.values()]
-    found += [warning for told in chain_run.told("export", Exported) for warning in told.warnings]
-    for told in chain_run.told("score", Measured):
+    found += [warning for told in chain_run.results("export", Exported) for warning in told.warnings]
+    for told in chain_run.results("score", Measured):
         if told.measures.get("stwv") == 0:
             found.append("all true occurrences are missed: look at names, channels and times of the references")
         elif told.measures.get("pooled_maximum") == 1 and told.measures.get("mtwv") == 1 and told.point["true"] >= MANY:
@@ -79,8 +79,8 @@ def notices(chain_run: ChainRun) -> list[str]:
 
 def _tell_of_undecided(chain_run: ChainRun, notices: Notices) -> None:
     """ATWV counts all of a query as missed that no threshold decides."""
-    own: CorpusInputs = chain_run.chain.own
-    for told in chain_run.told("fit", Fitted):
+    own: CorpusInputs = chain_run.chain.inputs
+    for told in chain_run.results("fit", Fitted):
         queries = undecided(set(own.corpus.queries["query_id"].to_pylist()), told.thresholds)
         if queries:
             notices.add(
@@ -93,7 +93,7 @@ def _tell_of_undecided(chain_run: ChainRun, notices: Notices) -> None:
 
 
 def _tell_of_bands(chain_run: ChainRun, notices: Notices) -> None:
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     highest = bands.reach(source.extractor for source in own.features.sources)
     if own.store.manifest is None or not highest:
         return
@@ -105,7 +105,7 @@ def _tell_of_bands(chain_run: ChainRun, notices: Notices) -> None:
             remedy=bands.REMEDY,
             count=found.documents,
         )
-    if "queries" in chain_run.ended:
+    if "queries" in chain_run.outcomes:
         of = documents.num_rows
         several = bands.apart(bandwidths_in(chain_run), documents, highest)
         odd = [found for found in several if found.documents > of / 2]
@@ -129,7 +129,7 @@ def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
     Raises:
         ImplausibleError: see `swsdist.io.notices`.
     """
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     found = Notices(force=force)
     if step == "index" and own.store.manifest is not None:
         own.look_again({}, force=force)
@@ -156,7 +156,7 @@ def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: Chain
 
 def summary(chain_run: ChainRun) -> list[str]:
     """What the store holds, what was new to it, and what the user wanted to be left out."""
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     if own.store.manifest is None:
         return []
     counts = own.store.manifest.counts
