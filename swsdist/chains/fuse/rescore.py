@@ -26,7 +26,7 @@ from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.stages.document_lookup import speakers_of
-from swsdist.stages.inputs.cross_corpus import takes_theirs
+from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.queries import read_group
 from swsdist.stages.task_results import Bucket
 from swsdist.store.reading import Store
@@ -116,7 +116,10 @@ def described(name: str, course: Course) -> System:
     for holds, complaint in (
         (own.corpus.placed, f"the documents of {name} are places in recordings, and detections name recordings"),
         (several, f"scores of {name} are means over examples, and a place is searched by each of them alone"),
-        (takes_theirs(course.config), f"the queries of {name} are normalised by another corpus's means and variances"),
+        (
+            takes_query_statistics(course.config),
+            f"the queries of {name} are normalised by another corpus's means and variances",
+        ),
         (
             any(entries[step].cohort or entries[step].operating_point for step in settings.unfitted),
             f"a step of {name} looks at a cohort or at the operating point: {', '.join(settings.unfitted)}",
