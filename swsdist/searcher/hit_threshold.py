@@ -25,7 +25,7 @@ from swsdist.report.answers.hits import OTHERWISE, STRONG, Word
 from swsdist.report.answers.promise import measured, promised
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.provenance import calibration_file
-from swsdist.stages.inputs.settings import describe, in_words, other_scores
+from swsdist.stages.inputs.settings import as_text, describe, score_differences
 from swsdist.stages.task_results import Fitted
 
 _REMEDY = "name a run that was decided, or a file of its folder calibration/"
@@ -131,10 +131,10 @@ def named(path: str, search: Search, recipes: Iterable[Values], storage: Mapping
                 where=where,
                 remedy="name one of steps such as [q-norm], [q-norm, logistic] or [q-norm, llr]",
             )
-    mine = in_words("search", Section.matters(search))
+    mine = as_text("search", Section.matters(search))
     if "features" in known:
         mine["features"] = _features_now(known["features"], list(recipes))
-    other = other_scores(mine, known)
+    other = score_differences(mine, known)
     odd = (f"{path} was fitted on other scores: {'; '.join(other)}",) if other else ()
     judge = _of_steps(data, where, f"{made} {path}")
     if made == "decided in" and not odd:  # it is a run, and was searched alike

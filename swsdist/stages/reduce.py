@@ -55,7 +55,7 @@ class Reducing(NamedTuple):
         store: where something of its documents is wanted.
         placed: whether documents are places in recordings.
         by_speaker: whether a statistic wants to know who speaks.
-        apart: places that the queries were cut from, and which are left out.
+        excluded: places that the queries were cut from, and which are left out.
         window: of a cohort.
     """
 
@@ -64,7 +64,7 @@ class Reducing(NamedTuple):
     store: tuple[str, str]
     placed: bool
     by_speaker: bool
-    apart: list[list[Any]]
+    excluded: list[list[Any]]
     window: float | None = None
 
 
@@ -78,9 +78,9 @@ def _files(task: Task[Reducing], context: Context) -> list[str]:
     return found
 
 
-def apart_of(task: Task[Reducing]) -> OwnPlaces:
+def excluded_places(task: Task[Reducing]) -> OwnPlaces:
     """Places that the queries of a bucket were cut from, and which are left out."""
-    return {(query_id, recording): spans for query_id, recording, spans in task.payload.apart}
+    return {(query_id, recording): spans for query_id, recording, spans in task.payload.excluded}
 
 
 class Reduce(BucketStage[Reducing]):
@@ -153,7 +153,7 @@ class Reduce(BucketStage[Reducing]):
     def run(self, task: Task[Reducing], context: Context) -> TaskOutput:
         """Overlaps out, the best N kept."""
         reduced = self.reduced(task, context)
-        found = elsewhere(reduced.detections, apart_of(task))
+        found = elsewhere(reduced.detections, excluded_places(task))
         statistics = context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS)
         return self.done(task, context, found, statistics)
 

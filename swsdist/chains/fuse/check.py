@@ -29,11 +29,11 @@ def check(own: FuseInputs) -> Iterator[Finding]:
             yield Finding(f"{system.name}: run", done, told)
         except SwsdistError as error:
             yield Finding(f"{system.name}: run", False, str(error).replace("\n  remedy:", "; remedy:"))
-    own.noted.force = True
+    own.notices.force = True
     try:
         if all(system.name in known for system in own.options.systems):  # others are run first
             own.settle()
-        for notice in own.noted.found.values():
+        for notice in own.notices.found.values():
             yield Finding("systems", False if notice.doubted else None, str(notice))
         found = configs(own)
     except SwsdistError as error:

@@ -82,7 +82,7 @@ class FuseInputs(CorpusInputs):
         """
         first, *_ = self.chain_runs.values()
         self.store = first.chain.inputs.store
-        if not self.first_look("systems"):
+        if not self.is_first("systems"):
             return
         for name, chain_run in self.chain_runs.items():
             if chain_run.chain.inputs.corpus.own_places != self.corpus.own_places:
@@ -95,7 +95,7 @@ class FuseInputs(CorpusInputs):
                 mine, theirs = of(self), of(chain_run.chain.inputs)
                 odd = sorted(set(mine.to_pylist()) ^ set(theirs.to_pylist())) if not mine.equals(theirs) else []
                 if odd:
-                    self.noted.weigh(
+                    self.notices.weigh(
                         f"{what} that either the corpus or the system {name} has, and not both",
                         where=f"{chain_run.run.path()}: {odd[0]!r}".replace("\\x00", ", channel "),
                         remedy="what a system did not search counts as not found by it; run the systems on one corpus",
@@ -128,10 +128,10 @@ class FuseInputs(CorpusInputs):
         """Read what the systems have made, and the tables that these steps need."""
         self.settle()
         if self.corpus.queries.num_rows and "align.train" in steps:
-            self.demand_truth()
-        for demand in self.demands:
-            demand(self.corpus.documents)
-        self.look()
+            self.check_scorable()
+        for check in self.document_checks:
+            check(self.corpus.documents)
+        self.check_tables()
 
 
 def options_of(config: Config) -> FuseOptions:

@@ -26,7 +26,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.document_lookup import speakers_of
-from swsdist.stages.inputs.cross_corpus import takes_theirs
+from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.queries import read_group
 from swsdist.stages.task_results import Bucket
 from swsdist.store.reading import Store
@@ -120,7 +120,7 @@ def described(name: str, chain_run: ChainRun) -> System:
         (own.corpus.placed, f"the documents of {name} are places in recordings, and detections name recordings"),
         (several, f"scores of {name} are means over examples, and a place is searched by each of them alone"),
         (
-            takes_theirs(chain_run.config),
+            takes_query_statistics(chain_run.config),
             f"the queries of {name} are normalised by another corpus's means and variances",
         ),
         (

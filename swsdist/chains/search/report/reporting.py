@@ -27,7 +27,7 @@ from swsdist.pipeline.task import Receipt
 from swsdist.registry.calibration_entries import Looks, looked_at
 from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.stages.inputs.cross_corpus import takes_theirs
+from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.quantise import Quantise
 from swsdist.stages.query_statistics import QueryStatistics, Summed
@@ -95,7 +95,7 @@ def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:
     if theirs.documents is None or chain_run.config.corpus.queries is None:
         return None
     normalised = any(term.normalise != "none" for term in chain_run.config.search.terms())
-    taken = chain_run.results(QueryStatistics.name, Summed) if takes_theirs(chain_run.config) else []
+    taken = chain_run.results(QueryStatistics.name, Summed) if takes_query_statistics(chain_run.config) else []
     return report.QueriesFrom(
         documents=theirs.documents,
         same_speakers=theirs.same_speakers,
