@@ -12,7 +12,9 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.report import notices as of_search
 from swsdist.chains.search.report.finished import scored_of
 from swsdist.chains.search.report.publish import publish_report
-from swsdist.chains.search.report.reporting import build
+from swsdist.chains.search.report.reporting import build_report
+from swsdist.core.codes import fuse as codes
+from swsdist.core.codes import line_of
 from swsdist.evaluation.comparison import compared_entropies
 from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart
 from swsdist.fusion.weights import Fusion
@@ -34,7 +36,7 @@ def publish(outcome: Outcome, course: Course, force: bool = False) -> ReportData
 
 
 def _made(outcome: Outcome, course: Course) -> ReportData:
-    data = build(outcome, course)
+    data = build_report(outcome, course)
     own: FuseInputs = course.chain.own
     looks: set[Looks] = set(data.looked_at)
     if own.options.between_queries:
@@ -157,12 +159,7 @@ def notices(course: Course) -> list[str]:
         tell_of_apart(common, apart)
     found += [str(notice) for notice in apart.found.values()]
     if not course.config.calibrate.fitted:
-        found.append(
-            "nothing was fitted: the fused score is the mean of the systems' scores, each with the same weight"
-        )
+        found.append(line_of(codes.UNFITTED_FUSION))
     if own.options.between_queries and len(own.options.systems):
-        found.append(
-            "of overlapping detections of different queries the one with the highest fused score stays "
-            "(options.between_queries): what is decided of a query depends on the other queries"
-        )
+        found.append(line_of(codes.DEPENDENT_QUERIES))
     return found

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from swsdist.chains.search.report.reporting import FINAL
 from swsdist.config import Config, config_from_dict
-from swsdist.core.errors import UserError
+from swsdist.core.codes import chains as codes
 from swsdist.evaluation.properties import Scored, decided, threshold_of, valued_at
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.digest import digests
@@ -61,9 +61,7 @@ def scored_of(name: str, course: Course) -> Scored:
     path = course.run.path()
     told = course.told("score", Measured)
     if not told:
-        raise UserError(
-            "this run was not scored", where=path, remedy="give references (corpus.references) and run it again"
-        )
+        raise codes.UNSCORED_RUN(where=path)
     measures, point = told[0].measures, told[0].point
 
     def parts() -> Iterable[pa.Table]:
