@@ -184,7 +184,7 @@ def describe(
         )
         examples = read_queries(corpus.queries, of_queries, "all", storage, notices, corpus.spoken, audio=listen)
         examples = examples if theirs is None else apart(examples, config)
-        truth = truth_of(config, table, examples, notices) if corpus.tells_truth else None
+        truth = truth_of(config, table, examples, notices) if corpus.has_references else None
         occurs = truth is not None
         queries = queries_of(
             examples,

@@ -15,7 +15,8 @@ from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.speaker_norm import SpeakerNorm, SpeakerNormOptions
 from swsdist.chains.search.check import check
 from swsdist.config import load_config
-from swsdist.core.errors import DataError, StoreError, UserError
+from swsdist.core.codes import config as config_codes
+from swsdist.core.errors import DataError, StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.ledger import Ledger
@@ -26,6 +27,7 @@ from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.stages.document_lookup import speakers_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store.reading import Store
+from tests.support.coded import raises
 
 STEPS = ("calibrate.steps=[speaker-norm]", "report.exports=[]")
 
@@ -79,7 +81,7 @@ def test_documents_are_read_once_a_process(scene: Any, tmp_path: Path, monkeypat
 
 
 def test_it_comes_first(scene: Any) -> None:
-    with pytest.raises(UserError, match="speaker-norm is of the scores that the search gave: it must come first"):
+    with raises(config_codes.STEPS_MISFIT):
         scene.run("calibrate.steps=[q-norm, speaker-norm]")
 
 
