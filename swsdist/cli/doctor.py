@@ -39,7 +39,7 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
     Tables, headers of all recordings, the queries themselves, options, models, the store; nothing is written.
     """
     from swsdist.config import load_config
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.ledger import Ledger
     from swsdist.pipeline.plan import ONLY
@@ -50,7 +50,7 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
     loaded = loaded.model_copy(update={"strict": False})  # all warnings are wanted, not the first as an error
     course = begin(ONLY, loaded, Ledger(Folder(loaded.run, loaded.storage)), Choice())
     if course.chain.check is None:
-        raise UserError(f"the chain {course.chain.name} has nothing to check", where="chain", remedy="run it")
+        raise codes.NOTHING_TO_CHECK(where="chain", chain=course.chain.name)
     bad, odd = _print(course.chain.check(course.chain.own))
     if bad:
         return 2

@@ -19,7 +19,7 @@ PACKAGE = Path(codes.__file__).parents[2]
 
 #: Rooms whose errors have no codes yet.
 WITHOUT = {
-    "accounts", "api", "audio", "bench", "calibrate", "chains", "cli", "core", "corpora", "description",
+    "accounts", "api", "audio", "bench", "calibrate", "chains", "core", "corpora", "description",
     "evaluation", "exports", "features", "fusion", "io", "kernels", "methods", "metrics", "pipeline", "reduce", "registry",
     "report", "score", "searcher", "stages", "store", "testing",
 }  # fmt: skip
