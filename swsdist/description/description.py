@@ -185,7 +185,7 @@ def describe(
         )
         examples = read_queries(corpus.queries, of_queries, "all", storage, notices, corpus.spoken, audio=listen)
         examples = examples if theirs is None else without_documents(examples, config)
-        truth = find_references(config, table, examples, notices) if corpus.tells_truth else None
+        truth = find_references(config, table, examples, notices) if corpus.has_references else None
         occurs = truth is not None
         queries = queries_of(
             examples,

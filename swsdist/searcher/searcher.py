@@ -362,8 +362,8 @@ def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:
         ConfigError: a step needs more than a search without a run has.
     """
     score, entries = METHODS[search.method].score, calibrate.entries()
-    if complaint := misfit_of(calibrate, score, references=False):
-        raise codes.UNSUITABLE_STEPS(where="calibrate.steps", problem=complaint)
+    if error := misfit_of(calibrate, score, references=False, where="calibrate.steps"):
+        raise error
     check_steps(calibrate, score)
     needs = {
         "a cohort of queries": [name for name in entries if entries[name].cohort],

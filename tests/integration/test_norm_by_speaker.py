@@ -16,7 +16,8 @@ from swsdist.calibrate.steps.speaker_norm import SpeakerNorm, SpeakerNormOptions
 from swsdist.chains.search.check import check
 from swsdist.config import load_config
 from swsdist.core.codes import chains as chains_codes
-from swsdist.core.errors import DataError, StoreError, UserError
+from swsdist.core.codes import config as config_codes
+from swsdist.core.errors import DataError, StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_plans
@@ -81,7 +82,7 @@ def test_documents_are_read_once_a_process(scene: Any, tmp_path: Path, monkeypat
 
 
 def test_it_comes_first(scene: Any) -> None:
-    with pytest.raises(UserError, match="speaker-norm is of the scores that the search gave: it must come first"):
+    with raises(config_codes.STEPS_MISFIT):
         scene.run("calibrate.steps=[q-norm, speaker-norm]")
 
 

@@ -83,7 +83,7 @@ class _Checking:
             yield "queries", self._queries
         if self._corpus.cohort is not None:
             yield "cohort", self._cohort
-        if self._corpus.tells_truth:
+        if self._corpus.has_references:
             yield "references", self._references
         yield "features", self._features
         yield "store", self._store

@@ -24,7 +24,7 @@ from swsdist.chains.sweep.reading import SweepSpec, refuse_unused_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.files import folder_of
-from swsdist.config.loader import Assignment, Placed
+from swsdist.config.loader import Assignment, FileAssignment
 from swsdist.config.model import Features
 from swsdist.config.suggest import shown
 from swsdist.core import errors
@@ -207,8 +207,8 @@ def _config(
 ) -> Config:
     file = given.file
     folder = folder_of(str(given.path))
-    base = [Placed(f"{key}={_text(value)}", folder, given.at("set", key)) for key, value in file.set.items()]
-    mine = [Placed(f"{key}={_text(value)}", folder, given.where(number, key)) for key, value in keys.items()]
+    base = [FileAssignment(f"{key}={_text(value)}", folder, given.at("set", key)) for key, value in file.set.items()]
+    mine = [FileAssignment(f"{key}={_text(value)}", folder, given.where(number, key)) for key, value in keys.items()]
     # Relative to here, as all of the command line; those of the file are absolute.
     corpus, run = (path and _absolute(path) for path in (corpus or file.corpus, run or file.run))
     every: list[Assignment] = [*base, *sets, *mine]
@@ -353,7 +353,7 @@ def _of_run(config: Config) -> object:
 def _method(config: Config, measures: set[str]) -> Decides | None:
     """How the chain `sweep` can score a point; None where it cannot."""
     settings, rules = config.calibrate, protocol_of(config.score)
-    if not is_chain(CHAINS, config.chain, "searches") or not config.corpus.tells_truth:
+    if not is_chain(CHAINS, config.chain, "searches") or not config.corpus.has_references:
         return None
     if rules.trials != "time" or settings.fit == "none":
         return None

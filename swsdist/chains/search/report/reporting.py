@@ -337,7 +337,7 @@ def _looked_at(chain_run: ChainRun) -> tuple[Looks, ...]:
 
 
 def _why_unscored(own: CorpusInputs) -> str:
-    if not own.config.corpus.tells_truth:
+    if not own.config.corpus.has_references:
         return "no references were given (corpus.references)"
     if own.corpus.references is not None and own.corpus.references.num_rows == 0:
         return "the table of references has no rows"
