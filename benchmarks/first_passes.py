@@ -31,7 +31,7 @@ from swsdist.calibrate.steps.q_norm import moments
 from swsdist.config import load_config
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
-from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.shard import candidate_tables, engine_settings
 from swsdist.methods.first_pass.interface import Budget, Material, Work
@@ -40,14 +40,14 @@ from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.search import material_of, run
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
-from swsdist.pipeline.course import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.reduce.detections import Bucket
 from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, beside, lines_svg
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
-from swsdist.stages.inputs.known import SearchInputs
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import examples_in
 from swsdist.store.reading import Store
 from swsdist.testing.conformance.first_pass import recall
@@ -94,10 +94,10 @@ class Scene:
             "queries.trim=none",
         )
         config = load_config(ROOT / "configs" / "mboshi-dev.yaml", places)
-        outcome = run_stages(config, Choice(until="queries"), Progress())
-        self.state: SearchInputs = outcome.course.chain.own
+        outcome = run_stages(config, StepSelection(until="queries"), Progress())
+        self.state: SearchInputs = outcome.chain_run.chain.inputs
         self.store = Store(self.state.store)
-        self._queries = examples_in(outcome.course)
+        self._queries = examples_in(outcome.chain_run)
         self._shards = [shard.name for shard in self.store.manifest.shards]
         self.search_config = Search()
         self._warm: set[tuple[str, str, int]] = set()

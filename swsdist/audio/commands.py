@@ -26,9 +26,9 @@ from typing import Any, BinaryIO
 
 from swsdist.core.errors import AudioError, DataError, StorageError
 from swsdist.core.fingerprint import fingerprint
+from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import explain
 from swsdist.io.remote.scratch import scratch
-from swsdist.io.traffic import open_counted
 
 #: What stands for a recording and ends so is a command.
 ENDING = "|"

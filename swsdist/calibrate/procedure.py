@@ -33,8 +33,8 @@ from swsdist.calibrate.threshold import decide, folds_of
 from swsdist.config.calibration import Calibrate
 from swsdist.core.errors import ConfigError
 from swsdist.kernels.coding import coded
+from swsdist.registry.calibration_entries import Score
 from swsdist.registry.registries import CALIBRATION
-from swsdist.registry.steps import Score
 
 AnyStep = Step[Any, Any]
 

@@ -19,6 +19,8 @@ code  meaning
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from swsdist.core.redaction import redacted
 from swsdist.core.text import shown
 
@@ -27,31 +29,49 @@ class SwsdistError(Exception):
     """Base of all errors that are not bugs.
 
     Args:
-        message: what was wrong.
-        where: file, line, row or query that it was found at.
+        message: what is wrong.
+        where: file, line, row or query.
         remedy: what the user can do.
+        code: name of the code (`swsdist.core.codes`); empty for an error of somebody's extension.
+        values: what the message was made of, by name.
     """
 
     exit_code = 1
 
-    def __init__(self, message: str, *, where: str | None = None, remedy: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        remedy: str | None = None,
+        code: str = "",
+        values: Mapping[str, object] | None = None,
+    ) -> None:
         self.message = redacted(message)
         self.where = where and redacted(where)
         self.remedy = remedy and redacted(remedy)
+        self.code = code
+        self.values = {
+            name: redacted(value) if isinstance(value, str) else value for name, value in (values or {}).items()
+        }
         super().__init__(self.message)
 
     def __str__(self) -> str:
         # A name may hold a line break.
         text = f"{shown(self.where)}: {self.message}" if self.where else self.message
-        return f"{text}\n  remedy: {self.remedy}" if self.remedy else text
+        first, line_break, others = text.partition("\n")
+        coded = f"{first} [{self.code}]{line_break}{others}" if self.code else text
+        return f"{coded}\n  remedy: {self.remedy}" if self.remedy else coded
 
     def __reduce__(self) -> tuple[object, ...]:
         # The default would lose the keyword arguments on the way back from a worker process.
-        return _rebuild, (type(self), self.message, self.where, self.remedy)
+        return _rebuild, (type(self), self.message, self.where, self.remedy, self.code, self.values)
 
 
-def _rebuild(kind: type[SwsdistError], message: str, where: str | None, remedy: str | None) -> SwsdistError:
-    return kind(message, where=where, remedy=remedy)
+def _rebuild(
+    kind: type[SwsdistError], message: str, where: str | None, remedy: str | None, code: str, values: dict[str, object]
+) -> SwsdistError:
+    return kind(message, where=where, remedy=remedy, code=code, values=values)
 
 
 class UserError(SwsdistError):
@@ -68,8 +88,8 @@ class StorageError(UserError):
     """A file system, or a server of files, refuses or fails (`swsdist.io.failures`).
 
     Args:
-        message, where, remedy: as of all.
-        cause: one word, for example `full`.
+        message, where, remedy, code, values: as of all.
+        cause: one word, for example `full`; by default the code.
         passing: it may pass, so a task that meets it is tried again.
     """
 
@@ -79,19 +99,30 @@ class StorageError(UserError):
         *,
         where: str | None = None,
         remedy: str | None = None,
-        cause: str = "refused",
+        code: str = "",
+        values: Mapping[str, object] | None = None,
+        cause: str = "",
         passing: bool = False,
     ) -> None:
-        super().__init__(message, where=where, remedy=remedy)
-        self.cause = cause
+        super().__init__(message, where=where, remedy=remedy, code=code, values=values)
+        self.cause = cause or code or "refused"
         self.passing = passing
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_storage, (self.message, self.where, self.remedy, self.cause, self.passing)
+        return _rebuild_storage, (*super().__reduce__()[1], self.cause, self.passing)  # type: ignore[misc]
 
 
-def _rebuild_storage(message: str, where: str | None, remedy: str | None, cause: str, passing: bool) -> StorageError:
-    return StorageError(message, where=where, remedy=remedy, cause=cause, passing=passing)
+def _rebuild_storage(
+    kind: type[StorageError],
+    message: str,
+    where: str | None,
+    remedy: str | None,
+    code: str,
+    values: dict[str, object],
+    cause: str,
+    passing: bool,
+) -> StorageError:
+    return kind(message, where=where, remedy=remedy, code=code, values=values, cause=cause, passing=passing)
 
 
 class LockedError(UserError):
@@ -120,22 +151,24 @@ class ImplausibleError(UserError):
 
 
 class UnusableError(DataError):
-    """A document or an example cannot be used. `reason` is one word for tables, for example `truncated`."""
+    """A document or an example cannot be used. `reason` is one word for tables, for example `truncated`: the code."""
 
     def __init__(
-        self, message: str, *, where: str | None = None, remedy: str | None = None, reason: str = "unreadable"
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        remedy: str | None = None,
+        code: str = "",
+        values: Mapping[str, object] | None = None,
+        reason: str = "unreadable",
     ) -> None:
-        super().__init__(message, where=where, remedy=remedy)
-        self.reason = reason
+        super().__init__(message, where=where, remedy=remedy, code=code or reason, values=values)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_unusable, (type(self), self.message, self.where, self.remedy, self.reason)
-
-
-def _rebuild_unusable(
-    kind: type[UnusableError], message: str, where: str | None, remedy: str | None, reason: str
-) -> UnusableError:
-    return kind(message, where=where, remedy=remedy, reason=reason)
+    @property
+    def reason(self) -> str:
+        """The code, as tables of rejections have it."""
+        return self.code
 
 
 class AudioError(UnusableError):

@@ -28,16 +28,16 @@ import pyarrow.compute as pc
 from swsdist.calibrate.fitting import completed, fit_models
 from swsdist.calibrate.posterior import UNIT, PosteriorSums
 from swsdist.calibrate.procedure import AnyStep, Procedure, make_steps
-from swsdist.calibrate.seen import ENTRY, fit_of_file, fitted_bytes, occurrences
 from swsdist.calibrate.steps.by_term import ByTerm
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.logistic import LogisticStep
 from swsdist.calibrate.thresholding import Thresholding
+from swsdist.calibrate.training_overlap import ENTRY, fit_of_file, fitted_bytes, occurrences
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.evaluation.task import ScoringTask, System
+from swsdist.registry.calibration_entries import misfit
 from swsdist.registry.registries import CALIBRATION
-from swsdist.registry.steps import misfit
 from swsdist.score.measures.protocol import OperatingPoint, Protocol, operating_point
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import Procedure
-from swsdist.calibrate.seen import fitted_bytes
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.training_overlap import fitted_bytes
 from swsdist.core.errors import UserError
 from swsdist.core.types import DETECTIONS
 from swsdist.evaluation.calibration import called, demand_known, settled, steps_of_list, undecided_list
@@ -31,8 +31,8 @@ from swsdist.fusion.joining import Meeting, without_overlaps
 from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart, with_parts_of
 from swsdist.fusion.weights import Missing
 from swsdist.io.notices import Notices
+from swsdist.registry.calibration_entries import misfit
 from swsdist.registry.registries import CALIBRATION
-from swsdist.registry.steps import misfit
 from swsdist.score.measures.protocol import OperatingPoint
 
 

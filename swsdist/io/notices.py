@@ -21,9 +21,10 @@ That all is found, or nothing, is told, and no error: systems do that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from swsdist.core.codes import Code
 from swsdist.core.errors import ImplausibleError, OddError
 from swsdist.core.text import shown
 
@@ -59,9 +60,15 @@ class Notice:
     remedy: str
     count: int = 0
     doubted: bool = False
+    code: Code[OddError] | None = None
+    values: Mapping[str, object] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"{self.count} {self.message} (first: {shown(self.first)}); {self.remedy}"
+        if self.code is None:
+            return f"{self.count} {self.message} (first: {shown(self.first)}); {self.remedy}"
+        message, remedy = self.code.text(count=self.count, **self.values)
+        end = f"; {remedy}" if remedy else ""
+        return f"{message} (first: {shown(self.first)}){end} [{self.code.name}]"
 
 
 @dataclass
@@ -84,36 +91,69 @@ class Notices:
     found: dict[str, Notice] = field(default_factory=dict)
     wanted: dict[str, Notice] = field(default_factory=dict)
 
-    def add(self, message: str, *, where: str, remedy: str, count: int = 1) -> None:
-        """Note `count` of a kind.
+    def add(
+        self, kind: Code[OddError] | str, *, where: str, remedy: str = "", count: int = 1, **values: object
+    ) -> None:
+        """Note `count` of a kind; `values` are those of its message.
 
         Raises:
-            OddError: it is not to be tolerated.
+            OddError: with `strict`.
         """
         if count == 0:
             return
         if self.strict:
-            raise OddError(f"{count} {message}", where=where, remedy=f"{remedy} (an error because of --strict)")
-        notice = self.found.setdefault(message, Notice(message, where, remedy))
+            strict = "(an error because of --strict)"
+            if isinstance(kind, str):
+                raise OddError(f"{count} {kind}", where=where, remedy=f"{remedy} {strict}")
+            message, remedy = kind.text(count=count, **values)
+            raise OddError(
+                message, where=where, remedy=f"{remedy} {strict}", code=kind.name, values={"count": count, **values}
+            )
+        notice = self.found.setdefault(*_keyed(kind, where, remedy, values))
         notice.count += count
 
-    def doubt(self, message: str, *, where: str, remedy: str, count: int, of: int) -> None:
+    def doubt(
+        self, kind: Code[OddError] | str, *, where: str, remedy: str = "", count: int, of: int, **values: object
+    ) -> None:
         """Refuse to go on with `count` of a kind among so many, unless that is forced.
 
         Raises:
-            ImplausibleError: it is not.
+            ImplausibleError: it is not forced.
         """
         if not self.force:
             forced = f"; {self.forced_by} goes on" if self.forced_by else ""
-            raise ImplausibleError(f"{count} of {of} {message}", where=where, remedy=f"{remedy}{forced}")
-        self.add(f"of {of} {message}", where=where, remedy=remedy, count=count)
-        self.found[f"of {of} {message}"].doubted = True
+            if isinstance(kind, str):
+                raise ImplausibleError(f"{count} of {of} {kind}", where=where, remedy=f"{remedy}{forced}")
+            message, remedy = kind.text(count=count, of=of, **values)
+            raise ImplausibleError(
+                message,
+                where=where,
+                remedy=f"{remedy}{forced}",
+                code=kind.name,
+                values={"count": count, "of": of, **values},
+            )
+        if isinstance(kind, str):
+            self.add(f"of {of} {kind}", where=where, remedy=remedy, count=count)
+            self.found[f"of {of} {kind}"].doubted = True
+            return
+        self.add(kind, where=where, remedy="", count=count, of=of, **values)
+        self.found[_keyed(kind, where, "", {"of": of, **values})[0]].doubted = True
 
-    def weigh(self, message: str, *, where: str, remedy: str, count: int, of: int, most: float = UNFIT) -> None:
+    def weigh(
+        self,
+        kind: Code[OddError] | str,
+        *,
+        where: str,
+        remedy: str = "",
+        count: int,
+        of: int,
+        most: float = UNFIT,
+        **values: object,
+    ) -> None:
         """Note `count` of a kind among so many, or doubt it.
 
         Args:
-            message, where, remedy, count: as of `add`.
+            kind, where, remedy, count, values: as of `add`. A message of a code may have a field `{of}`.
             of: how many were looked at.
             most: part of them beyond which it is doubted; 1: if it is all.
 
@@ -121,16 +161,27 @@ class Notices:
             OddError, ImplausibleError: as `add` and `doubt`.
         """
         if count > most * of or count == of > 0:
-            self.doubt(message, where=where, remedy=remedy, count=count, of=of)
+            self.doubt(kind, where=where, remedy=remedy, count=count, of=of, **values)
+        elif isinstance(kind, str):
+            self.add(kind, where=where, remedy=remedy, count=count)
         else:
-            self.add(message, where=where, remedy=remedy, count=count)
+            self.add(kind, where=where, count=count, of=of, **values)  # type: ignore[arg-type]
 
-    def inform(self, message: str, *, where: str, remedy: str, count: int = 1) -> None:
+    def inform(
+        self, kind: Code[OddError] | str, *, where: str, remedy: str = "", count: int = 1, **values: object
+    ) -> None:
         """Note `count` of a kind that the user asked for."""
-        self.wanted.setdefault(message, Notice(message, where, remedy)).count += count
+        self.wanted.setdefault(*_keyed(kind, where, remedy, values)).count += count
 
     def __str__(self) -> str:
         return "\n".join(str(notice) for notice in self.found.values())
+
+
+def _keyed(kind: Code[OddError] | str, where: str, remedy: str, values: Mapping[str, object]) -> tuple[str, Notice]:
+    """What tells a kind from others, and a notice of it."""
+    if isinstance(kind, str):
+        return kind, Notice(kind, where, remedy)
+    return f"{kind.name} {sorted(values.items(), key=str)}", Notice("", where, "", code=kind, values=values)
 
 
 def sample(names: Iterable[object]) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, SupportsInt, TypeVar, cast
 
 from swsdist.core.errors import ConfigError
+from swsdist.registry.calibration_entries import Score
 from swsdist.registry.registry import Entry, Registry
-from swsdist.registry.steps import Score
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

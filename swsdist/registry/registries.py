@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.errors import ConfigError
+from swsdist.registry.calibration_entries import Looks, StepEntry
 from swsdist.registry.entries import (
     BackendEntry,
     ChainEntry,
@@ -17,7 +18,6 @@ from swsdist.registry.entries import (
     WriterEntry,
 )
 from swsdist.registry.registry import Entry, Registry
-from swsdist.registry.steps import Looks, StepEntry
 
 #: Samples to frames.
 FEATURES: Registry[Entry] = Registry(
@@ -218,7 +218,7 @@ def _by_term(target: str, says: str) -> StepEntry:
     )
 
 
-#: Scores to other scores: see `swsdist.registry.steps`.
+#: Scores to other scores: see `swsdist.registry.calibration_entries`.
 CALIBRATION: Registry[StepEntry] = Registry(
     "step of calibration",
     "swsdist.calibration",

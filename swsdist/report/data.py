@@ -18,9 +18,9 @@ from pydantic import Field
 from swsdist.accounts.by_type import TypeCost
 from swsdist.accounts.costs import Costs
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, searching_speed_factor
+from swsdist.registry.calibration_entries import Looks
 from swsdist.registry.entries import Quantity
 from swsdist.registry.registries import quantities
-from swsdist.registry.steps import Looks
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.det import det_of
 
@@ -51,7 +51,7 @@ class Protocol:
     conventions: Annotated[str, _says("the program or evaluation whose conventions were followed")]
 
 
-def about(key: str) -> Quantity:
+def quantity_of(key: str) -> Quantity:
     """What is known of a measure; of one that is no longer registered, the least."""
     return quantities().get(key, Quantity(key))
 
@@ -111,7 +111,7 @@ class Measures:
     def rows(self) -> Iterator[tuple[Quantity, float | None, float | None, float | None, float | None]]:
         """The further measures: what each is, value, threshold, Pmiss and Pfa, where it has them."""
         for key, value in self.further.items():
-            if (known := about(key)).of not in self.further:
+            if (known := quantity_of(key)).of not in self.further:
                 threshold, pmiss, pfa = (
                     self.further.get(f"{key}_{beside}") for beside in ("threshold", "pmiss", "pfa")
                 )
@@ -393,7 +393,7 @@ class ReportData:
     mtwv_interval: tuple[float, float] | None = None
     #: Why `measures` is None.
     unscored: str | None = None
-    #: What the decision about a query looked at; see `swsdist.registry.steps.looked_at`.
+    #: What the decision about a query looked at; see `swsdist.registry.calibration_entries.looked_at`.
     looked_at: tuple[Looks, ...] = ("own query",)
     #: None: the queries are of the corpus that is searched, or of none.
     queries_from: QueriesFrom | None = None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.matches import Found
 from swsdist.methods.first_pass.interface import Documents, Landmarks, Material
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example

@@ -43,7 +43,7 @@ AT_HOME = {
         *(f"swsdist/pipeline/execution/{name}.py" for name in ("ray_executor", "ray_instance", "ray_metrics")),
     },
     "fsspec": {"swsdist/io/remote/reading.py"},
-    "s3fs": {f"swsdist/io/remote/{name}.py" for name in ("again", "connection", "reading")},
+    "s3fs": {f"swsdist/io/remote/{name}.py" for name in ("connection", "reading", "retry")},
     "botocore": {"swsdist/io/failures.py"},
     "imageio_ffmpeg": {"swsdist/audio/formats/ffmpeg.py"},
 }
@@ -133,7 +133,7 @@ def test_the_house_is_small() -> None:
             "if True:\n    import ray.util",
             "swsdist/pipeline/execution/ray_metrics.py, swsdist/searcher/on_ray.py may import ray",
         ),
-        ("store/x.py", "from s3fs import S3FileSystem", "swsdist/io/remote/again.py"),
+        ("store/x.py", "from s3fs import S3FileSystem", "swsdist/io/remote/retry.py"),
         ("store/x.py", "from . import parquet", "relative import"),
         ("store/x.py", "import swsdist.novelty", "in no layer"),
         ("testing/x.py", "from tests.oracles import search", "no part of the package"),

@@ -19,8 +19,8 @@ from swsdist.calibrate.thresholding import Thresholding
 from swsdist.core.types import DETECTIONS
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
+from swsdist.registry.calibration_entries import StepEntry
 from swsdist.registry.registries import CALIBRATION
-from swsdist.registry.steps import StepEntry
 
 SECONDS = 3600
 TASK = ("--references", "refs.csv", "--seconds", str(SECONDS), "--protocol", "sws2013")
@@ -465,15 +465,15 @@ def test_points_of_lists_take_any_registered_step(place: Path, swsdist: Command)
     ("lists", "points", "complaint"),
     [
         ("tasks: {}", "", "lists.tasks: Dictionary should have at least 1"),
-        ("tasks: {a: {ecf: z}}", "", "lists.tasks.a: systems is missing"),
-        ("tasks: {a: {systems: {x: y}, rtm: z}}", "", "no such key; did you mean rttm?"),
-        (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpha: [1, 2]}", "point 1: calibrate.steps is null"),
+        ("tasks: {a: {ecf: z}}", "", "lists.tasks.a.systems: missing key [missing-key]"),
+        ("tasks: {a: {systems: {x: y}, rtm: z}}", "", "did you mean rttm? [unknown-key]"),
+        (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpha: [1, 2]}", "calibrate.steps is null [list-steps]"),
         (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpa: [1, 2]}", "did you mean calibrate.alpha?"),
-        (f"{ONE}mine: posteriors.csv}}}}}}", "{search.distance: [cosine]}", "no list depends on search.distance"),
+        (f"{ONE}mine: posteriors.csv}}}}}}", "{search.distance: [cosine]}", "search.distance [list-key]"),
         (
             f"{ONE}mine: posteriors.csv}}}}}}",
             "{calibrate.steps: [[kst]], calibrate.alpha: [0]}",
-            "calibrate.alpha is 0",
+            "calibrate.alpha is 0 [not-positive]",
         ),
         (f"{ONE}mine: scores.csv}}}}}}\n  fit: none", "", "not probabilities"),
         (f"{ONE}mine: scores.csv}}}}}}", "{calibrate.steps: [[q-norm, logistic, kst]]}", "point 1: q-norm is of all"),

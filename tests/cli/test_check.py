@@ -161,7 +161,9 @@ def test_text_alone_cannot_be_searched(own: Path, swsdist: Command) -> None:
 
 def test_a_gpu_that_is_not_there(own: Path, swsdist: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told before the corpus is indexed."""
-    monkeypatch.setattr("swsdist.stages.inputs.known.missing", lambda: UserError("no GPU", where="search.backend"))
+    monkeypatch.setattr(
+        "swsdist.stages.inputs.search_inputs.missing", lambda: UserError("no GPU", where="search.backend")
+    )
     words = ("config.yaml", "--set", "search.backend=cuda")
     assert lines(swsdist("check", *words, cwd=own, code=2).out, "BAD") == ["search       search.backend: no GPU"]
     before = sorted((own / "corpus").rglob("*"))

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from swsdist.chains.fuse.align_joined import AlignJoined
-from swsdist.chains.fuse.apart import Apart
-from swsdist.chains.fuse.fill import Fill
-from swsdist.chains.fuse.union import Union
+from swsdist.chains.fuse.find_overlaps import FindOverlaps
+from swsdist.chains.fuse.impute_scores import ImputeScores
+from swsdist.chains.fuse.merge_lists import MergeLists
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.fusion.fusing import joined, without_gaps
 from swsdist.fusion.joining import without_overlaps
@@ -24,12 +24,12 @@ from swsdist.store.digest import of_rows
 
 #: Of each stage: its version, and the digest of what it makes of the lists below.
 GOLDEN: dict[str, tuple[int, str]] = {
-    "union": (1, "c0b73ad84fe68f945a04f85a92a56ae5fc0ea80b913dece54bd742058744e04d"),
-    "fill": (1, "e27f6460123756349067bdb3054b88a620f06790d03269396651090bfad19d6e"),
+    "merge-lists": (1, "c0b73ad84fe68f945a04f85a92a56ae5fc0ea80b913dece54bd742058744e04d"),
+    "impute-scores": (1, "e27f6460123756349067bdb3054b88a620f06790d03269396651090bfad19d6e"),
     "align-joined": (1, "f86687b0d8e7d3199ef71e3647813c59d6748c6ff89875514d6d0be972fc1f38"),
-    "apart": (1, "e2b91ab3ba2db51a8a83d8b7b74460987ad57e61e5ba5c3b1c4eed79e3e9570a"),
+    "find-overlaps": (1, "e2b91ab3ba2db51a8a83d8b7b74460987ad57e61e5ba5c3b1c4eed79e3e9570a"),
 }
-STAGES: dict[str, type[Stage]] = {one.name: one for one in (Union, Fill, AlignJoined, Apart)}
+STAGES: dict[str, type[Stage]] = {one.name: one for one in (MergeLists, ImputeScores, AlignJoined, FindOverlaps)}
 
 
 def listed(system: int) -> pa.Table:
@@ -71,10 +71,10 @@ def digests() -> dict[str, str]:
     made = without_gaps(places, known, missing="least", overlap=0.5)
     trials = make_trials(made, references(), TrialRules("time", "stdeval", 0.5, -3.0, 3.0))
     return {
-        "union": of_rows(places),
-        "fill": of_rows(made),
+        "merge-lists": of_rows(places),
+        "impute-scores": of_rows(made),
         "align-joined": of_rows(AlignJoined().kept(trials, made)),
-        "apart": of_rows(without_overlaps(made, 0.5, between_queries=True)),
+        "find-overlaps": of_rows(without_overlaps(made, 0.5, between_queries=True)),
     }
 
 

@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from swsdist.calibrate.points.fitted import at_fitted
 from swsdist.calibrate.points.rescoring import Rescoring, compacted
-from swsdist.chains.sweep.compact import Compact
 from swsdist.chains.sweep.score_points import ScorePoints
+from swsdist.chains.sweep.sort_scores import SortScores
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.score import align, score_limits
 
 GOLDEN = {
-    "compact": (1, "a3bd4f48d46f9c53989e0fc13a7c6d714f3f3389135d6fa42bfd73758e986fc1"),
+    "sort-scores": (1, "a3bd4f48d46f9c53989e0fc13a7c6d714f3f3389135d6fa42bfd73758e986fc1"),
     "score_points": (1, "e69c5b14af0b76bdd3abf2483ce602166bcaf25f8d798fa0af374b5ddd334ad4"),
 }
 
@@ -61,7 +61,7 @@ def test_bytes_change_with_versions() -> None:
     maxima = [*fitted.best.points, fitted.threshold]
     points += [fitted.decided.points.twv.tolist(), [column.tolist() for column in maxima]]
     now = {
-        "compact": (Compact.version, _digest([table.to_pylist() for table in part])),
+        "sort-scores": (SortScores.version, _digest([table.to_pylist() for table in part])),
         "score_points": (ScorePoints.version, _digest(points)),
     }
     assert now == GOLDEN, now

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import soundfile
 
-from swsdist.pipeline import machinery
+from swsdist.pipeline import run_services
 
 on_ray = pytest.param("ray", marks=pytest.mark.ray)
 SHARDS = ("features.name=saboteur", "index.shards=64", "executor.workers=2")
@@ -110,7 +110,7 @@ def test_an_inexact_blas_in_a_worker_ends_the_run(scene: Any, tmp_path: Path) ->
     (broken / "sitecustomize.py").write_text(
         "import sys\n"
         "if any('default_worker' in word for word in sys.orig_argv):\n"
-        "    import swsdist.methods.dtw.backends.product as module\n"
+        "    import swsdist.methods.dtw.backends.matrix_product as module\n"
         "    from swsdist.core.errors import UserError\n"
         "    def probe(chosen):\n"
         "        raise UserError('not exact', where='BLAS probe', remedy='another BLAS')\n"
@@ -147,7 +147,7 @@ def test_workers_that_cannot_start(
     saboteur = importlib.import_module("saboteur")
     monkeypatch.setattr(sys, "_is_driver", True, raising=False)
     monkeypatch.setenv("SABOTAGE", str(cluster.order))
-    monkeypatch.setattr(machinery, "Context", saboteur.Fussy)
+    monkeypatch.setattr(run_services, "Context", saboteur.Fussy)
     cluster.order.write_text(json.dumps({"how": "start", "workers": workers}))
     if workers > 1:
         with pytest.raises(OSError, match="No space left on device"):

@@ -14,7 +14,7 @@ import pytest
 from commands import expecting, in_this_process
 
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.operation import standing
+from swsdist.pipeline.operation import run_status
 from swsdist.pipeline.operation.events import Follower
 
 swsdist = expecting(in_this_process)
@@ -93,7 +93,7 @@ def _said(run: Folder) -> Callable[[], bool]:
 
     def said() -> bool:
         with suppress(FileNotFoundError):
-            found = standing.read(run)
+            found = run_status.read(run)
             return found is not None and any(one.done for one in found.stages)
         return False
 

@@ -19,7 +19,7 @@ from swsdist.config.search import Search
 from swsdist.kernels.distances.registry import create
 from swsdist.methods.dtw.backends.pieces import Piece
 from swsdist.methods.dtw.backends.warps import batches
-from swsdist.methods.dtw.found import pruned
+from swsdist.methods.dtw.matches import pruned
 from swsdist.methods.dtw.shard import engine_settings
 from swsdist.testing.synthesis import make_corpus
 from tests.support.gpu import CASES

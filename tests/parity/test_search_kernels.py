@@ -14,7 +14,7 @@ from swsdist.kernels.recurrences import bounded_slope
 from swsdist.kernels.recurrences.packing import packing
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, below, load, load_unsigned, spread, store
-from swsdist.methods.dtw.backends.product import Multiply, by_numpy, probe
+from swsdist.methods.dtw.backends.matrix_product import Multiply, by_numpy, probe
 from tests.oracles import search as oracle
 
 KINDS = st.sampled_from(["random", "constant", "few-values", "largest"])

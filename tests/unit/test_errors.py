@@ -37,7 +37,8 @@ def test_every_error_is_here() -> None:
 def test_exit_codes_and_pickling(kind: type[errors.SwsdistError], code: int) -> None:
     error = kind("it is broken", where="a.csv:3", remedy="mend it")
     assert error.exit_code == code
-    assert str(error) == "a.csv:3: it is broken\n  remedy: mend it"
+    coded = " [unreadable]" if issubclass(kind, errors.UnusableError) else ""
+    assert str(error) == f"a.csv:3: it is broken{coded}\n  remedy: mend it"
     back = pickle.loads(pickle.dumps(error))
     assert type(back) is kind
     assert (back.message, back.where, back.remedy) == ("it is broken", "a.csv:3", "mend it")

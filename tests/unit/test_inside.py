@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.core.errors import StoreError, UserError
-from swsdist.core.inside import demand_inside
+from swsdist.core.path_safety import demand_inside
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.plan import SCHEMA as PLAN

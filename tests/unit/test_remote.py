@@ -13,7 +13,7 @@ import pytest
 from swsdist.core.errors import StorageError
 from swsdist.io import filesystem
 from swsdist.io.filesystem import Folder
-from swsdist.io.remote import again
+from swsdist.io.remote import retry
 from swsdist.io.remote.connection import connect
 from tests.support.fault_proxy import KINDS, Fault, FaultProxy
 
@@ -26,7 +26,7 @@ QUICK: dict[str, Any] = {"read_timeout": 1, "retries": {"mode": "standard", "tot
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pauses, of ours and of botocore."""
-    monkeypatch.setattr(again, "pause", lambda attempt: 0.0)
+    monkeypatch.setattr(retry, "pause", lambda attempt: 0.0)
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda self, context: 0.0)
 
 
@@ -97,7 +97,7 @@ def test_nothing_helps(folder: Folder, proxy: FaultProxy) -> None:
     with pytest.raises(StorageError, match="cut off or damaged") as caught:
         folder.read_bytes("x")
     assert (caught.value.cause, caught.value.passing) == ("cut-off", True)
-    assert proxy.requests["GET"] == again.ATTEMPTS
+    assert proxy.requests["GET"] == retry.ATTEMPTS
     proxy.faults = [Fault("503", ("GET",))]
     with pytest.raises(StorageError, match="asks for fewer requests"):
         folder.read_bytes("x")
@@ -107,7 +107,7 @@ def test_an_outage_does_not_multiply_requests(
     folder: Folder, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The budget of a process is used up: what fails then fails at once."""
-    monkeypatch.setattr(again, "budget", again.Budget(10))
+    monkeypatch.setattr(retry, "budget", retry.Budget(10))
     proxy.faults = [Fault("cut", ("GET",))]
     proxy.requests.clear()
     for _ in range(20):
@@ -162,7 +162,7 @@ def test_credentials_in_a_file_that_is_renewed(
                 file.write_text("[default]\naws_access_key_id=NEWER\naws_secret_access_key=y\n")
             return 0.0
 
-        monkeypatch.setattr(again, "pause", renew)
+        monkeypatch.setattr(retry, "pause", renew)
         assert opened.read(1000) == DATA[:1000]
         assert tried == [1, 2]
     assert folder.read_bytes("x") == DATA

@@ -1,10 +1,9 @@
-"""What a step of calibration is: scores of detections in, other scores out.
+"""The interface of a step of calibration: scores of detections in, other scores out.
 
 A step is a class with a name, a version and options, and an entry in `swsdist.registry.registries.CALIBRATION` that says what
-it takes and gives (`swsdist.registry.steps.StepEntry`). It changes scores and nothing else, and a query's scores depend on
-nothing but that query's rows, its statistics, and what was fitted. Folds, files and decisions are the procedure's
-(`swsdist.calibrate.procedure`): a step sees the rows that one fitted value is for. `swsdist.testing.conformance` tells whether
-a step is right.
+it takes and gives (`swsdist.registry.calibration_entries.StepEntry`). It changes scores and nothing else. The scores of a
+query depend only on that query's rows, its statistics, and fitted values. Folds, files and decisions belong to the procedure
+(`swsdist.calibrate.procedure`): a step sees the rows that one fitted value is for. `swsdist.testing.conformance` checks a step.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from swsdist.calibrate.statistics import Tally
 from swsdist.kernels.regression import logarithm
-from swsdist.registry.steps import Score
+from swsdist.registry.calibration_entries import Score
 
 Floats = NDArray[np.float64]
 

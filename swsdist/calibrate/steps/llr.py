@@ -51,7 +51,7 @@ from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step
 from swsdist.calibrate.steps.q_norm import moments
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted, linear, log_odds, logarithm, maximise, prior_weights, total
-from swsdist.registry.steps import Score
+from swsdist.registry.calibration_entries import Score
 from swsdist.score.measures.cnxe import prior_of_beta
 
 Ints = NDArray[np.int64]

@@ -14,30 +14,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from swsdist.chains.fuse.align_joined import AlignJoined
-from swsdist.chains.fuse.apart import Apart
-from swsdist.chains.fuse.asked import Asked
 from swsdist.chains.fuse.check import check
-from swsdist.chains.fuse.fill import Fill
+from swsdist.chains.fuse.collect_queries import CollectQueries
+from swsdist.chains.fuse.drop_overlaps import DropOverlaps
+from swsdist.chains.fuse.find_overlaps import FindOverlaps
+from swsdist.chains.fuse.impute_scores import ImputeScores
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.fuse.leave import Leave
+from swsdist.chains.fuse.merge_lists import TABLES, MergeLists
 from swsdist.chains.fuse.report import notices, publish
 from swsdist.chains.fuse.rescore import Rescore
 from swsdist.chains.fuse.systems import configs
-from swsdist.chains.fuse.union import TABLES, Union
 from swsdist.chains.search.report.notices import summary
 from swsdist.chains.search.report.publish import FILES
 from swsdist.chains.search.report.reporting import rejected_rows
 from swsdist.config import Config
 from swsdist.pipeline.chain import Chain, Step
-from swsdist.pipeline.elsewhere import Elsewhere
+from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
 from swsdist.stages.align import Align
 from swsdist.stages.decide import Decide
 from swsdist.stages.export import Export
 from swsdist.stages.fit import Fit
-from swsdist.stages.inputs.oddities import demands_of, folds_of_steps
 from swsdist.stages.inputs.provenance import files_of
+from swsdist.stages.inputs.validation import document_checks, folds_of_steps
 from swsdist.stages.measure import Measure
 from swsdist.stages.score import Score
 
@@ -50,16 +50,16 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """
     own = FuseInputs(config, ledger)
     options = own.options
-    own.demands.update(demands_of(config))
+    own.document_checks.update(document_checks(config))
     own.folds.update(folds_of_steps(config.calibrate))
     own.files.update(files_of(config))
-    lists = tuple(Elsewhere(own.place(system), TABLES[options.scores]) for system in options.systems)
-    deciding: list[Step | Stage] = [Step("decide", Decide(), {"detections": "fill:filled"})]
+    lists = tuple(ExternalTable(own.place(system), TABLES[options.scores]) for system in options.systems)
+    deciding: list[Step | Stage] = [Step("decide", Decide(), {"detections": "impute-scores:filled"})]
     if options.between_queries:
         deciding = [
-            Step("combine", Decide(), {"detections": "fill:filled"}, {"scored": "combined"}),
-            Apart(),
-            Step("decide", Leave()),
+            Step("combine", Decide(), {"detections": "impute-scores:filled"}, {"scored": "combined"}),
+            FindOverlaps(),
+            Step("decide", DropOverlaps()),
         ]
 
     def first() -> Mapping[str, Config]:
@@ -68,10 +68,10 @@ def build(config: Config, ledger: Ledger) -> Chain:
         return configs(own)
 
     stages = (
-        Step("queries", Asked()),
-        Step("union", Union(), {"lists": lists}),
+        Step("queries", CollectQueries()),
+        Step("merge-lists", MergeLists(), {"lists": lists}),
         *([Rescore()] if options.missing == "rescore" else []),
-        Fill(),
+        ImputeScores(),
         Step("align.train", AlignJoined(), digests={"trials": "aligned"}),
         Fit(),
         *deciding,

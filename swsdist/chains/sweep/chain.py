@@ -11,13 +11,13 @@ points, and a process that does several tasks keeps the sorted list.
 
 from __future__ import annotations
 
-from swsdist.chains.sweep.compact import Compact
-from swsdist.chains.sweep.learn import Learn
+from swsdist.chains.sweep.fit_calibration import FitCalibration
 from swsdist.chains.sweep.score_points import ScorePoints
+from swsdist.chains.sweep.sort_scores import SortScores
 from swsdist.config import Config
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import sweep as codes
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
-from swsdist.pipeline.elsewhere import Elsewhere
+from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.ledger import Ledger
 
 
@@ -33,12 +33,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ConfigError: it is a config of somebody else.
     """
     if config.options.keys() - {"searched", "tolerance", "conventions", "rejects_all", "points"}:
-        raise ConfigError(
-            f"the chain sweep has no options {', '.join(config.options)}",
-            where="options",
-            remedy="leave chain: sweep to `swsdist sweep`, which writes its options",
-        )
+        raise codes.SWEEP_OPTIONS(where="options", options=", ".join(config.options))
     searched = str(config.options.get("searched", ""))
-    reads = {"trials": Elsewhere(config.run, "align.train:trials", searched)} if searched else {}
-    stages = Step("learn", Learn(), reads), Step("compact", Compact(), reads), ScorePoints()
+    reads = {"trials": ExternalTable(config.run, "align.train:trials", searched)} if searched else {}
+    stages = Step("fit-calibration", FitCalibration(), reads), Step("sort-scores", SortScores(), reads), ScorePoints()
     return Chain("sweep", stages, ChainInputs())

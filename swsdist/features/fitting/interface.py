@@ -92,7 +92,7 @@ class Fitted(Protocol):
 
 
 @runtime_checkable
-class Taught(Protocol):
+class Supervision(Protocol):
     """What is fitted by labels says besides: who uses it is not zero resource. It is never an extractor.
 
     Attributes:

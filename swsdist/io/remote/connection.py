@@ -2,7 +2,7 @@
 
 Requests are made again by botocore, in its mode `standard`: pauses that double, of random length ("full jitter", up to 20 s),
 and a budget that a client has for all its requests together, so that an outage does not multiply them. What botocore does not
-see, a body that breaks off, is made again by `swsdist.io.remote.again`. s3fs's own retries are off: they would multiply both.
+see, a body that breaks off, is made again by `swsdist.io.remote.retry`. s3fs's own retries are off: they would multiply both.
 
 A client keeps the credentials that it found. So it is made anew when a variable AWS_* of the environment changes, or one of the
 files that hold credentials. Credentials that boto fetches itself (roles, SSO, instance metadata) it renews itself.
@@ -48,7 +48,7 @@ def connect(storage: Mapping[str, object]) -> s3fs.S3FileSystem:
     return _made(json.dumps(dict(storage), sort_keys=True), os.getpid(), environment, _files())
 
 
-def in_files() -> bool:
+def has_credential_files() -> bool:
     """Whether there are files that credentials may come from, which another process may write anew."""
     return any(seen is not None for _, seen in _files())
 

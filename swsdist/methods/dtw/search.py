@@ -17,7 +17,7 @@ from swsdist.kernels.recurrences.registry import create as create_recurrence
 from swsdist.methods.dtw.backends.interface import Backend, Work
 from swsdist.methods.dtw.backends.pieces import Piece, cut
 from swsdist.methods.dtw.backends.registry import create
-from swsdist.methods.dtw.found import Found, gathered, joined, pruned
+from swsdist.methods.dtw.matches import Found, gathered, joined, pruned
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 

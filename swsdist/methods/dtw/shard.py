@@ -19,7 +19,7 @@ from swsdist.core.types import CANDIDATES
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
-from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.averaging import averaged
@@ -246,7 +246,7 @@ def engine_settings(search_config: Search, distance: Distance, shift: float) -> 
         search_config.recurrence,
         search_config.backend,
         numba.get_num_threads(),
-        search_config.of_recurrence(),
+        search_config.recurrence_settings(),
         None if search_config.device_memory_gb is None else round(search_config.device_memory_gb * 1e9),
     )
 

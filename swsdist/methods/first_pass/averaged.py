@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work, here, no_windows

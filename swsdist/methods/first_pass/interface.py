@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance
-from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.matches import Found
 from swsdist.methods.query.example import Example
 
 Frames = NDArray[np.float32]

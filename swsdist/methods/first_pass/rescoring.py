@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from swsdist.kernels import windows
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.recurrences.packing import StateType, packing
-from swsdist.methods.dtw.found import Found, gathered
+from swsdist.methods.dtw.matches import Found, gathered
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.buffering import Laid, stretches, together
 from swsdist.methods.first_pass.interface import Documents, Windows, Work

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from swsdist.config.search import Search
 from swsdist.features.model import Model, load_model
-from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.shard import Documents
 from swsdist.methods.first_pass.interface import Budget, FirstPass, Landmarks, Material, Work, here
 from swsdist.methods.first_pass.landmarks import (

@@ -19,7 +19,7 @@ from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.suppression import separated
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
-from swsdist.methods.dtw.found import Found, gathered, pruned
+from swsdist.methods.dtw.matches import Found, gathered, pruned
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.buffering import Held, Stretch, stretches, together
 from swsdist.methods.first_pass.interface import Documents

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from swsdist.accounts.journal import Journal, cpu_seconds, peak_bytes, reset_peak
-from swsdist.io.traffic import bytes_read
+from swsdist.io.byte_count import bytes_read
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Cost, Receipt, Task
@@ -83,7 +83,7 @@ class Worker:
             label=task.label,
             work=task.work,
             outputs=done.outputs,
-            told={} if done.told is None else done.told._asdict(),
+            result={} if done.result is None else done.result._asdict(),
             rejected=done.rejected,
             cost=cost,
             host=self._journal.host,

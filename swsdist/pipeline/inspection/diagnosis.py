@@ -65,7 +65,7 @@ def _ffmpeg() -> Finding:
 def _blas() -> Finding:
     from threadpoolctl import threadpool_info
 
-    from swsdist.methods.dtw.backends.product import by_numpy
+    from swsdist.methods.dtw.backends.matrix_product import by_numpy
 
     libraries = {
         f"{one['internal_api']} {one['version']} ({one.get('architecture', '?')})" for one in threadpool_info()

@@ -13,7 +13,7 @@ import time
 from swsdist.core.errors import IncompleteError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
-from swsdist.pipeline.operation import standing
+from swsdist.pipeline.operation import run_status
 from swsdist.pipeline.plan import load_plans
 
 NAME = "cancel.json"
@@ -58,7 +58,7 @@ def wait(run: Folder, token: str, seconds: float) -> str:
     while True:
         holder = lock.read(run)
         if holder is None or holder["token"] != token or not lock.lives(run, holder):
-            found = standing.read(run)
+            found = run_status.read(run)
             return found.state if found is not None and found.token == token else "ended"
         if time.monotonic() > deadline:
             raise IncompleteError(

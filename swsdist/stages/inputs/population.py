@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.types import DOCUMENTS
 from swsdist.corpora.places import is_placed, stretches
-from swsdist.stages.inputs.wanted import keys_of, places_in
+from swsdist.stages.inputs.corpus_documents import keys_of, places_in
 from swsdist.store.reading import Store
 
 #: Columns of a store's documents that are looked at.

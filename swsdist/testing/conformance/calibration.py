@@ -30,8 +30,8 @@ from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_sums
 from swsdist.core.partition import slot_of
 from swsdist.core.types import CANDIDATES, EXAMPLES, JOINED, JOINED_TRIALS
+from swsdist.registry.calibration_entries import COLUMNS, Looks, Score, StepEntry
 from swsdist.registry.registries import CALIBRATION, STATISTICS
-from swsdist.registry.steps import COLUMNS, Looks, Score, StepEntry
 
 #: The operating point of the suite.
 POINT = Point(trials=3000, beta=20.0)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.registry import create as create_distance
-from swsdist.methods.dtw.found import Found
+from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.first_pass.interface import Budget, Material

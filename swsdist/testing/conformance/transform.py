@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.files import read_totals, summed, write_totals
-from swsdist.features.fitting.interface import Document, Fitted, Taught, Totals
+from swsdist.features.fitting.interface import Document, Fitted, Supervision, Totals
 from swsdist.features.interface import KINDS, Kind, files_of
 from swsdist.features.transforms.interface import Shape, Transform, context_of
 from swsdist.io.filesystem import Folder
@@ -118,7 +118,7 @@ def check_fitted(name: str, options: dict[str, object] | None = None, columns: i
         Document([scenes.features(k, 150 + 40 * k, columns).astype(np.float32)], f"s{k % 2}", _labels(k, 150 + 40 * k))
         for k in range(4)
     ]
-    rounds = made.rounds(("a", "b", "c", "d")) if isinstance(made, Taught) else made.rounds()
+    rounds = made.rounds(("a", "b", "c", "d")) if isinstance(made, Supervision) else made.rounds()
     known, done, number = None, False, 0
     while not done:
         several = [rounds.totals(known, document) for document in documents]

@@ -21,8 +21,8 @@ from swsdist.kernels.scan import Scan, room_for_candidates, room_for_distances
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.backends.interface import Scanned, Work
 from swsdist.methods.dtw.backends.lanes import Batch, batches
+from swsdist.methods.dtw.backends.matrix_product import Multiply, by_numpy
 from swsdist.methods.dtw.backends.pieces import Piece
-from swsdist.methods.dtw.backends.product import Multiply, by_numpy
 
 #: Queries of one call of the inner loop.
 _GROUP = 32

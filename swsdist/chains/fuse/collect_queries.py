@@ -1,0 +1,48 @@
+"""asked tells which queries the systems searched: it reads no audio."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.chains.fuse.systems import demand_configured
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.stages.task_results import Extracted
+
+
+class CollectQueries(Stage[Extracted]):
+    """A query that several systems searched has the examples and frames of the first that did."""
+
+    name = "collect-queries"
+    version = 1
+    unit = "queries"
+    phase = "search"
+    tables = {"groups": Table(None, None, digested=False)}
+    in_driver = True
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Extracted]]:
+        """One task."""
+        own = inputs.chain_inputs(FuseInputs)
+        own.settle()
+        demand_configured(own)
+        seen: set[str] = set()
+        told: dict[str, Any] = {"examples": 0, "query_ids": [], "frames": 0, "seconds": 0.0, "cuts": []}
+        for chain_run in own.chain_runs.values():
+            for group in chain_run.results("queries", Extracted):
+                fresh = [query_id for query_id in group.query_ids if query_id not in seen]
+                if not fresh:
+                    continue
+                told["query_ids"] += fresh
+                told["cuts"] += [cut for cut in group.cuts if cut[0] not in seen]
+                for name in ("examples", "frames", "seconds"):
+                    told[name] += getattr(group, name) * len(fresh) / len(group.query_ids)
+                seen.update(fresh)
+        told |= {"examples": round(told["examples"]), "frames": round(told["frames"])}
+        yield inputs.task(told, label=f"{len(seen)} queries", work=len(seen), payload=Extracted(**told))
+
+    def run(self, task: Task[Extracted], context: Context) -> TaskOutput:
+        """Tell them."""
+        return TaskOutput((), task.payload)

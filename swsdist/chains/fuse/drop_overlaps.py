@@ -1,0 +1,49 @@
+"""leave takes away what overlaps a better detection of another query, one bucket of queries at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from swsdist.core.types import DETECTIONS
+from swsdist.fusion.parts import keys_of
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.stages.buckets import BucketStage
+from swsdist.store import parquet
+
+
+class Leaving(NamedTuple):
+    """The payload of a task."""
+
+    scored: str
+    gone: list[str]
+
+
+class DropOverlaps(BucketStage[Leaving]):
+    """A task a bucket of queries: its detections without those that go."""
+
+    name = "drop-overlaps"
+    version = 1
+    phase = "score"
+    takes = {"scored": "scored", "gone": "gone"}
+    tables = {"scored": Table(DETECTIONS)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Leaving]]:
+        """Each reads its own rows of every file of what goes."""
+        gone = [part.name for part in inputs.parts("gone") if part.rows]
+        for receipt in inputs.receipts("scored"):
+            (part,) = receipt.outputs
+            yield self.following(receipt, inputs, part.name, gone, payload=Leaving(part.name, gone))
+
+    def run(self, task: Task[Leaving], context: Context) -> TaskOutput:
+        """All else stays as it is."""
+        table = context.read(task.payload.scored)
+        gone: set[tuple[object, ...]] = set()
+        for name in task.payload.gone:
+            gone.update(keys_of(parquet.in_slots(*context.place(name), task.slots)))
+        stays = [key not in gone for key in keys_of(table)]
+        return self.done(task, context, table.filter(pa.array(stays, pa.bool_())))

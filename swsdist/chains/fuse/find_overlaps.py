@@ -1,0 +1,64 @@
+"""apart finds what overlaps a detection of another query that has a higher fused score, one bucket of documents at a time.
+
+With `leave`, which takes it away, it makes what is decided of a query depend on the other queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.chains.fuse.merge_lists import of_slots
+from swsdist.core.partition import slot_of
+from swsdist.core.types import DETECTIONS
+from swsdist.fusion.joining import staying
+from swsdist.fusion.parts import KEY
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.stages.buckets import BucketStage
+from swsdist.stages.task_results import Bucket
+
+#: Detections that go, by the slot of their query.
+GONE = pa.schema([pa.field("slot", pa.int32(), False), *(DETECTIONS.field(name) for name in KEY)])
+
+
+class Parting(NamedTuple):
+    """The payload of a task."""
+
+    files: list[str]
+    overlap: float
+
+
+class FindOverlaps(BucketStage[Parting]):
+    """A task a bucket of documents: what of them goes."""
+
+    name = "find-overlaps"
+    version = 1
+    phase = "score"
+    takes = {"scored": "scored"}
+    tables = {"gone": Table(GONE, key="doc_id", order=KEY, digested=False)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Parting]]:
+        """Each reads its own rows of every file."""
+        files, buckets = inputs.parts("scored"), inputs.config.reduce.buckets
+        overlap = inputs.chain_inputs(FuseInputs).options.overlap
+        names, rows = [part.name for part in files], sum(part.rows for part in files)
+        for bucket in range(buckets) if rows else ():
+            payload, work = Parting(names, overlap), rows / buckets
+            yield self.numbered(bucket, inputs, names, overlap, bucket, buckets, work=work, payload=payload)
+
+    def run(self, task: Task[Parting], context: Context) -> TaskOutput:
+        """Best first, whatever the query."""
+        payload = task.payload
+        mine = [of_slots(context.read(name), "doc_id", task.slots) for name in payload.files]
+        whole = pa.concat_tables([DETECTIONS.empty_table(), *mine])
+        gone = whole.filter(pa.array(~staying(whole, payload.overlap, between_queries=True))).select(KEY)
+        slots = pa.array([slot_of(query_id) for query_id in gone["query_id"].to_pylist()], pa.int32())
+        gone = gone.add_column(0, GONE.field("slot"), slots).sort_by(
+            [("slot", "ascending"), *((k, "ascending") for k in KEY)]
+        )
+        return TaskOutput((context.publish(task, "gone", [gone], GONE),), Bucket(gone.num_rows))

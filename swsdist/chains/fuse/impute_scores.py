@@ -1,0 +1,67 @@
+"""fill puts what stands for missing scores into joined lists, and leaves out overlaps within a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+
+from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.core.types import DETECTIONS, JOINED
+from swsdist.fusion.fusing import without_gaps
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.stages.buckets import BucketStage
+
+
+class Filling(NamedTuple):
+    """The payload of a task."""
+
+    joined: str
+    known: str
+    rescored: list[str]
+    missing: Literal["average", "least"]
+    overlap: float
+    system: str
+
+
+class ImputeScores(BucketStage[Filling]):
+    """The score becomes the mean of the systems' scores, by which of overlapping places of a query the best stays.
+
+    That is before anything is fitted, so what is left out depends on no reference.
+    """
+
+    name = "impute-scores"
+    version = 1
+    phase = "search"
+    takes = {"joined": "joined"}
+    may_take = {"rescored": "rescored"}
+    tables = {"filled": Table(JOINED)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Filling]]:
+        """A task a bucket."""
+        options, system = inputs.chain_inputs(FuseInputs).options, inputs.config.system
+        rule: Literal["average", "least"] = "average" if options.missing == "average" else "least"
+        rescored = inputs.parts("rescored")
+        for receipt in inputs.receipts("joined"):
+            (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
+            mine = [part.name for part in rescored if part.slots == joined.slots]
+            payload = Filling(joined.name, known.name, mine, rule, options.overlap, system)
+            matters = receipt.fingerprint, mine, rule, options.overlap, system
+            yield self.following(receipt, inputs, *matters, payload=payload)
+
+    def run(self, task: Task[Filling], context: Context) -> TaskOutput:
+        """Fill, then suppress."""
+        payload = task.payload
+        table = without_gaps(
+            context.read(payload.joined),
+            context.read(payload.known),
+            missing=payload.missing,
+            overlap=payload.overlap,
+            rescored=[context.read(name) for name in payload.rescored],
+        )
+        place = table.schema.get_field_index("system")
+        system = pa.array([payload.system] * table.num_rows, pa.string())
+        return self.done(task, context, table.set_column(place, DETECTIONS.field("system"), system))

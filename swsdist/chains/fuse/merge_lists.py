@@ -1,0 +1,97 @@
+"""union joins the lists of the systems, one bucket of queries at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.core.codes import fuse as codes
+from swsdist.core.partition import slot_of, slots_of
+from swsdist.core.types import DETECTIONS, JOINED
+from swsdist.fusion.fusing import joined
+from swsdist.fusion.weights import KNOWN
+from swsdist.pipeline.chain_run import ChainRun
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.stages.buckets import BucketStage
+
+#: The table of a system's run that its scores are taken from.
+TABLES = {"normalised": "normalise:normalised", "q-norm": "normalise:normalised", "final": "decide:scored"}
+
+
+class Joining(NamedTuple):
+    """The payload of a task."""
+
+    lists: dict[str, list[str]]
+    scores: Literal["normalised", "q-norm", "final"]
+    meet: Literal["overlap", "middle"]
+    overlap: float
+
+
+class MergeLists(BucketStage[Joining]):
+    """A row a place that any system found, with the scores there are; and what is known of each system's scores by query."""
+
+    name = "merge-lists"
+    version = 1
+    phase = "search"
+    tables = {"joined": Table(JOINED), "known": Table(KNOWN, digested=False)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Joining]]:
+        """A task a bucket that any list may have rows of.
+
+        Raises:
+            ConfigError: final scores are wanted, and were fitted on what is fused.
+        """
+        own = inputs.chain_inputs(FuseInputs)
+        options, buckets = own.options, inputs.config.reduce.buckets
+        if options.scores == "final":
+            for name, chain_run in own.chain_runs.items():
+                demand_independent(name, chain_run)
+        lists = {name: made.parts for name, made in zip(own.chain_runs, inputs.tables["lists"], strict=True)}
+        common = {"scores": options.scores, "meet": options.meet, "overlap": options.overlap}
+        for bucket in range(buckets):
+            slots = slots_of(bucket, buckets)
+            near = {name: lists[name].meeting(slots) for name in sorted(lists)}
+            if not any(near.values()):
+                continue
+            names = {name: [part.name for part in parts] for name, parts in near.items()}
+            hashes = {name: [part.sha256 for part in parts] for name, parts in near.items()}
+            work = sum(part.rows for parts in near.values() for part in parts)
+            payload = Joining(names, options.scores, options.meet, options.overlap)
+            matters = common, [slots[0], slots[-1]], hashes
+            yield self.numbered(bucket, inputs, *matters, work=work, payload=payload)
+
+    def run(self, task: Task[Joining], context: Context) -> TaskOutput:
+        """Join; rows of other buckets' queries are left to them."""
+        payload, lists = task.payload, {}
+        for system, names in payload.lists.items():
+            whole = pa.concat_tables([DETECTIONS.empty_table(), *(context.read(name) for name in names)])
+            lists[system] = of_slots(whole, "query_id", task.slots)
+        standardise = payload.scores == "q-norm"
+        table, known = joined(lists, standardise=standardise, meet=payload.meet, overlap=payload.overlap)
+        return self.done(task, context, table, context.publish(task, "known", [known], KNOWN))
+
+
+def of_slots(table: pa.Table, column: str, slots: range) -> pa.Table:
+    """The rows whose key, the text of a column, is of some slots."""
+    coded = table[column].combine_chunks().dictionary_encode()
+    mine = np.array([slot_of(key) in slots for key in coded.dictionary.to_pylist()], bool)
+    return table if mine.all() else table.filter(pa.array(mine[coded.indices.to_numpy()]))
+
+
+def demand_independent(name: str, chain_run: ChainRun) -> None:
+    """Refuse final scores that a system's calibration was fitted for on the references of its own run.
+
+    Raises:
+        ConfigError: they were.
+    """
+    settings = chain_run.config.calibrate
+    if settings.fitted and settings.fit in ("crossfit", "oracle"):
+        raise codes.FINAL_SCORES_FITTED(
+            where="options.scores: final", system=name, steps=", ".join(settings.fitted), fit=settings.fit
+        )

@@ -1,0 +1,90 @@
+"""Codes: each error, notice and rejection has a stable name, a message and a remedy. One file for each room.
+
+    raise codes.NO_SUCH_CHANNEL(where=path, channel=3, channels=2)
+    notices.add(codes.DUPLICATE_ROWS, where=path, count=4)
+
+`swsdist explain CODE` and docs/reference/codes.md are made from them. Tests assert codes and values, not English.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from swsdist.core.errors import OddError, SwsdistError, UnusableError
+
+if TYPE_CHECKING:
+    from pydantic_core import PydanticCustomError
+
+E = TypeVar("E", bound=SwsdistError)
+
+
+@dataclass(frozen=True)
+class Code(Generic[E]):
+    """A kind of error, notice or rejection.
+
+    Attributes:
+        name: words joined by hyphens. It is stable: scripts may depend on it.
+        error: the class of error, which fixes the exit code.
+        message: what is wrong, as a format string. A notice's message begins with `{count}`; `{s}` is the plural's ending.
+        remedy: what to do about it, likewise.
+    """
+
+    name: str
+    error: type[E]
+    message: str
+    remedy: str = ""
+
+    def __call__(self, *, where: str | None = None, **values: object) -> E:
+        """The error, to be raised.
+
+        Args:
+            where: file, line, row or query.
+            values: of the fields of message and remedy; tests/arch/test_codes.py checks that none is missing.
+        """
+        message, remedy = self.text(**values)
+        return self.error(message, where=where, remedy=remedy or None, code=self.name, values=values)
+
+    def text(self, **values: object) -> tuple[str, str]:
+        """Message and remedy with their values."""
+        filled = {"s": "" if values.get("count") == 1 else "s", **values}
+        return self.message.format(**filled), self.remedy.format(**filled)
+
+    def invalid(self, **values: object) -> PydanticCustomError:
+        """The same for pydantic's validators, which know the place: the loader of configs adds it."""
+        from pydantic_core import PydanticCustomError
+
+        message, remedy = self.text(**values)
+        context = {
+            "message": f"{message}; {remedy}" if remedy else message,
+            "parts": (message, remedy),
+            "values": values,
+        }
+        return PydanticCustomError(self.name, "{message}", context)
+
+    @property
+    def kind(self) -> str:
+        """`rejection` of a document or an example, `notice`, or `error`."""
+        if issubclass(self.error, UnusableError):
+            return "rejection"
+        return "notice" if issubclass(self.error, OddError) else "error"
+
+
+def line_of(code: Code[E], **values: object) -> str:
+    """Message, remedy and name of a code in one line, as notices have them."""
+    message, remedy = code.text(**values)
+    return f"{message}{remedy and '; '}{remedy} [{code.name}]"
+
+
+def every_code() -> dict[str, Code[SwsdistError]]:
+    """All codes by name, in alphabetical order."""
+    modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
+    return dict(sorted((code.name, code) for module in modules for code in codes_of(vars(module).values())))
+
+
+def codes_of(values: Iterable[object]) -> list[Code[SwsdistError]]:
+    """The codes among some values."""
+    return [value for value in values if isinstance(value, Code)]

@@ -1,0 +1,121 @@
+"""What is heard in the documents of a corpus: how long they last, where there is speech, how loud the noise is.
+
+Recordings are read in blocks of a minute at their own rate, some at the same time; of an hour 2 MB are kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from swsdist.audio import commands, places
+from swsdist.audio.marks import Listener
+from swsdist.audio.noise import Counts, Meter
+from swsdist.audio.reader import probe, read_blocks
+from swsdist.audio.speech import HOP, WINDOW
+from swsdist.core.codes import report as codes
+from swsdist.core.errors import AudioError
+from swsdist.io.notices import Notices
+
+#: More threads than that wait for each other.
+_THREADS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Acoustics:
+    """A document; times in s.
+
+    Attributes:
+        seconds: how long it lasts.
+        speech: how much of it is speech, by `swsdist.audio.marks`; None: nobody listened.
+        powers: how many windows have which power (`swsdist.audio.noise`); None: nobody listened.
+    """
+
+    seconds: float
+    speech: float | None = None
+    powers: Counts | None = None
+
+
+def measure_acoustics(
+    documents: Sequence[Mapping[str, Any]],
+    listen: bool,
+    notices: Notices,
+    storage: Mapping[str, object] | None = None,
+    progress: Callable[[float], None] = lambda seconds: None,
+) -> list[Acoustics | None]:
+    """What is heard in each document; None where there is no recording, or it cannot be used, which is noted.
+
+    Args:
+        documents: rows of CORPUS or PLACED.
+        listen: else durations are those of the table, of the place, or of the header.
+        notices: told of recordings that cannot be used.
+        storage: options for s3fs.
+        progress: told seconds that are done, now and then; by one thread at a time.
+    """
+    lock = Lock()
+
+    def told(seconds: float) -> None:
+        with lock:
+            progress(seconds)
+
+    def one(row: Mapping[str, Any]) -> Acoustics | AudioError | None:
+        try:
+            return _acoustics_of(row, storage, told) if listen else _duration_of(row, storage)
+        except AudioError as error:
+            return error
+
+    def together(rows: list[int]) -> list[Acoustics | AudioError | None]:
+        with places.keeping():  # places in a recording that ffmpeg decodes are decoded once
+            return [one(documents[row]) for row in rows]
+
+    by_recording: dict[str, list[int]] = {}
+    for k, row in enumerate(documents):
+        by_recording.setdefault(row["path"] or f"none {k}", []).append(k)
+    found: dict[int, Acoustics | AudioError | None] = {}
+    pool = ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1))
+    try:
+        for rows, results in zip(by_recording.values(), pool.map(together, by_recording.values()), strict=True):
+            found |= zip(rows, results, strict=True)
+    finally:
+        pool.shutdown(cancel_futures=True)  # who interrupts does not wait for the rest
+    return [_usable(row, found[k], notices) for k, row in enumerate(documents)]
+
+
+def _usable(row: Mapping[str, Any], found: Acoustics | AudioError | None, notices: Notices) -> Acoustics | None:
+    if not isinstance(found, AudioError):
+        return found
+    notices.add(codes.UNUSABLE_RECORDING, where=f"{found.where or row['path']}: {found.message}", count=1)
+    return None
+
+
+def _duration_of(row: Mapping[str, Any], storage: Mapping[str, object] | None) -> Acoustics | None:
+    if "start" in row:
+        return Acoustics(row["end"] - row["start"])
+    if row["duration"] is not None:
+        return Acoustics(row["duration"])
+    if not row["path"] or commands.is_command(row["path"]):
+        return None
+    return Acoustics(probe(row["path"], storage).duration)
+
+
+def _acoustics_of(
+    row: Mapping[str, Any], storage: Mapping[str, object] | None, progress: Callable[[float], None]
+) -> Acoustics | None:
+    if not row["path"]:
+        return _duration_of(row, storage)
+    rate = probe(row["path"], storage).rate
+    listener, meter, samples = Listener(rate), Meter(rate), 0
+    place = {"start": row["start"], "end": row["end"]} if "start" in row else {}
+    for block in read_blocks(row["path"], channel=row["channel"], rate=rate, storage=storage, **place):
+        listener.add(block)
+        meter.add(block)
+        samples += len(block)
+        progress(len(block) / rate)
+    hop = max(1, round(HOP * rate))
+    marks = listener.marks(samples // hop, hop, round(WINDOW * rate))
+    seconds = samples / rate
+    return Acoustics(seconds, min(seconds, float(marks.sum()) * hop / rate), meter.counts)

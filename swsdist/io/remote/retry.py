@@ -1,0 +1,103 @@
+"""Doing again what S3 answered badly, where botocore does not: a body that broke off, credentials that were renewed meanwhile.
+
+Pauses double and are of random length ("full jitter"): P = U(0, 1) min(8, 2^k / 4) s after attempt k (M. Brooker, Exponential
+Backoff And Jitter, AWS Architecture Blog, 2015). A process has a budget for them, a bucket of `BUDGET` tokens: each repetition
+takes one, each success gives a tenth back. When it is empty the first error counts: an outage does not multiply requests.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import s3fs
+
+from swsdist.core.errors import StorageError
+from swsdist.io.failures import explain
+from swsdist.io.remote.connection import connect, has_credential_files
+
+T = TypeVar("T")
+
+#: How often a thing is done at most.
+ATTEMPTS = 5
+
+#: Tokens of a process.
+BUDGET = 100.0
+_BACK = 0.1
+
+#: Causes of errors that are ours to repeat; for the others botocore has done what can be done.
+_DAMAGED, _CREDENTIALS = "cut-off", ("expired", "credentials")
+
+_random = random.Random()  # not the global one: who seeds that wants numbers, and here processes must differ
+
+
+class Budget:
+    """The tokens of a process, for all its threads."""
+
+    def __init__(self, tokens: float = BUDGET) -> None:
+        self._most = self._left = tokens
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        """Whether there was a token."""
+        with self._lock:
+            had = self._left >= 1
+            self._left -= had
+        return had
+
+    def give(self) -> None:
+        """Something succeeded."""
+        with self._lock:
+            self._left = min(self._most, self._left + _BACK)
+
+
+budget = Budget()
+
+
+def pause(attempt: int) -> float:
+    """Seconds to wait after an attempt, from 1."""
+    return _random.random() * min(8.0, 0.5 * 2.0 ** (attempt - 1))
+
+
+def retry_remote(storage: Mapping[str, object], where: str, do: Callable[[s3fs.S3FileSystem], T]) -> T:
+    """Do something with the client of this process, and again where that may help.
+
+    Args:
+        storage: options for s3fs.
+        where: the url, for messages.
+        do: is given the client of each attempt, which is another one when credentials have changed.
+
+    Raises:
+        FileNotFoundError: there is no such object.
+        StorageError: anything else that S3 does.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        client = connect(storage)
+        try:
+            made = do(client)
+        except Exception as error:
+            told = explain(error, where)
+            if told is None or told.cause == "missing":
+                raise
+            if attempt == ATTEMPTS or not _helps(told, client, storage, attempt):
+                raise told from (None if told is error else error)
+        else:
+            budget.give()
+            return made
+    raise AssertionError("ATTEMPTS is at least 1")
+
+
+def _helps(told: StorageError, client: s3fs.S3FileSystem, storage: Mapping[str, object], attempt: int) -> bool:
+    """Whether to do it again, after a pause."""
+    renewed = told.cause in _CREDENTIALS and connect(storage) is not client
+    if renewed:
+        return True
+    if told.cause != _DAMAGED and not (told.cause == "expired" and has_credential_files() and "key" not in storage):
+        return False
+    if not budget.take():
+        return False
+    time.sleep(pause(attempt))
+    return True

@@ -1,0 +1,99 @@
+"""The way a run searched: what a search of its store takes over, also after the store has changed or a task has failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from swsdist.config.model import Reduce
+from swsdist.core.codes import line_of
+from swsdist.core.codes import searcher as codes
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.inspection.loading import config_of, load_partial_run
+from swsdist.pipeline.plan import load_plans
+from swsdist.registry.entries import is_chain
+from swsdist.registry.registries import CHAINS
+from swsdist.searcher.hit_threshold import HitThreshold, default_threshold, threshold_of_run
+from swsdist.store.manifest import Manifest, load
+
+
+class SearchSetup(NamedTuple):
+    """How a store is searched.
+
+    Attributes:
+        store: its folder.
+        options: keys of the config's section `search`.
+        trim: whether recorded queries are cut to their speech.
+        warnings: what could not be taken over, and what of the store is not there yet.
+        run: of which it is the way, and its plan; None where there is none, or several.
+        reduce: how candidates become detections.
+    """
+
+    store: str
+    options: Mapping[str, object]
+    trim: bool
+    warnings: tuple[str, ...] = ()
+    run: tuple[Folder, str] | None = None
+    reduce: Reduce = Reduce()
+
+    def hit_threshold(self) -> HitThreshold:
+        """What makes a hit likely that was found in this setup."""
+        known = None if self.run is None else threshold_of_run(load_partial_run(*self.run))
+        return known or default_threshold()
+
+
+def setup_of(target: str) -> SearchSetup:
+    """The store that is meant, by its folder or by that of a run, and how it is searched.
+
+    Args:
+        target: a store, or a run.
+
+    Raises:
+        StoreError: the run's plan cannot be read.
+        UserError: the run has several plans, of several stores.
+    """
+    setup = _setup_of(target)
+    now = load(Folder(setup.store))
+    if now is None or now.progress is None:
+        return setup
+    told = line_of(codes.INCOMPLETE_STORE, progress=now.progress)
+    return setup._replace(warnings=(*setup.warnings, told))
+
+
+def _default_options(manifest: Manifest | None) -> dict[str, object]:
+    """The best way to search a store that nobody has searched: MFCC and the posteriors of a mixture of them, where it has both
+    (`swsdist/config/folder.yaml`).
+    """
+    tracks = () if manifest is None else manifest.tracks
+    recipes: dict[str, Any] = {track.name: track.recipe for track in tracks}
+    last = {name: recipe.get("transforms", [])[-1:] for name, recipe in recipes.items()}
+    plain = [name for name, recipe in recipes.items() if recipe["name"] == "mfcc" and not last[name]]
+    mixed = [
+        name
+        for name, transforms in last.items()
+        if transforms and (transforms[0]["name"], transforms[0]["options"].get("values")) == ("gmm", "logits")
+    ]
+    if len(plain) != 1 or len(mixed) != 1:
+        return {}
+    return {"distance": "cosine-squared", "streams": [{"track": name} for name in (*plain, *mixed)]}
+
+
+def _setup_of(target: str) -> SearchSetup:
+    run = Folder(target.rstrip("/"))
+    if run.exists("manifest.json") or not run.exists("plan.json"):
+        return SearchSetup(target, _default_options(load(run)), True)
+    configs = {name: config_of(run, plan) for name, plan in load_plans(run).items()}
+    if fused := next((config for config in configs.values() if is_chain(CHAINS, config.chain, "joined")), None):
+        raise codes.FUSION_WITHOUT_STORE(where=run.path(), chain=fused.chain)
+    stores = list(dict.fromkeys(config.store for config in configs.values()))
+    if len(stores) > 1:
+        raise codes.SEVERAL_STORES(where=run.path(), plans=len(configs), count=len(stores), stores=", ".join(stores))
+    settings = [config.search.model_dump(mode="json", exclude_defaults=True) for config in configs.values()]
+    trims = {config.queries.trim != "none" for config in configs.values()}
+    if len(configs) == 1:
+        ((name, config),) = configs.items()
+        return SearchSetup(stores[0], settings[0], trims.pop(), run=(run, name), reduce=config.reduce)
+    if len({json.dumps(one, sort_keys=True) for one in settings}) == len(trims) == 1:
+        return SearchSetup(stores[0], settings[0], trims.pop())
+    return SearchSetup(stores[0], {}, True, (line_of(codes.SETTINGS_DIFFER, count=len(configs)),))

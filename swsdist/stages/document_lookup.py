@@ -1,0 +1,50 @@
+"""What tasks want to know of a store's documents beside their frames, read once a process and kept for the tasks that follow.
+
+A task is of one bucket of queries, and its candidates may be of any document: so each would read the whole table again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.pipeline.stage import Context
+from swsdist.pipeline.task import Values
+from swsdist.reduce.places import WHERE
+from swsdist.reduce.speakers import WHO, Speakers
+from swsdist.stages.inputs.population import COLUMNS, POPULATION
+from swsdist.store.reading import Store
+
+
+def speakers_of(store: tuple[str, str], context: Context) -> Speakers:
+    """Who speaks in the documents of a state of a store.
+
+    Args:
+        store: its folder and the state's fingerprint.
+        context: keeps them.
+    """
+    return context.cached("speakers", store, lambda: Speakers(_documents(store, WHO, context)))
+
+
+def places_of(store: tuple[str, str], context: Context) -> pa.Table:
+    """Places of the documents of a state of a store: columns WHERE of DOCUMENTS; arguments as of `speakers_of`."""
+    return context.cached("places", store, lambda: _documents(store, WHERE, context))
+
+
+def population_at(population: Values, context: Context) -> pa.Table:
+    """The population that is scored: POPULATION.
+
+    Args:
+        population: as `point.population_for` gives it.
+        context: keeps what is in the store.
+    """
+    store = population["store"]
+    there = context.cached("population", store, lambda: _documents(store, COLUMNS, context))
+    read = there.select(COLUMNS).append_column("read", pa.array(np.ones(there.num_rows, bool)))
+    return pa.concat_tables([read.cast(POPULATION), pa.Table.from_pylist(population["unread"], POPULATION)])
+
+
+def _documents(store: tuple[str, str], columns: Iterable[str], context: Context) -> pa.Table:
+    return Store.at(*store, storage=context.storage).documents(columns=list(columns))

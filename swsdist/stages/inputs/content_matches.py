@@ -1,0 +1,159 @@
+"""What a store knows by its content: recordings that were moved, renamed or copied since they were indexed.
+
+The same bytes under the same ending, of the same channel and speaker, give the same frames. A document that has its name still
+keeps its place in its shard, and only its path becomes another; of one with a new name the frames are copied. SHA-256 tells of
+local files, which are read if they are as long as one that the store knows; on S3 the ETag tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.audio.commands import is_command
+from swsdist.audio.formats import archives
+from swsdist.audio.reader import sha256
+from swsdist.core.errors import SwsdistError
+from swsdist.features.interface import Extractor
+from swsdist.features.sources import Source
+from swsdist.io.filesystem import is_remote
+from swsdist.stages.inputs.corpus_documents import CorpusDocuments, Key, StoreContents
+from swsdist.stages.inputs.recordings import Row
+from swsdist.store.reading import Store
+
+#: Files that are read at the same time.
+_READERS = 4
+
+#: How long a file is, of its identity.
+_AFTER_SIZE = r":.*"
+
+
+class ContentMatches(NamedTuple):
+    """Documents of a corpus whose frames a store has under another path or name.
+
+    Attributes:
+        moved: places of those that have their names still.
+        held: of others, by key and by extractor (fingerprint): where their frames are (`swsdist.store.stored_frames`).
+    """
+
+    moved: NDArray[np.int64]
+    held: dict[Key, dict[str, dict[str, Any]]]
+
+
+def match_content(
+    wanted: CorpusDocuments,
+    places: NDArray[np.int64],
+    state: StoreContents,
+    store: Store | None,
+    sources: tuple[Source, ...],
+) -> ContentMatches:
+    """Look for what a store knows of some documents.
+
+    Args:
+        wanted: the corpus.
+        places: of documents that it does not know by path and time of change.
+        state: of the store, with its tables.
+        store: None: there is none.
+        sources: all extractors; frames that are given are known by their own content.
+    """
+    nothing = ContentMatches(np.empty(0, np.int64), {})
+    known = store is not None and all(source.tracks[0].name in state.tables for source in sources)
+    if store is None or not known or not len(places):
+        return nothing
+    if not all(isinstance(source.extractor, Extractor) for source in sources):
+        return nothing
+    identities = wanted.identities[sources[0].fingerprint]  # of the recording, so the same for all
+    sizes = _sizes(state.tables[sources[0].tracks[0].name]["identity"])
+    likely = pc.is_in(_sizes(identities.take(pa.array(places))), sizes)
+    places = places[np.asarray(likely.to_numpy(zero_copy_only=False), bool)]
+    if not len(places):
+        return nothing
+    found = _Contents(store)
+    rows = [{**row, "place": place} for row, place in zip(wanted.rows(places), places.tolist(), strict=True)]
+    rows = [row for row in rows if row.get("start") is None and not is_command(row["path"])]
+    found.read(row["path"] for row in rows if not is_remote(row["path"]))
+    olds = {source.fingerprint: _known(store, source, state, identities.take(pa.array(places))) for source in sources}
+    moved: list[int] = []
+    held: dict[Key, dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        token = found.of(row, row["identities"][sources[0].fingerprint])
+        if token is None:
+            continue
+        several = {recipe: old.get((*token, row["channel"], row["speaker"])) for recipe, old in olds.items()}
+        if all(one is not None and row["doc_id"] in one for one in several.values()):
+            moved.append(row["place"])
+            continue
+        for source in sources:
+            one = several[source.fingerprint]
+            if one:
+                first = min(one)
+                names = [track.name for track in source.tracks]
+                held.setdefault((row["doc_id"], row["channel"]), {})[source.fingerprint] = {
+                    "state": store.manifest.fingerprint,
+                    "shard": one[first],
+                    "doc_id": first,
+                    "tracks": names,
+                    "sha256": None if is_remote(row["path"]) else token[0],
+                }
+    return ContentMatches(np.array(moved, np.int64), held)
+
+
+class _Contents:
+    """What tells the bytes of recordings."""
+
+    def __init__(self, store: Store) -> None:
+        self._storage = store.folder.storage
+        self._digests: dict[str, str | None] = {}
+
+    def read(self, paths: Iterator[str]) -> None:
+        """Digest local files; one that cannot be read is known by nothing, and the index says why."""
+
+        def one(path: str) -> str | None:
+            try:
+                return sha256(path, self._storage)
+            except (SwsdistError, OSError):
+                return None
+
+        several = list(dict.fromkeys(paths))
+        with ThreadPoolExecutor(_READERS) as pool:
+            self._digests = dict(zip(several, pool.map(one, several), strict=True))
+
+    def of(self, row: Row, identity: str) -> tuple[str, str] | None:
+        """Of a document, and the ending by which its format may be told."""
+        path = row["path"]
+        known = identity if is_remote(path) else self._digests.get(path)
+        return None if known is None else (known, _ending(path))
+
+
+def _known(
+    store: Store, source: Source, state: StoreContents, identities: pa.Array
+) -> Mapping[tuple[str, str, int, str | None], dict[str, str]]:
+    """By content, ending, channel and speaker: documents of an extractor whose files are as long, with their shards."""
+    columns = ["doc_id", "channel", "path", "identity", "sha256", "speaker", "shard"]
+    table = store.documents(columns=columns, track=source.tracks[0].name)
+    table = table.filter(pc.is_in(_sizes(table["identity"]), _sizes(identities)))
+    there = [shard for shard, files in state.files.items() if all(track.name in files for track in source.tracks)]
+    table = table.filter(pc.is_in(table["shard"], pa.array(there, pa.string())))
+    found: dict[tuple[str, str, int, str | None], dict[str, str]] = {}
+    for row in table.to_pylist():
+        token = row["identity"] if is_remote(row["path"]) else row["sha256"]
+        key = (token, _ending(row["path"]), row["channel"], row["speaker"])
+        found.setdefault(key, {})[row["doc_id"]] = row["shard"]
+    return found
+
+
+def _sizes(identities: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """How long the files are, as text; of a command, or what is no file, something else."""
+    sizes = pc.replace_substring_regex(identities.cast(pa.large_string()), pattern=_AFTER_SIZE, replacement="")
+    return sizes.combine_chunks() if isinstance(sizes, pa.ChunkedArray) else sizes
+
+
+def _ending(path: str) -> str:
+    name = archives.split(path)[0].rpartition("/")[2]
+    return name.rpartition(".")[2].lower() if "." in name else ""

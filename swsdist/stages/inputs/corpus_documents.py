@@ -1,0 +1,271 @@
+"""The corpus as it is now, and what a store holds of it, in columns: documents are compared as tables, and become rows of
+Python only where a task needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.features.interface import Extractor
+from swsdist.features.sources import Source
+from swsdist.io.filesystem import Info
+from swsdist.stages.inputs.precomputed_features import add_items, place_of
+from swsdist.stages.inputs.recordings import Row, document_seconds, identities
+from swsdist.store.manifest import File
+from swsdist.store.writing import NO_FILE
+
+Key = tuple[str, int]
+
+#: Rows that are made at a time.
+_PIECE = 1 << 13
+
+
+class CorpusDocuments(Mapping[Key, Row]):
+    """The documents of a corpus by key (doc_id, channel), in its order; each a row of plain values.
+
+    Args:
+        table: doc_id, channel, path, speaker, duration, and, where documents are places, where.
+        identities: by extractor (fingerprint), what a document's frames come from.
+        more: by column, what else a row has: of given frames.
+    """
+
+    def __init__(
+        self, table: pa.Table, identities: Mapping[str, pa.Array], more: Mapping[str, Sequence[object]] | None = None
+    ) -> None:
+        self.table = table
+        self.identities = identities
+        self._more = more or {}
+        self.keys_ = keys_of(table["doc_id"], table["channel"])
+        self._at: dict[Key, int] | None = None
+
+    def rows(self, places: NDArray[np.int64] | range) -> list[Row]:
+        """The rows at some places; `identities` of each are by extractor."""
+        which = pa.array(places, pa.int64())
+        found: list[Row] = self.table.take(which).to_pylist()
+        identities = {recipe: column.take(which).to_pylist() for recipe, column in self.identities.items()}
+        for k, place in enumerate(places):
+            found[k]["identities"] = {recipe: known[k] for recipe, known in identities.items()}
+            for name, column in self._more.items():
+                found[k][name] = column[place]
+        return found
+
+    def places(self, keys: pa.Array) -> NDArray[np.int64]:
+        """Where documents of some `keys_of` are; -1 if they are not."""
+        return places_in(keys, self.keys_)
+
+    def pieces(self, places: NDArray[np.int64]) -> Iterator[list[Row]]:
+        """The same, some at a time."""
+        for first in range(0, len(places), _PIECE):
+            yield self.rows(places[first : first + _PIECE])
+
+    def seconds(self, places: NDArray[np.int64], storage: Mapping[str, object]) -> list[float]:
+        """How long documents last, as `document_seconds` has it."""
+        known = self.table["duration"].take(pa.array(places))
+        found = np.array(pc.fill_null(known, np.nan).to_numpy(), np.float64)
+        unknown = np.flatnonzero(np.isnan(found))
+        if len(unknown):
+            some = self.pieces(places[unknown])
+            found[unknown] = [length for rows in some for length in document_seconds(rows, storage)]
+        return list(map(float, found))
+
+    def __getitem__(self, key: Key) -> Row:
+        if self._at is None:
+            names = zip(self.table["doc_id"].to_pylist(), self.table["channel"].to_pylist(), strict=True)
+            self._at = {name: place for place, name in enumerate(names)}
+        place = self._at[key]
+        return self.rows(range(place, place + 1))[0]
+
+    def __iter__(self) -> Iterator[Key]:
+        for first in range(0, len(self), _PIECE):
+            some = self.table.slice(first, _PIECE)
+            yield from zip(some["doc_id"].to_pylist(), some["channel"].to_pylist(), strict=True)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def values(self) -> ValuesView[Row]:
+        """All rows, some at a time."""
+        return _Rows(self)
+
+
+def corpus_documents_of(table: pa.Table, sources: Sequence[Source], storage: Mapping[str, object]) -> CorpusDocuments:
+    """The documents of a table, with what their frames come from now."""
+    recipes = [source.fingerprint for source in sources if isinstance(source.extractor, Extractor)]
+    heard = _heard(table, storage) if recipes else pa.nulls(table.num_rows, pa.large_string())
+    if len(recipes) == len(sources):
+        return CorpusDocuments(table, dict.fromkeys(recipes, heard))
+    rows, known = table.to_pylist(), heard.to_pylist()
+    for k, row in enumerate(rows):
+        row["identities"] = dict.fromkeys(recipes, known[k])
+    add_items(rows, sources, storage)
+    given = {
+        source.fingerprint: pa.array([row["identities"][source.fingerprint] for row in rows], pa.large_string())
+        for source in sources
+    }
+    more = {name: [row[name] for row in rows] for name in ("key", "items", "expected")}
+    return CorpusDocuments(table, given, more)
+
+
+def _heard(table: pa.Table, storage: Mapping[str, object]) -> pa.Array:
+    """The identity of each document's recording, and of its place in it."""
+    where = [name for name in ("recording", "start", "end") if name in table.column_names]
+    found, listed = [pa.array([], pa.large_string())], dict[str, dict[str, Info]]()
+    for first in range(0, table.num_rows, _PIECE):
+        some = table.slice(first, _PIECE)
+        known = identities(some["path"].to_pylist(), storage, listed)
+        if where:
+            places = map(place_of, some.select(where).to_pylist())
+            known = [one if one.startswith(NO_FILE) else one + place for one, place in zip(known, places, strict=True)]
+        found.append(pa.array(known, pa.large_string()))
+    return pa.concat_arrays(found)
+
+
+class _Rows(ValuesView[Row]):
+    _mapping: CorpusDocuments
+
+    def __iter__(self) -> Iterator[Row]:
+        wanted = self._mapping
+        for first in range(0, len(wanted), _PIECE):
+            yield from wanted.rows(range(first, min(first + _PIECE, len(wanted))))
+
+
+@dataclass
+class StoreContents:
+    """What a store holds of a config's tracks.
+
+    Attributes:
+        kept: names of tracks that it has as they are wanted.
+        files: by shard of which anything is left, and by track: what is there.
+        lacking: by shard: extractors whose frames are not there.
+        tables: by track of `kept`: key, path, identity, speaker and shard of each document that is there.
+        rejected: documents that were rejected: `id`, `part`, `path`, and the `identity` that it was for.
+        left: it has tracks that the config no longer names, or names for another extractor.
+    """
+
+    kept: list[str] = field(default_factory=list)
+    files: dict[str, dict[str, File]] = field(default_factory=dict)
+    lacking: dict[str, list[Source]] = field(default_factory=dict)
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    rejected: pa.Table | None = None
+    left: bool = False
+
+    def documents_of(self, shards: Iterable[str]) -> dict[str, pa.Array]:
+        """`keys_of` the documents of some shards, by shard: of the first track, then what only later ones have."""
+        names = list(shards)
+        columns = ["doc_id", "channel", "shard"]
+        tables = [table.select(columns) for table in self.tables.values()] if names else []
+        some = [table.filter(pc.is_in(table["shard"], pa.array(names, pa.string()))) for table in tables]
+        found: dict[str, pa.Array] = {}
+        for name in names:
+            mine = [table.filter(pc.equal(table["shard"], name)) for table in some]
+            found[name] = pc.unique(pa.concat_arrays([keys_of(one["doc_id"], one["channel"]) for one in mine]))
+        return found
+
+    @property
+    def keys(self) -> pa.Array:
+        """Of all that it holds or has rejected, each once."""
+        found = [keys_of(table["doc_id"], table["channel"]) for table in self.tables.values()]
+        if self.rejected is not None and self.rejected.num_rows:
+            found.append(keys_of(self.rejected["id"], self.rejected["part"]))
+        if len(found) == 1:
+            return found[0]  # a track has a document once
+        return pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.large_string())
+
+
+def compare(
+    wanted: CorpusDocuments, state: StoreContents, recipes: Mapping[str, str]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Of each document of the corpus: whether a store knows it, and whether what it knows is of what its frames come from now.
+
+    Args:
+        wanted: the corpus.
+        state: of the store.
+        recipes: fingerprint of the recipe of each track.
+    """
+    known, same = compare_tables(wanted, state.tables, recipes)
+    if state.rejected is not None and state.rejected.num_rows:
+        where = wanted.places(keys_of(state.rejected["id"], state.rejected["part"]))
+        there = np.flatnonzero(where >= 0)
+        known[where[there]] = True
+        same[where[there]] = still_rejected(wanted, state.rejected)[there]
+    return known, same
+
+
+def compare_tables(
+    wanted: CorpusDocuments, tables: Mapping[str, pa.Table], recipes: Mapping[str, str]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The same of the documents of all tracks; path and speaker are those of the first that has the document."""
+    known, same = np.zeros(len(wanted), bool), np.ones(len(wanted), bool)
+    identified = {recipe: np.zeros(len(wanted), bool) for recipe in recipes.values()}
+    for name, table in tables.items():
+        at = places_in(wanted.keys_, keys_of(table["doc_id"], table["channel"]))
+        there = at >= 0
+        if not there.any():
+            continue
+        fresh = there & ~known
+        if fresh.any():
+            for column in ("path", "speaker"):
+                same &= ~fresh | _equal(wanted.table[column], _at(table[column], at))
+        recipe = recipes[name]
+        fresh = there & ~identified[recipe]
+        current = wanted.identities.get(recipe)
+        if fresh.any():
+            equal = _equal(current, _at(table["identity"], at)) if current is not None else np.zeros(len(same), bool)
+            same &= ~fresh | equal
+        identified[recipe] |= there
+        known |= there
+    return known, same & known
+
+
+def still_rejected(wanted: CorpusDocuments, rejected: pa.Table) -> NDArray[np.bool_]:
+    """Of each document that was rejected (`id`, `part`, `path`, `identity`), whether it is in the corpus, with the file that it
+    was rejected for: its recording, or the file of its given frames.
+    """
+    where = wanted.places(keys_of(rejected["id"], rejected["part"]))
+    found = np.zeros(len(where), bool)
+    there = np.flatnonzero(where >= 0)
+    refusals = rejected.select(["path", "identity"]).take(pa.array(there)).to_pylist()
+    for k, known, row in zip(there, refusals, wanted.rows(where[there]), strict=True):
+        files = (row["path"], *(item.file for item in row.get("items", {}).values() if item is not None))
+        found[k] = known["path"] in files and known["identity"] in row["identities"].values()
+    return found
+
+
+def keys_of(names: pa.ChunkedArray, channels: pa.ChunkedArray) -> pa.Array:
+    """One string a document: its name, and its channel or part."""
+    text = pa.large_string()
+    joined = pc.binary_join_element_wise(
+        names.cast(text), channels.cast(pa.string()).cast(text), pa.scalar("\0", text), null_handling="replace"
+    )
+    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
+
+
+def places_in(keys: pa.Array, among: pa.Array) -> NDArray[np.int64]:
+    """Where each key is among others, at one of its places there; -1 if it is not."""
+    if not len(among):
+        return np.full(len(keys), -1, np.int64)
+    if keys.equals(among):
+        return np.arange(len(keys))  # as a store and its corpus are, most often: without a table of a million strings
+    found = pc.fill_null(pc.index_in(keys, value_set=among), -1)
+    return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _at(column: pa.ChunkedArray, places: NDArray[np.int64]) -> pa.ChunkedArray:
+    """A column at some places, anything where these are negative; no copy where it is all of it in its order."""
+    if len(places) == len(column) and np.array_equal(places, np.arange(len(column))):
+        return column
+    return column.take(pa.array(np.maximum(places, 0)))
+
+
+def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Where two columns of strings are equal; null equals null."""
+    equal = pc.equal(one, other)
+    both = pc.and_(pc.is_null(one), pc.is_null(other))
+    found = pc.fill_null(pc.or_kleene(equal, both), False)
+    return np.asarray(found.to_numpy(zero_copy_only=False) if isinstance(found, pa.Array) else found.to_numpy(), bool)

@@ -1,0 +1,302 @@
+"""What does not fit together in the tables of a corpus, and can still be searched: told with a count and the first case.
+
+Before the work the durations that a table or a header gives are what there is; afterwards those that were measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.audio.speech import SHORTEST
+from swsdist.calibrate.procedure import procedures
+from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.threshold import demand_folds
+from swsdist.config import Config
+from swsdist.config.calibration import Calibrate
+from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.types import CORPUS, DOCUMENTS
+from swsdist.corpora.documents import ENDINGS
+from swsdist.corpora.kinds import kind_of
+from swsdist.corpora.places import is_placed
+from swsdist.io.notices import UNFIT, Notices
+from swsdist.io.tables import place
+from swsdist.reduce.source_places import SourcePlaces
+from swsdist.reduce.speakers import WHO, Speakers
+from swsdist.registry.registries import CALIBRATION
+from swsdist.score.measures.protocol import protocol_of
+from swsdist.stages.inputs.corpus_documents import keys_of, places_in
+from swsdist.stages.inputs.population import agree
+
+#: Seconds, by document and channel.
+Seconds = Mapping[tuple[str, int], float]
+
+#: How long documents are (s), as was measured.
+MEASURED = pa.schema([*(CORPUS.field(name) for name in ("doc_id", "channel", "duration")), DOCUMENTS.field("cut_off")])
+
+#: A reference may end so much beyond its recording (s).
+_BEYOND = 0.5
+
+
+def note_durations(documents: pa.Table, measured: pa.Table, where: str, storage: Any, notices: Notices) -> None:
+    """Durations of the documents' table (CORPUS) that the audio (MEASURED) contradicts, and recordings that are cut off."""
+    cut = measured.filter(pc.is_valid(measured["cut_off"]))
+    measured = measured.filter(pc.is_null(measured["cut_off"]))
+    if cut.num_rows:
+        first = cut.slice(0, 1).to_pylist()[0]
+        whole = f"{first['cut_off']:.1f} s" if first["cut_off"] else "an unknown length"
+        notices.add(
+            "recordings are cut off: their readable part is indexed",
+            where=f"{first['doc_id']}, {first['duration']:.1f} of {whole}",
+            remedy="copy them again from where they came",
+            count=pc.count_distinct(cut["doc_id"]).as_py(),
+        )
+    said = documents["duration"].to_numpy()  # NaN where it does not say
+    at = places_in(keys_of(documents["doc_id"], documents["channel"]), keys_of(measured["doc_id"], measured["channel"]))
+    found = np.append(measured["duration"].to_numpy(), np.nan)[at]
+    wrong = np.flatnonzero(~(agree(said, found) | np.isnan(said) | np.isnan(found)))
+    if len(wrong):
+        row = int(wrong[0])
+        shown = f"{_at(where, row, documents, storage)}: {said[row]:g} s, and there are {found[row]:.2f} s"
+        if kind_of(where, "documents", ENDINGS, storage) in ("folder", "recording"):
+            notices.add(
+                "headers of recordings that tell another length than there is",
+                where=shown,
+                remedy="nothing has to be done: trials are counted from the audio",
+                count=len(wrong),
+            )
+            return
+        notices.weigh(
+            "durations in the table of documents that the audio contradicts",
+            where=shown,
+            remedy="correct or drop the column: it cuts the work into shards; trials are counted from the audio",
+            count=len(wrong),
+            of=int((~(np.isnan(said) | np.isnan(found))).sum()),
+        )
+
+
+def note_unread(population: pa.Table, where: str, notices: Notices) -> None:
+    """Documents that could not be read, and whose durations nothing tells: the seconds that are scored are too few."""
+    unknown = population.filter(pc.and_(pc.invert(population["read"]), pc.is_null(population["duration"])))
+    if unknown.num_rows:
+        notices.add(
+            "documents that could not be read, and how long they are is not known: trials count 0 s of them",
+            where=f"{where}: {unknown['doc_id'][0]}",
+            remedy="mend or drop them, or give their durations in the table of documents",
+            count=unknown.num_rows,
+        )
+
+
+def note_late_references(references: pa.Table, seconds: Seconds, where: str, storage: Any, notices: Notices) -> None:
+    """References (REFERENCES) that end after their recording, and the unit that their times could have."""
+    keys = list(zip(references["doc_id"].to_pylist(), references["channel"].to_pylist(), strict=True))
+    ends = references["end"].to_pylist()
+    known = [k for k, key in enumerate(keys) if key in seconds]
+    outside = [k for k in known if ends[k] > seconds[keys[k]] + _BEYOND]
+    if not outside:
+        return
+    most = len(outside) > UNFIT * len(known)
+    units = {"milliseconds": 1000.0, "frames of 10 ms": 100.0, "samples": 8000.0}
+    fitting = [unit for unit, n in units.items() if all(ends[k] / n <= seconds[keys[k]] + _BEYOND for k in known)]
+    row = outside[0]
+    notices.weigh(
+        "references that end after their recording",
+        where=f"{place(where, row, storage)}: to {ends[row]:g} s, and there are {seconds[keys[row]]:.2f} s",
+        remedy=f"they could be {' or '.join(fitting)}: give seconds"
+        if most and fitting
+        else "look at their times and recordings: what lies outside cannot be found",
+        count=len(outside),
+        of=len(known),
+    )
+
+
+def note_unknown_speakers(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
+    """Speakers of queries that no document has, although documents have speakers."""
+    known = set(pc.unique(documents["speaker"]).to_pylist()) - {None}
+    asked = [name for name in dict.fromkeys(queries["speaker"].to_pylist()) if name is not None]
+    strange = [name for name in asked if name not in known]
+    if known and strange:
+        notices.add(
+            "speakers of queries that no document has",
+            where=f"{where}: {strange[0]!r}; documents have {sorted(known)[0]!r}",
+            remedy="if they are the same people, call them the same: a query is normalised by its speaker's documents",
+            count=len(strange),
+        )
+
+
+def note_query_places(
+    documents: pa.Table, queries: pa.Table, left_out: SourcePlaces, where: str, notices: Notices
+) -> None:
+    """Queries that are places in recordings which are searched: each finds itself, unless its own place is left out."""
+    if left_out:
+        query_id, recording = next(iter(left_out))
+        notices.inform(
+            "places that queries were cut from are left out of what is found and of what there is to be found",
+            where=f"{query_id!r}, in {recording}",
+            remedy="corpus.own_places: keep counts them; references.csv of the run has the references without them",
+            count=sum(map(len, left_out.values())),
+        )
+    cut = {query_id for query_id, _ in left_out}
+    searched: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    columns = [name for name in ("path", "channel", "start", "end") if name in documents.column_names]
+    meant = pc.is_in(documents["path"], pc.unique(queries["path"]).drop_null())
+    for row in documents.select(columns).filter(meant).to_pylist():
+        span = (row.get("start", 0.0), row.get("end", math.inf))
+        searched.setdefault((row["path"], row["channel"]), []).append(span)
+    own = [
+        row
+        for row in queries.to_pylist()
+        if row["path"]
+        and row["query_id"] not in cut
+        and any(
+            start < (math.inf if row["end"] is None else row["end"]) and (row["start"] or 0.0) < end
+            for start, end in searched.get((row["path"], row["channel"]), ())
+        )
+    ]
+    if own:
+        notices.add(
+            "query examples that are cut from a recording which is searched: each finds itself",
+            where=f"{where}: {own[0]['query_id']!r}, in {own[0]['path']}",
+            remedy="corpus.own_places: leave-out takes these places out of what is found and of the references",
+            count=len(own),
+        )
+
+
+def note_query_lengths(spoken: Seconds, longest: float, where: str, notices: Notices) -> None:
+    """Query examples that are longer than the longest document (s): they can hardly be in one; and those that are too short."""
+    short = [key for key, length in spoken.items() if length < SHORTEST]
+    if short:
+        query_id, example = short[0]
+        notices.add(
+            f"query examples last less than {SHORTEST:g} s: much else sounds like so little",
+            where=f"{where}: {query_id!r}, example {example}, {spoken[short[0]]:.2f} s",
+            remedy="give a longer word, or its phrase",
+            count=len(short),
+        )
+    longer = [key for key, length in spoken.items() if length > longest > 0]
+    if longer:
+        (query_id, example), length = longer[0], spoken[longer[0]]
+        notices.add(
+            "query examples that are longer than all documents",
+            where=f"{where}: {query_id!r}, example {example}, {length:.2f} s; the longest document has {longest:.2f} s",
+            remedy="cut them to what is looked for",
+            count=len(longer),
+        )
+
+
+def _at(where: str, row: int, documents: pa.Table, storage: Any) -> str:
+    if is_placed(documents):
+        return str(documents["listed"][row])
+    tabled = kind_of(where, "documents", ENDINGS, storage) == "table"
+    return place(where, row, storage) if tabled else str(documents["path"][row])
+
+
+def seconds_of(documents: pa.Table, some: pa.ChunkedArray | None = None) -> dict[tuple[str, int], float]:
+    """Durations that a table of documents gives: CORPUS, or that of a store; of all documents, or of `some` names of them."""
+    mask = pc.is_valid(documents["duration"])
+    if some is not None:
+        mask = pc.and_(mask, pc.is_in(documents["doc_id"], pc.unique(some)))
+    known = documents.select(["doc_id", "channel", "duration"]).filter(mask)
+    keys = zip(known["doc_id"].to_pylist(), known["channel"].to_pylist(), strict=True)
+    return dict(zip(keys, known["duration"].to_pylist(), strict=True))
+
+
+def folds_of_steps(settings: Calibrate) -> set[int]:
+    """The number of folds that steps are crossfit by, if any are."""
+    return {settings.folds} if settings.fitted and settings.fit == "crossfit" else set()
+
+
+def check_scorable(documents: pa.Table, where: str, references: pa.Table, folds: Iterable[int]) -> None:
+    """What scoring and fitting ask of the documents and of what truly occurs in them.
+
+    Args:
+        documents, where: see `demand_channel_1`.
+        references: REFERENCES, at least one.
+        folds: numbers of folds that steps of calibration are fitted by.
+
+    Raises:
+        UserError: nothing can be scored, or steps cannot be fitted.
+    """
+    demand_channel_1(documents, where)
+    for many in sorted(folds):
+        demand_folds(references["query_id"].unique().to_pylist(), many)
+
+
+def demand_channel_1(documents: pa.Table, where: str) -> None:
+    """Seconds of channel 1 make the trials, as STDEval counts: a recording counts once, however many channels it has.
+
+    Raises:
+        UserError: no document is of channel 1, so nothing can be scored.
+    """
+    channels = sorted(pc.unique(documents["channel"]).to_pylist())
+    if channels and 1 not in channels:
+        raise UserError(
+            f"no document is of channel 1, whose seconds alone are counted where a list is scored (as STDEval counts them); "
+            f"there is channel {', '.join(map(str, channels))} only",
+            where=f"corpus.documents: {where}",
+            remedy="list channel 1 of the recordings too, or make recordings of their own of the channel that is searched "
+            "(ffmpeg -i INPUT -af 'pan=mono|c0=c1' OUTPUT.flac), or search without references",
+        )
+
+
+def document_checks(config: Config) -> list[Callable[[pa.Table], None]]:
+    """What the steps of a config ask of the documents, each a function that raises if they are not so.
+
+    Raises:
+        ConfigError: steps look at lists, and the trials of the protocol are segments of these.
+    """
+    settings = config.calibrate
+    found: list[Callable[[pa.Table], None]] = []
+    if any("speaker" in entry.columns for entry in settings.entries().values()):
+        found.append(demand_one_speaker)
+    here = settings.fit in ("crossfit", "oracle")
+    steps = [step for one in procedures(settings, Point(1, 1.0)) for step in one.steps]
+    by_list = [step.name for step in steps if step.of_list() and (here or not CALIBRATION[step.name].fits)]
+    trials = protocol_of(config.score).trials
+    if by_list and trials == "segment":
+        raise ConfigError(
+            f"{by_list[0]} looks at all trials of a query, and which detections stand for segments is known only when they are "
+            "scored",
+            where="calibrate.steps",
+            remedy="leave the step out (of llr the covariates best, gap, posterior-sum), or score by time",
+        )
+    if by_list and trials == "document":
+        found.append(partial(demand_whole_recordings, by_list[0]))
+    return found
+
+
+def demand_whole_recordings(step: str, documents: pa.Table) -> None:
+    """Steps that look at a query's document trials want detections in the documents themselves.
+
+    Args:
+        step: its name.
+        documents: CORPUS or PLACED.
+
+    Raises:
+        UserError: documents are places in recordings.
+    """
+    if is_placed(documents):
+        raise UserError(
+            f"{step} looks at all trials of a query, which are documents, and these are places in recordings",
+            where="calibrate.steps",
+            remedy="leave the step out (of llr the covariates best, gap, posterior-sum), or make recordings of the places",
+        )
+
+
+def demand_one_speaker(documents: pa.Table) -> None:
+    """Scores are normalised by speaker: where detections lie in recordings, one speaker speaks in each of them.
+
+    Args:
+        documents: CORPUS or PLACED.
+
+    Raises:
+        DataError: documents are places in recordings, and several speak in one of these.
+    """
+    if is_placed(documents):
+        Speakers(documents.select(WHO)).demand_one_each()

@@ -1,0 +1,81 @@
+"""The protocol and the data of a run determine its operating point and how its trials are made."""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+from swsdist.core.errors import UserError
+from swsdist.corpora.places import Places, by_document
+from swsdist.io.filesystem import identify
+from swsdist.io.nist.speech import read_speech
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.task import Values
+from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol_of
+from swsdist.score.trials.making import check_needs, in_every_document, segments_for
+from swsdist.stages.inputs.population import spans_of
+from swsdist.stages.inputs.search_inputs import CorpusInputs
+
+
+def point_of(inputs: Inputs) -> OperatingPoint:
+    """Trials, beta and all else that turns counts into values.
+
+    Raises:
+        UserError: the protocol's trials need what is not given, or beta cannot be taken from the data.
+    """
+    own, settings = inputs.chain_inputs(CorpusInputs), inputs.config.score
+    rules = protocol_of(settings)
+    check_needs(rules, {"speech": settings.speech is not None, "documents": True}, "score.speech")
+    segments = None
+    if rules.trials == "segment":
+        speech = read_speech(str(settings.speech), inputs.config.storage)
+        found = segments_for(rules, spans_of(own.population), speech)
+        segments = found.num_rows if found is not None else None
+    references = own.corpus.references
+    left_out = unscorable_queries(inputs)
+    true = 0 if references is None else sum(query not in left_out for query in references["query_id"].to_pylist())
+    return operating_point(
+        rules,
+        seconds=own.seconds,
+        true=true,
+        queries=len(scored_queries(inputs)),
+        documents=own.population.num_rows,
+        segments=segments,
+    )
+
+
+def scored_queries(inputs: Inputs) -> set[str]:
+    """Queries whose trials count, whatever was found of them."""
+    return set(inputs.chain_inputs(CorpusInputs).corpus.queries["query_id"].to_pylist()) - unscorable_queries(inputs)
+
+
+def unscorable_queries(inputs: Inputs) -> set[str]:
+    """Queries that cannot be scored: of document trials those that occur in every document, which have no non-targets."""
+    own = inputs.chain_inputs(CorpusInputs)
+    if protocol_of(inputs.config.score).trials != "document" or own.corpus.references is None:
+        return set()
+    references = own.corpus.references
+    references = by_document(references, Places(own.corpus.documents)) if own.corpus.placed else references
+    return set(in_every_document(references, own.population.num_rows))
+
+
+def population_for(inputs: Inputs) -> Values:
+    """The population as a task takes it (`documents.population_at`): the state of the store, and what is not in it."""
+    own = inputs.chain_inputs(CorpusInputs)
+    unread = own.population.filter(pc.invert(own.population["read"]))
+    return {"store": own.store.state, "unread": unread.to_pylist()}
+
+
+def trial_settings(inputs: Inputs) -> Values:
+    """What trials depend on besides the protocol: queries that are left out, speech, and the population; JSON values."""
+    own, settings = inputs.chain_inputs(CorpusInputs), inputs.config.score
+    values: Values = {"left_out": sorted(unscorable_queries(inputs))}
+    if protocol_of(settings).trials == "segment":
+        check_needs(protocol_of(settings), {"speech": settings.speech is not None}, "score.speech")
+        try:
+            values["speech"] = identify(str(settings.speech), inputs.config.storage)
+        except FileNotFoundError:
+            raise UserError("there is no such file", where=f"score.speech: {settings.speech}") from None
+        values["population"] = population_for(inputs)
+    if protocol_of(settings).trials == "document" and own.corpus.placed:
+        values["population"] = population_for(inputs)
+    return values

@@ -1,0 +1,150 @@
+"""Frames that somebody else made, on their way into a store: of documents, and of examples of queries.
+
+A row of a document that is to be read names its item (`item`, as a list: a task is plain JSON), or None where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.audio import commands
+from swsdist.audio.places import within
+from swsdist.audio.reader import probe
+from swsdist.core.errors import AudioError, FramesError
+from swsdist.corpora.places import SLACK
+from swsdist.features.interface import Given, frame_count, frame_shift, frames_seconds
+from swsdist.io.filesystem import Folder
+from swsdist.io.frames.item import MISSING, UNREADABLE, Item
+
+
+def precomputed_frames(
+    document: Mapping[str, Any], given: Given, folder: Folder
+) -> Generator[NDArray[np.float32], None, float]:
+    """Frames of a document; what it returns is its duration: its recording's, else the table's, else that of the frames.
+
+    A document that is a place in a recording lasts as long as that, and no longer than its recording goes on.
+
+    Args:
+        document: row with `item`, `key`, `duration`, `path`; of a place also `doc_id`, `start`, `end`, `listed`.
+        given: how its frames are read.
+        folder: gives the storage options.
+
+    Raises:
+        FramesError: there are none, or they are not what the options say.
+        AudioError: the place is not in the recording.
+    """
+    item = demand_item(document["item"], document["key"])
+    seconds = recording_seconds(document["path"], folder.storage)
+    if document.get("start") is not None:
+        start, end = document["start"], document["end"]
+        if seconds is not None:
+            start, end = within(start, end, seconds, document["doc_id"], document["listed"], document["path"])
+        seconds = round(end - start, 6)
+    elif seconds is None:
+        seconds = document["duration"]
+    frames = 0
+    for block in given.read(item, document["key"], folder.storage, seconds):
+        frames += len(block)
+        yield block
+    return float(seconds) if seconds is not None else frames_seconds(given, frames)
+
+
+def precomputed_example(document: Mapping[str, Any], given: Given, folder: Folder) -> NDArray[np.float32]:
+    """Frames of an example of a query: all that are given of it, or those of its place in a document.
+
+    Args:
+        document: row with `item`, `key`, `cut` (a place is cut out), `begins` (where what it is cut out of begins in its
+            recording, s), and under `example` that of QUERIES, whose times are the recording's.
+        given: how its frames are read.
+        folder: gives the storage options.
+
+    Returns:
+        float32 (frames, dimension).
+
+    Raises:
+        FramesError: there are none, they are not what the options say, or the place is not in them.
+    """
+    row, key = document["example"], document["key"]
+    item = demand_item(document["item"], key)
+    start, end = row["start"], row["end"]
+    if document["cut"]:
+        frames = np.concatenate(list(given.read(item, key, folder.storage)))
+        shift, begins = frame_shift(given), document.get("begins", 0.0)
+        shown = f"from {start or 0:g} to {'the end' if end is None else f'{end:g}'} s"
+        start, end = (None if time is None else round(time - begins, 9) for time in (start, end))
+        first = 0 if start is None else round(max(0.0, start) / shift)
+        # As many frames as lie whole in the place.
+        ticks = None if end is None else round((end - max(0.0, start or 0.0)) * given.sample_rate)
+        cut = frames[first:] if ticks is None else frames[first : first + frame_count(given, ticks)]
+        early = start is not None and start < -SLACK
+        if len(cut) == 0 or early or (end is not None and end > frames_seconds(given, len(frames)) + shift):
+            of = f", which begins at {begins:g} s" if begins else ""
+            raise FramesError(
+                f"frames of {key!r}: the place {shown} has none in those of the document ({len(frames)} each {shift:g} s{of})",
+                where=item.file,
+                remedy="correct start and end, or give the example frames of its own",
+                reason="place-outside",
+            )
+        return _varied(cut, key, item)
+    seconds = end if end is not None or row["path"] == item.file else recording_seconds(row["path"], folder.storage)
+    if seconds is not None:
+        seconds -= start or 0.0
+    return _varied(np.concatenate(list(given.read(item, key, folder.storage, seconds))), key, item)
+
+
+def _varied(frames: NDArray[np.float32], key: str, item: Item) -> NDArray[np.float32]:
+    """Frames of an example, if there is anything in them to look for.
+
+    Raises:
+        FramesError: all are alike, as those of silence.
+    """
+    if len(frames) > 1 and (frames == frames[0]).all():
+        raise FramesError(
+            f"frames of {key!r}: all {len(frames)} are alike, so there is nothing to look for",
+            where=item.file,
+            remedy="look at what made them",
+            reason="constant",
+        )
+    return frames
+
+
+def demand_item(item: list[Any] | None, key: str) -> Item:
+    """The item of a row.
+
+    Raises:
+        FramesError: there is none, or its file is not there.
+    """
+    if item is None:
+        raise FramesError(
+            f"there are no frames of {key!r}",
+            where="features.options.path",
+            remedy="add them; the key of a document is DOC_ID (of one of several channels DOC_ID-CHANNEL), of a query "
+            "QUERY_ID-EXAMPLE",
+            reason="no-frames",
+        )
+    found = Item(*item)
+    if found.identity in (MISSING, UNREADABLE):
+        gone = found.identity == MISSING
+        raise FramesError(
+            f"frames of {key!r}: {'there is no such file' if gone else 'the file may not be read'}",
+            where=found.file,
+            remedy="look at its path: in an scp, relative ones are relative to the scp"
+            if gone
+            else "look at its permissions",
+            reason=found.identity,
+        )
+    return found
+
+
+def recording_seconds(path: str | None, storage: Mapping[str, object]) -> float | None:
+    """Seconds of a recording by its header; None where there is none, or none that can be read; a command is not run."""
+    if not path or commands.is_command(path):
+        return None
+    try:
+        return probe(path, storage).duration
+    except AudioError:
+        return None

@@ -1,0 +1,152 @@
+"""Each error has a code, each code is used, and each use gives the values of its message."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import string
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from swsdist.core import codes, errors
+from swsdist.core.codes import Code, codes_of, every_code
+
+PACKAGE = Path(codes.__file__).parents[2]
+
+#: Rooms whose errors have no codes yet.
+WITHOUT = {
+    "accounts", "audio", "calibrate", "core", "corpora", "description",
+    "evaluation", "features", "fusion", "io", "kernels", "methods", "pipeline", "registry",
+    "score", "stages", "store", "testing",
+}  # fmt: skip
+
+#: What a call of a code, and of what takes one, has beside the values.
+OF_CALLS = {"where", "count", "of", "most"}
+
+CLASSES = {name for name, value in vars(errors).items() if isinstance(value, type)} - {"Mapping"}
+
+AREAS = {
+    module.name: importlib.import_module(f"{codes.__name__}.{module.name}")
+    for module in pkgutil.iter_modules(codes.__path__)
+}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def fields(code: Code[errors.SwsdistError]) -> set[str]:
+    """Names of the values that message and remedy need."""
+    parsed = (*string.Formatter().parse(code.message), *string.Formatter().parse(code.remedy))
+    return {name.split(".")[0].split("[")[0] for _, name, _, _ in parsed if name} - {"s"}
+
+
+@cache
+def files() -> tuple[tuple[Path, ast.Module], ...]:
+    """All modules but those of codes, parsed; they are kept, so that `id` tells them apart."""
+    paths = (path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name != "codes")
+    return tuple((path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths)
+
+
+def names_of(tree: ast.Module) -> dict[str, Code[errors.SwsdistError] | dict[str, object]]:
+    """What names of a file are codes, or modules of codes: imported anywhere in it."""
+    found: dict[str, Code[errors.SwsdistError] | dict[str, object]] = {}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith(codes.__name__):
+            continue
+        for alias in node.names:
+            name = alias.asname or alias.name
+            if node.module == codes.__name__ and alias.name in AREAS:
+                found[name] = vars(AREAS[alias.name])
+            elif node.module != codes.__name__:
+                found[name] = vars(importlib.import_module(node.module))[alias.name]
+    return found
+
+
+def code_at(node: ast.expr, names: dict[str, object]) -> Code[errors.SwsdistError] | None:
+    """The code that an expression names."""
+    if isinstance(node, ast.Name):
+        value = names.get(node.id)
+    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        area = names.get(node.value.id)
+        value = area.get(node.attr) if isinstance(area, dict) else None
+    else:
+        value = None
+    return value if isinstance(value, Code) else None
+
+
+def uses(tree: ast.Module) -> Iterator[tuple[ast.Call, Code[errors.SwsdistError]]]:
+    """Calls of codes, of their methods, and of what takes a code as an argument."""
+    names = names_of(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = (
+                node.func.value
+                if isinstance(node.func, ast.Attribute) and node.func.attr in ("invalid", "text")
+                else None
+            )
+            direct = code_at(node.func, names) or (code_at(called, names) if called is not None else None)
+            for code in [direct] if direct else [one for argument in node.args if (one := code_at(argument, names))]:
+                yield node, code
+
+
+def test_names_are_those_of_the_constants() -> None:
+    for area, module in AREAS.items():
+        for name, value in vars(module).items():
+            if isinstance(value, Code):
+                assert value.name == name.lower().replace("_", "-"), f"{area}.{name}"
+
+
+def test_names_are_unique() -> None:
+    assert len(every_code()) == sum(len(codes_of(vars(module).values())) for module in AREAS.values())
+
+
+def test_each_is_used() -> None:
+    used = {
+        code.name
+        for _, tree in files()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name | ast.Attribute) and (code := code_at(node, names_of_cached(tree)))
+    }
+    assert sorted(set(every_code()) - used) == []
+
+
+_NAMES: dict[int, tuple[ast.Module, dict[str, object]]] = {}
+
+
+def names_of_cached(tree: ast.Module) -> dict[str, object]:
+    if id(tree) not in _NAMES:
+        _NAMES[id(tree)] = tree, dict(names_of(tree))  # the tree is held, so that its id stays its own
+    return _NAMES[id(tree)][1]
+
+
+def test_each_use_gives_the_values_of_the_message() -> None:
+    wrong = []
+    for path, tree in files():
+        for call, code in uses(tree):
+            given = {word.arg for word in call.keywords if word.arg}
+            if any(word.arg is None for word in call.keywords):
+                wrong.append(f"{path.relative_to(PACKAGE)}:{call.lineno}: {code.name}: values must be named")
+            elif not fields(code) <= given | ({"count", "of"} & OF_CALLS & given):
+                wrong.append(f"{path.relative_to(PACKAGE)}:{call.lineno}: {code.name} lacks {fields(code) - given}")
+            elif given - fields(code) - OF_CALLS:
+                wrong.append(
+                    f"{path.relative_to(PACKAGE)}:{call.lineno}: {code.name} has no {given - fields(code) - OF_CALLS}"
+                )
+    assert wrong == []
+
+
+@pytest.mark.parametrize("room", sorted({room_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__"} - WITHOUT))
+def test_errors_are_made_of_codes(room: str) -> None:
+    direct = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.func.id}"
+        for path, tree in files()
+        if room_of(path) == room
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLASSES
+    ]
+    assert direct == []
