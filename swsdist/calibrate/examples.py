@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio import speech
 from swsdist.calibrate.statistics import Key, Tally
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.errors import UserError
 from swsdist.kernels.regression import logarithm
 
@@ -51,11 +52,7 @@ class Described(NamedTuple):
 
 def no_posteriors(features: Iterable[str]) -> UserError:
     """The error where an entropy is asked for, and these features have none."""
-    return UserError(
-        f"the frames of queries have no entropy: {', '.join(features)}: no posteriors",
-        where="calibrate.options",
-        remedy="leave the covariate entropy out, or search features that are posteriors",
-    )
+    return codes.NO_POSTERIOR_FEATURES(where="calibrate.options", features=", ".join(features))
 
 
 class ExampleLengths:

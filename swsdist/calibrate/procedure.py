@@ -31,7 +31,7 @@ from swsdist.calibrate.statistics import Tally, made
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Point, Step, scores_of
 from swsdist.calibrate.threshold import decide, folds_of
 from swsdist.config.calibration import Calibrate
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import calibrate as codes
 from swsdist.kernels.coding import coded
 from swsdist.registry.calibration_entries import Score
 from swsdist.registry.registries import CALIBRATION
@@ -72,7 +72,7 @@ def make_steps(
             first = error.errors()[0]
             place = ".".join(["calibrate.options", name, *map(str, first["loc"])])
             known = ", ".join(kind.model.model_fields) or "none"
-            raise ConfigError(first["msg"], where=place, remedy=f"options of {name}: {known}") from None
+            raise codes.INVALID_STEP_OPTION(where=place, step=name, reason=first["msg"], options=known) from None
     return tuple(made)
 
 
@@ -104,7 +104,7 @@ def check_steps(settings: Calibrate, score: Score) -> None:
     for step in make_steps(settings.steps, settings.options, settings.alpha):
         complaint = step.refuses(score)
         if complaint is not None:
-            raise ConfigError(f"{step.name} gets scores of the kind {score}", where="calibrate.steps", remedy=complaint)
+            raise codes.SCORE_KIND_REFUSED(where="calibrate.steps", step=step.name, kind=score, remedy=complaint)
         score = CALIBRATION[step.name].gives
 
 
@@ -293,7 +293,7 @@ def _values(data: bytes) -> dict[str, Any]:
     """
     values: dict[str, Any] = json.loads(data)
     if values["schema"] != STEPS_SCHEMA:
-        raise ValueError(f"its schema is {values['schema']}")
+        raise ValueError(f"schema {values['schema']}")
     return values
 
 
@@ -303,11 +303,7 @@ def _of_file(where: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(
-            f"not fitted steps of swsdist ({error})",
-            where=where,
-            remedy="name a file that --save of `swsdist calibrate` or `fuse` wrote, or one of calibration/ of an earlier run",
-        ) from None
+        raise codes.NOT_FITTED_STEPS(where=where, reason=str(error)) from None
 
 
 def _average_in(steps: Iterable[Mapping[str, Any]], mine: AnyStep) -> Json:
@@ -319,7 +315,7 @@ def _average_in(steps: Iterable[Mapping[str, Any]], mine: AnyStep) -> Json:
     for step in steps:
         if (step["name"], step["version"]) == (mine.name, mine.version) and step["models"]:
             return mine.average(step["models"])
-    raise ValueError(f"it holds nothing that was fitted for {mine.name}, version {mine.version}")
+    raise ValueError(f"no fitted model of {mine.name}, version {mine.version}")
 
 
 def _best_of_documents(table: pa.Table) -> NDArray[np.bool_]:
@@ -349,14 +345,10 @@ def _threshold_in(values: Mapping[str, Any], where: str, procedure: Procedure) -
     """
     theirs, mine = (_told(steps) for steps in (values["steps"], procedure.identity()))
     if theirs != mine:
-        raise ConfigError(
-            f"its thresholds are for {theirs or 'no steps'}, not for {mine or 'no steps'}",
-            where=where,
-            remedy="decide by the own threshold (calibrate.threshold: own), or name a file of the same steps",
-        )
+        raise codes.THRESHOLDS_OF_OTHER_STEPS(where=where, fitted=theirs or "no steps", steps=mine or "no steps")
     given = [float(value) for value in values["thresholds"] if value is not None]
     if not given:
-        raise ValueError("it holds no threshold")
+        raise ValueError("no threshold")
     if not all(map(math.isfinite, given)):
         raise ValueError("a threshold is not finite")
     return math.fsum(given) / len(given)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.types import QUERY_STATISTICS
 from swsdist.kernels.coding import coded
 from swsdist.registry.registries import STATISTICS
@@ -190,10 +190,7 @@ def check_posteriors(cost: NDArray[np.int64], scale: NDArray[np.int64]) -> None:
     bad = np.flatnonzero((cost > 0) | (-cost > scale))
     if len(bad):
         score = -int(cost[bad[0]]) / int(scale[bad[0]])
-        raise DataError(
-            f"{len(bad)} of {len(cost)} scores of candidates are not posteriors: {score:.6g} is not in [0, 1]",
-            remedy="the method that found them must give posteriors: cost = -round(p 2^40), scale = 2^40",
-        )
+        raise codes.NOT_POSTERIORS(count=len(bad), of=len(cost), score=score)
 
 
 def _runs(table: pa.Table, apart: str = "example") -> tuple[list[Key], NDArray[np.int64], NDArray[np.int64]]:

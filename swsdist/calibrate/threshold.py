@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import DETECTIONS
 from swsdist.kernels.coding import coded
@@ -44,15 +44,9 @@ def demand_folds(queries: Collection[str], folds: int) -> None:
         UserError: none occurs, or all that do are in one fold.
     """
     if not queries:
-        raise UserError("no query has a true occurrence to fit on", remedy="give references, or a fitted file")
+        raise codes.NO_QUERIES_TO_FIT()
     if folds > 1 and len({fold_of(query, folds) for query in queries}) < 2:
-        several = (
-            f"the {len(queries)} queries that truly occur are in one" if len(queries) > 1 else "one query truly occurs"
-        )
-        raise UserError(
-            f"crossfit fits each of {folds} folds of queries on the others, and {several}: there is nothing to fit on",
-            remedy="give references of more queries, or fit by oracle or a file of other data (calibrate.fit, --fit)",
-        )
+        raise codes.TOO_FEW_QUERIES_TO_FIT(folds=folds, count=len(queries))
 
 
 def deciding(queries: Collection[str], thresholds: Sequence[float | None]) -> list[float | None]:

@@ -11,7 +11,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.filesystem import locate
 
@@ -64,11 +64,7 @@ def fitted_bytes(path: str, storage: Mapping[str, object], where: str) -> bytes:
     try:
         return folder.read_bytes(name)
     except FileNotFoundError:
-        complaint = "there is no such file"
+        missing = codes.NO_FITTED_FILE
     except IsADirectoryError:
-        complaint = "this is a folder, and not that of a run"
-    raise ConfigError(
-        complaint,
-        where=where,
-        remedy="name the folder of a finished run, or a file of what was fitted (calibration/ in a run)",
-    )
+        missing = codes.NOT_A_RUN_TO_FIT_BY
+    raise missing(where=where)

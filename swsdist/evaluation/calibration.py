@@ -33,7 +33,8 @@ from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.logistic import LogisticStep
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.calibrate.training_overlap import ENTRY, fit_of_file, fitted_bytes, occurrences
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import evaluation as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.evaluation.task import ScoringTask, System
 from swsdist.registry.calibration_entries import misfit
@@ -92,17 +93,11 @@ class Request:
         entries = {name: CALIBRATION[name] for name in names}
         for name in names:
             if entries[name].first:
-                raise UserError(
-                    f"{name} is of all candidates of a search, which a list does not tell",
-                    where=where,
-                    remedy="leave it out",
-                )
+                raise codes.NEEDS_CANDIDATES(where=where, step=name)
             if entries[name].fits and self.fit == "none":
-                raise UserError(
-                    f"{name} is neither fitted nor read", where=where, remedy="give --fit crossfit, or --fit FILE"
-                )
+                raise codes.UNFITTED_STEP(where=where, step=name)
         if complaint := misfit(names, entries, takes):
-            raise UserError(complaint, where=where, remedy=f"steps are {', '.join(CALIBRATION)}")
+            raise codes.STEPS_DO_NOT_FIT(where=where, reason=complaint, steps=", ".join(CALIBRATION))
         return names
 
     def fits(self, scores: pa.ChunkedArray) -> bool:
@@ -117,11 +112,7 @@ def demand_known(names: Sequence[str], where: str) -> None:
         UserError: one is not.
     """
     if strange := [name for name in names if name not in CALIBRATION]:
-        raise UserError(
-            f"there is no step of calibration {strange[0]!r}",
-            where=where,
-            remedy=f"there are: {', '.join(CALIBRATION)}; `swsdist calibrate` also has, alone or last: {', '.join(LAST)}",
-        )
+        raise codes.UNKNOWN_STEP(where=where, step=strange[0], steps=", ".join(CALIBRATION), last=", ".join(LAST))
 
 
 @dataclass(frozen=True)
@@ -148,7 +139,7 @@ def point_without_references(rules: Protocol, ecf: str | None, total_seconds: fl
         UserError: both are given, or the protocol takes beta from the references.
     """
     if ecf is not None and total_seconds is not None:
-        raise UserError("the searched audio is told twice", remedy="give --ecf or --seconds, not both")
+        raise codes.CONFLICTING_AUDIO()
     if ecf is not None:
         from swsdist.io.nist.ecf import read_ecf
         from swsdist.score.trials.excerpts import seconds
@@ -204,14 +195,14 @@ def calibrate(
         point = task.point
     if request.last == "none":
         if request.fit not in (None, "none"):
-            raise UserError("--method none fits nothing", where=f"--fit {request.fit}", remedy="leave --fit out")
+            raise codes.NOTHING_TO_FIT(where=f"--fit {request.fit}")
         return _finished(detections, None, lines)
     given, last = detections["score"], request.last
     procedure = list_procedure(system, request, task, point, scored)
     if point is None and last in ("oracle-kst", "kaldi"):
-        raise _no_point(last)
+        raise codes.UNKNOWN_AUDIO(purpose=last)
     if last == "oracle-kst" and task is None:
-        raise UserError("oracle-kst needs the true occurrences", remedy="give --rttm and --terms, or --references")
+        raise calibrate_codes.ORACLE_WITHOUT_REFERENCES()
     fitted = procedure.to_json() if request.fits(given) else None
     lines += _said(procedure, detections)
     if last == "kaldi":
@@ -229,10 +220,6 @@ def calibrate(
     if request.keep_scores:
         detections = detections.set_column(detections.schema.get_field_index("score"), "score", given)
     return replace(_finished(detections, fitted, lines), fit=procedure.fit)
-
-
-def _no_point(name: str) -> UserError:
-    return UserError(f"{name} needs to know how much audio was searched", remedy="give --ecf, or --seconds")
 
 
 def list_procedure(
@@ -255,10 +242,8 @@ def list_procedure(
     options: dict[str, dict[str, object]] = {name: {} for name in names}
     for name, given in request.options.items():
         if name not in names or not isinstance(given, Mapping):
-            raise UserError(
-                f"options are given for {name}, which is not among the steps {', '.join(names) or '(none)'}",
-                where=f"--method {request.method}",
-                remedy="write STEP.OPTION=VALUE, of one of the steps",
+            raise codes.STEP_NOT_APPLIED(
+                where=f"--method {request.method}", step=name, steps=", ".join(names) or "(none)"
             )
         options[name] |= given
     if request.prior is not None and "logistic" in options:
@@ -267,7 +252,7 @@ def list_procedure(
     at = None if point is None else Point(point.trials, point.beta)
     for step in steps:
         if at is None and (CALIBRATION[step.name].operating_point or CALIBRATION[step.name].own_threshold):
-            raise _no_point(step.name)
+            raise codes.UNKNOWN_AUDIO(purpose=step.name)
     procedure = Procedure(steps, at)
     if not request.fits(system.detections["score"]):
         return replace(procedure, thresholds=_own(procedure))
@@ -302,11 +287,7 @@ def steps_of_list(
     steps = make_steps(names, options, alpha)
     for step in steps:
         if wanted := step.wants():
-            raise UserError(
-                f"{step.name} wants to know {', '.join(wanted)} of the search, which a list does not tell",
-                where=where,
-                remedy="leave the options out that ask for it",
-            )
+            raise codes.NEEDS_SEARCH_SETTINGS(where=where, step=step.name, settings=", ".join(wanted))
     return steps
 
 
@@ -349,12 +330,9 @@ def settled(
         found = replace(found, fit=fit_of_file(found.trained_on, references))
         return found if threshold else replace(found, thresholds=_own(found))
     if folds < 2:
-        raise UserError(f"{folds} folds", remedy="cross-fitting takes two folds or more")
+        raise codes.TOO_FEW_FOLDS(folds=folds)
     if task is None:
-        raise UserError(
-            f"{what} is fitted on true occurrences, and none are given (--fit {fit})",
-            remedy="give --ecf, --rttm and --terms (or --references), or a fitted file: --fit FILE",
-        )
+        raise codes.FIT_WITHOUT_REFERENCES(model=what, fit=fit)
     evaluated = scored(task)
     aligned, folds = evaluated.aligned, 1 if fit == "oracle" else folds
     told = {

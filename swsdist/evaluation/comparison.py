@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.accounts.hardware import versions
-from swsdist.core.errors import UserError
+from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as score_codes
 from swsdist.evaluation.lists import named_paths
 from swsdist.evaluation.properties import (
     Scored,
@@ -138,15 +139,11 @@ def gather(
         if open_run is not None and Folder(path).exists("plan.json"):
             found.append(open_run(name, path))
         elif not folder.exists(file):
-            raise UserError("there is no such run folder, list or table", where=path, remedy="look at the path")
+            raise codes.NO_SUCH_RESULT(where=path)
         elif task is not None:
             found.append(from_list(name, path, task, corpus))
         elif is_list(path):
-            raise UserError(
-                "this is a system's list, and it is not said what it is scored against",
-                where=path,
-                remedy=f"give {_task_of(found)}; or a per-term table of it (swsdist score --per-term)",
-            )
+            raise codes.LIST_WITHOUT_TASK(where=path, needed=_task_of(found))
         else:
             found.append(from_table(name, path))
     return found
@@ -205,10 +202,7 @@ def compare_systems(systems: Sequence[Scored], request: Request, settings: Setti
         known = {getattr(one, what): one.name for one in systems if getattr(one, what) is not None}
         if len(known) > 1:
             shown = ", ".join(f"{name} has {value}" for value, name in known.items())
-            raise UserError(
-                f"the systems were scored with different {what}: {shown}",
-                remedy="re-score both with the same references, audio and protocol",
-            )
+            raise codes.DIFFERENT_SCORING(setting=what, values=shown)
     blocks: list[Measured] = []
     tables: dict[str, dict[str, pa.Table]] = {}
     for measure, attribute in (("ATWV", "decided"), ("MTWV", "maximal")):
@@ -220,11 +214,7 @@ def compare_systems(systems: Sequence[Scored], request: Request, settings: Setti
         blocks.append(_measured(measure, found, systems, request, settings))
     if not blocks:
         lacking = next(one.name for one in systems if one.decided is None)
-        raise UserError(
-            "there are no values that all systems have",
-            where=lacking,
-            remedy="decide its detections (swsdist calibrate), or give all systems as lists or run folders",
-        )
+        raise codes.NO_COMMON_VALUES(where=lacking)
     first = blocks[0]
     parts = [part for one in request.by for part in _broken_down(one, first, systems, tables[first.measure], request)]
     lines = [one.line() for one in systems if one.line is not None] if request.curves else []
@@ -249,11 +239,7 @@ def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropi
     points = [one.about.point for one in systems if one.about is not None and one.about.point is not None]
     first = systems[0]
     if len({(point.queries, point.effective_prior) for point in points}) != 1 or first.trials is None:
-        raise UserError(
-            "the systems were scored for different numbers of queries, or at different priors of Cnxe",
-            where=first.name,
-            remedy="re-score both with the same references, audio and protocol",
-        )
+        raise codes.DIFFERENT_CNXE_SETTINGS(where=first.name)
     return compare_entropies(
         lists,
         trials=first.trials,
@@ -286,10 +272,7 @@ def compare_conditions(systems: Sequence[Scored], names: Sequence[str], settings
         UserError: systems do not fill all conditions, or have no values.
     """
     if len(names) < 2 or len(systems) % len(names):
-        raise UserError(
-            f"{len(systems)} systems are not each under {len(names)} conditions",
-            remedy="name each system under the first condition, then the second, ...: A1 B1 A2 B2 for two",
-        )
+        raise codes.INCOMPLETE_CONDITIONS(systems=len(systems), conditions=len(names))
     blocks = []
     for measure, attribute in (("ATWV", "decided"), ("MTWV", "maximal")):
         found = [getattr(one, attribute) for one in systems]
@@ -299,12 +282,12 @@ def compare_conditions(systems: Sequence[Scored], names: Sequence[str], settings
         for k, table in enumerate(found):
             rated = table["twv"].drop_null().to_pylist()
             if not rated:
-                raise UserError("no query has a reference", where=systems[k].name, remedy="check the ids of queries")
+                raise score_codes.NO_REFERENCES(where=systems[k].name, measure="TWV")
             values[names[k % len(names)]][f"system {k // len(names) + 1}"] = math.fsum(rated) / len(rated)
         joined = compare_paired(conditions(values), **settings.options())
         blocks.append(Measured(measure, joined))
     if not blocks:
-        raise UserError("not all systems have decisions", remedy="decide them (swsdist calibrate)")
+        raise codes.UNDECIDED_SYSTEMS()
     return ComparisonData(tuple(names), tuple(blocks), (), settings, units="systems", **_told(systems))
 
 
@@ -361,11 +344,7 @@ def _by_second(one: Scored, what: str, option: str) -> tuple[float, float]:
         UserError: its trials are no seconds of audio.
     """
     if one.rate is None or one.beta is None:
-        raise UserError(
-            f"documents can be {what} where trials are seconds of audio only",
-            where=one.name,
-            remedy=f"leave {option} out, or use a protocol with time trials",
-        )
+        raise codes.NOT_TIME_TRIALS(where=one.name, operation=what, option=option)
     return one.rate, one.beta
 
 
@@ -404,7 +383,7 @@ def _by_document(
     column: str, bins: str | None, block: Measured, systems: Sequence[Scored], request: Request
 ) -> list[BreakdownTable]:
     if bins is not None:
-        raise UserError(f"documents are not put in bins by {column}", remedy=f"write the bins into its column {column}")
+        raise codes.BINS_OF_DOCUMENTS(column=column)
     demand_property(column, request.documents, request.queries)
     parts = []
     for one in systems:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.core.codes import evaluation as codes
 from swsdist.core.errors import UserError
 from swsdist.corpora.places import by_document
 from swsdist.evaluation.eligible import decision_limits, eligible_detections
@@ -133,7 +134,7 @@ def evaluate(
         DataError: a value cannot be scored.
     """
     if (include_refless or only_answered) and not task.conventions.options:
-        raise UserError("only KWSEval knows -inc and -j", remedy="use protocol kwseval or openkws13, or leave it out")
+        raise codes.OPTIONS_OF_KWSEVAL()
     detections = eligible_detections(task, system, ecf_filter=ecf_filter, only_answered=only_answered)
     if only_answered:
         task = _answered(task, system, detections)
@@ -158,19 +159,9 @@ def _tell_of_extremes(aligned: pa.Table, task: ScoringTask, path: str) -> None:
     true, found = pc.is_valid(aligned["ref_start"]), pc.is_valid(aligned["score"])
     many, hits = pc.sum(true).as_py() or 0, pc.sum(pc.and_(true, found)).as_py() or 0
     if many and pc.any(found).as_py() and not hits:
-        task.notices.add(
-            "true occurrences, that is all, are missed",
-            where=path,
-            remedy="look at names, channels and times of both, unless the system is as bad as that",
-            count=many,
-        )
+        task.notices.add(codes.ALL_REFERENCES_MISSED, where=path, count=many)
     elif hits == many == aligned.num_rows >= MANY:
-        task.notices.add(
-            "detections, that is all, are right, and none is missing",
-            where=path,
-            remedy="look whether the list was made of the references",
-            count=many,
-        )
+        task.notices.add(codes.ALL_CORRECT, where=path, count=many)
 
 
 def _evaluated(
@@ -234,12 +225,7 @@ def _with_nontargets(
     full = pa.array(in_every_document(references, task.trials), pa.string())
     if not len(full):
         return task, detections, references
-    task.notices.add(
-        "queries occur in every document, so they have no false-alarm rate, and are left out",
-        where=full[0].as_py(),
-        remedy="leave them out of the evaluation",
-        count=len(full),
-    )
+    task.notices.add(codes.TERMS_IN_EVERY_DOCUMENT, where=full[0].as_py(), count=len(full))
 
     def others(table: pa.Table) -> pa.Table:
         return table.filter(pc.invert(pc.is_in(table["query_id"].cast(pa.string()), value_set=full)))
@@ -344,9 +330,7 @@ def _by_type(task: ScoringTask, aligned: pa.Table) -> dict[str, Part]:
             trials = number_of_trials(task.protocol, length)
             parts[kind] = _part(kind, task, mine, Counts.of(mine), length, trials)
         except UserError as error:
-            task.notices.add(
-                "source types cannot be scored apart", where=f"{kind}: {error.message}", remedy="look at the ECF"
-            )
+            task.notices.add(codes.UNSCORED_SOURCE_TYPES, where=f"{kind}: {error.message}")
     return parts
 
 

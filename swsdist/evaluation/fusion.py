@@ -20,7 +20,8 @@ from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.training_overlap import fitted_bytes
-from swsdist.core.errors import UserError
+from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import fusion as fusion_codes
 from swsdist.core.types import DETECTIONS
 from swsdist.evaluation.calibration import called, demand_known, settled, steps_of_list, undecided_list
 from swsdist.evaluation.evaluate import Evaluation
@@ -107,7 +108,7 @@ def fuse_lists(
         ConfigError: a file holds no fusion, or one of other systems.
     """
     if not 0 <= request.overlap < 1:
-        raise UserError(f"an overlap of {request.overlap:g}", remedy="give 0 or more, and less than 1")
+        raise fusion_codes.INVALID_OVERLAP(overlap=request.overlap)
     lists = {name: _plain(system) for name, system in systems.items()}
     lines = [_told(name, lists[name], systems[name].path) for name in lists]
     if task is not None:  # what the term list lacks must not push out what it has
@@ -117,12 +118,8 @@ def fuse_lists(
     _tell_of_strangers(lists, notices)
     if not any(table.num_rows for table in lists.values()):
         if task is not None and any(len(system.detections) for system in systems.values()):
-            raise UserError(
-                "the lists have no detection of a term that is scored",
-                where=", ".join(lists),
-                remedy="look at the terms and references: they name other queries, or none",
-            )
-        raise UserError("the lists have no detection", where=", ".join(lists), remedy="give lists with detections")
+            raise fusion_codes.NO_SCORED_DETECTIONS(where=", ".join(lists))
+        raise fusion_codes.NO_DETECTIONS(where=", ".join(lists))
     places, known = joined(lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap)
     given = parts_of(places)[2]
     several = int((given.sum(axis=1) > 1).sum())
@@ -165,23 +162,12 @@ def _tell_of_strangers(lists: Mapping[str, pa.Table], notices: Notices) -> None:
     queries = {name: set(table["query_id"].unique().to_pylist()) for name, table in lists.items()}
     some = [mine for mine in queries.values() if mine]
     if len(some) > 1 and not any(a & b for a, b in combinations(some, 2)):
-        raise UserError(
-            "no two of the lists have a query in common",
-            where=", ".join(lists),
-            remedy="name lists of one task; of these none has detections of queries that the task or another list has",
-        )
+        raise fusion_codes.NO_COMMON_QUERIES(where=", ".join(lists))
     empty = [name for name, mine in queries.items() if not mine]
-    notices.add(
-        "lists have no detection of any query",
-        where=", ".join(empty),
-        remedy="leave them out, or give the lists that were meant",
-        count=len(empty),
-    )
+    notices.add(fusion_codes.EMPTY_LISTS, where=", ".join(empty), count=len(empty))
     pairs = [(a, b) for a, b in combinations(lists, 2) if lists[a].num_rows and lists[b].num_rows]
     same = [f"{a} and {b}" for a, b in pairs if lists[a].equals(lists[b])]
-    notices.add(
-        "pairs of lists are the same list", where=", ".join(same), remedy="name each system once", count=len(same)
-    )
+    notices.add(fusion_codes.IDENTICAL_LISTS, where=", ".join(same), count=len(same))
 
 
 def _plain(system: System) -> pa.Table:
@@ -209,20 +195,12 @@ def _procedure(
     names, where = request.method.split(","), f"--method {request.method}"
     demand_known(names, where)
     if complaint := misfit(names, {name: CALIBRATION[name] for name in names}, "any", joined=True):
-        raise UserError(complaint, where=where, remedy=f"steps are {', '.join(CALIBRATION)}")
+        raise codes.STEPS_DO_NOT_FIT(where=where, reason=complaint, steps=", ".join(CALIBRATION))
     threshold = request.threshold == "fitted"
     if not threshold and not CALIBRATION[names[-1]].own_threshold:
-        raise UserError(
-            f"{names[-1]} has no threshold of its own, so nothing would decide",
-            where=where,
-            remedy="give --threshold fitted, or end with a step that has one (fusion, at-prior)",
-        )
+        raise fusion_codes.UNDECIDING_STEPS(where=where, step=names[-1])
     if "fusion" not in names and (request.marks or request.prior is not None):
-        raise UserError(
-            f"{'--marks' if request.marks else '--prior'} is of the step fusion, which is not done",
-            where=where,
-            remedy="leave it out, or begin with fusion",
-        )
+        raise fusion_codes.OPTION_WITHOUT_FUSION(where=where, option="--marks" if request.marks else "--prior")
     options: dict[str, object] = {"marks": request.marks}
     if request.prior is not None:
         options["prior"] = request.prior

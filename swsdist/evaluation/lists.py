@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import evaluation as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.corpora.kaldi_data import Utterances
 from swsdist.corpora.kinds import tells_rttm
@@ -71,18 +72,14 @@ def named_paths(arguments: Iterable[str]) -> dict[str, str]:
     for given in arguments:
         name, equals, path = given.partition("=")
         if equals and not name:
-            raise UserError(
-                "the system has no name", where=given, remedy=f"name it: one={path}; or give the path alone"
-            )
+            raise codes.UNNAMED_SYSTEM(where=given, path=path)
         if not equals or "/" in name or (Path(given).exists() and not Path(path).exists()):
             last, path = PurePosixPath(given.rstrip("/")), given
             while last.suffix.lower() in _ENDINGS:
                 last = last.with_suffix("")
             name = last.name
         if name in found:
-            raise UserError(
-                f"two systems are called {name!r}", where=path, remedy=f"name them: one={found[name]} another={path}"
-            )
+            raise calibrate_codes.DUPLICATE_SYSTEM_NAME(where=path, name=name)
         found[name] = path
     return found
 
@@ -132,11 +129,7 @@ def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
         head = stream.read(HEAD)
     told = next((name for name in READERS if READERS[name].is_told(head)), None)
     if told is None and tells_rttm(head):
-        raise UserError(
-            "this is an RTTM, and no system's list",
-            where=path,
-            remedy="it tells what was said: give it as --rttm; a list is a STDLIST, a KWSLIST, a table or Kaldi's results",
-        )
+        raise codes.RTTM_AS_LIST(where=path)
     return told or next(name for name in READERS if not READERS[name].tells)
 
 
@@ -145,10 +138,8 @@ def _refuse_run(folder: Folder) -> None:
         return
     there = [name for name in _EXPORTED if folder.exists(name)]
     make = f"write its list: swsdist export {folder.path('config.yaml')} --set report.exports=[csv]; then "
-    raise UserError(
-        "this is a run folder, and a list is wanted",
-        where=folder.path(),
-        remedy=f"{'' if there else make}name its list: {folder.path((*there, *_EXPORTED)[0])}",
+    raise codes.RUN_FOLDER_AS_LIST(
+        where=folder.path(), export="" if there else make, path=folder.path((*there, *_EXPORTED)[0])
     )
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.posterior import PosteriorSums
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.codes import evaluation as codes
 from swsdist.core.text import meant
 from swsdist.core.types import CORPUS, QUERIES
 from swsdist.io.tables import names_in, read_table
@@ -64,11 +64,7 @@ class Scored:
             UserError: there is none.
         """
         if self.parts is None:
-            raise UserError(
-                f"a per-term table does not tell what {what} needs",
-                where=self.name,
-                remedy="name a run folder, or a system list with --ecf, --rttm and --terms",
-            )
+            raise codes.PER_TERM_TABLE_ONLY(where=self.name, purpose=what)
         return list(self.parts())
 
 
@@ -102,9 +98,7 @@ def query_property(
         if text is None and queries is not None and "term" in names_in(queries):
             text = _column(queries, "query_id", "term")
         if text is None:
-            raise UserError(
-                "words are not known", remedy="give the term list, or a table of queries with a column term"
-            )
+            raise codes.UNKNOWN_WORDS()
         return _joined(terms, word_counts(text.filter(pc.is_valid(text["term"]))), "words")
     if column == "duration":
         true = pa.concat_tables(systems[0].aligned("the duration of terms"))
@@ -128,10 +122,11 @@ def demand_property(column: str, documents: str | None, queries: str | None) -> 
     header = names_in(documents) if documents is not None else []
     if column not in header:
         listed = [] if queries is None else names_in(queries)
-        raise UserError(
-            f"there is no property {column!r} of queries or documents{meant(column, [*MADE, *listed, *header])}",
-            remedy=f"name one of {', '.join(MADE)}, an attribute of the term list, or a column of a table: "
-            f"{_told('--queries', queries)}; {_told('--documents', documents)}",
+        raise codes.UNKNOWN_PROPERTY(
+            column=column,
+            meant=meant(column, [*MADE, *listed, *header]),
+            properties=", ".join(MADE),
+            tables=f"{_told('--queries', queries)}; {_told('--documents', documents)}",
         )
 
 
@@ -148,15 +143,11 @@ def searched_documents(system: Scored, documents: str | None, column: str | None
         schema = [pa.field("doc_id", pa.string(), False), pa.field("seconds", pa.float64(), False)]
         table = read_table(documents, pa.schema(schema), key=("doc_id",))
         if (table["seconds"].to_numpy() < 0).any():
-            raise TableError("seconds are negative", where=documents, remedy="give how much of each was searched")
+            raise codes.NEGATIVE_SECONDS(where=documents)
     elif system.documents is not None:
         table = system.documents
     else:
-        raise UserError(
-            "it is not known how much of each document was searched",
-            where=system.name,
-            remedy="give an ECF, or --documents with the columns doc_id and seconds",
-        )
+        raise codes.UNKNOWN_SEARCHED_SECONDS(where=system.name)
     if column is None:
         return table
     assert documents is not None
@@ -183,17 +174,24 @@ def _column(path: str, key: str, column: str) -> pa.Table:
         mine = values.setdefault(name, [])
         if value is not None:
             mine.append(value)
-    found = [_one(mine, f"{key} {name!r} has several values of {column}", path) for name, mine in values.items()]
-    return pa.table({key: list(values), column: pa.array(found, pa.string())})
+    merged = []
+    for name, texts in values.items():
+        try:
+            merged.append(_merged(texts))
+        except ValueError:
+            raise codes.CONFLICTING_VALUES(where=path, key=key, name=name, column=column, value=texts[0]) from None
+    return pa.table({key: list(values), column: pa.array(merged, pa.string())})
 
 
-def _one(values: list[str], what: str, path: str) -> str | None:
+def _merged(values: list[str]) -> str | None:
+    """The common value, else the mean of numbers.
+
+    Raises:
+        ValueError: the values differ and are not numbers.
+    """
     if len(set(values)) <= 1:
         return values[0] if values else None
-    try:
-        return repr(math.fsum(map(float, values)) / len(values))
-    except ValueError:
-        raise TableError(f"{what}: {values[0]!r}, ...", where=path, remedy="keep one, or give numbers") from None
+    return repr(math.fsum(map(float, values)) / len(values))
 
 
 def _joined(rows: pa.Table, table: pa.Table, column: str, key: str = "query_id") -> pa.Array:

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import evaluation as codes
 from swsdist.evaluation.lists import Kaldi
 from swsdist.evaluation.task import ScoringTask, System
 from swsdist.registry.registries import WRITERS
@@ -84,11 +84,7 @@ def kinds_of(out: Path) -> list[str]:
     kinds = [name for name, ending in endings.items() if ending and ending == out.suffix.lower()]
     if not kinds:
         *others, last = dict.fromkeys(filter(None, endings.values()))
-        raise UserError(
-            f"the ending {out.suffix!r} tells no format",
-            where=str(out),
-            remedy=f"end it in {', '.join(others)} or {last}, or give --format",
-        )
+        raise codes.UNKNOWN_LIST_ENDING(where=str(out), ending=out.suffix, endings=f"{', '.join(others)} or {last}")
     return kinds
 
 

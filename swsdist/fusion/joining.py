@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import fusion as codes
 from swsdist.core.types import DETECTIONS, JOINED
 from swsdist.fusion.parts import in_order, with_parts
 
@@ -58,7 +58,7 @@ def join_lists(lists: Mapping[str, pa.Table], *, meet: Meeting = "overlap", over
         UserError: there is no list.
     """
     if not lists:
-        raise UserError("there is nothing to be joined", remedy="name at least one system")
+        raise codes.NO_LISTS()
     names = sorted(lists)
     columns = ["query_id", "doc_id", "channel", "start", "end", "score"]
     tables = [_plain(lists[name].select(columns)) for name in names]

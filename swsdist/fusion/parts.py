@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import fusion as codes
 from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS
 from swsdist.io.notices import Notices
 
@@ -79,7 +79,7 @@ def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Flags]:
     many = lengths.pop()
     place = coded.indices.to_numpy()
     if lengths or not (place.reshape(-1, many) == place[:many]).all():
-        raise UserError("rows name different systems in their parts", remedy="join them anew, all of one config")
+        raise codes.INCONSISTENT_SYSTEMS()
     names = tuple(coded.dictionary.take(coded.indices[:many]).to_pylist())
     scores, given = np.full((len(column), many), np.nan), np.zeros((len(column), many), bool)
     scores[there] = flat.field("score").to_numpy(zero_copy_only=False).reshape(-1, many)
@@ -138,9 +138,4 @@ def tell_of_apart(common: Mapping[tuple[str, str], int], notices: Notices) -> No
     """
     found = sorted(name for (name, other), count in common.items() if name == other and count)
     apart = [f"{a} and {b}" for a, b in combinations(found, 2) if not common[a, b]]
-    notices.add(
-        "pairs of systems have no detection in common, and the scores of the one are filled in for the other",
-        where=", ".join(apart),
-        remedy="are they of one task: the same queries, names of documents and times?",
-        count=len(apart),
-    )
+    notices.add(codes.DISJOINT_SYSTEMS, where=", ".join(apart), count=len(apart))

@@ -40,7 +40,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import fusion as codes
 from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import KEY, in_order, keys_of, parts_of, with_parts
 from swsdist.kernels.coding import coded
@@ -233,10 +233,7 @@ class Rows:
                 one.queries + none.queries,
             )
         if self.systems != other.systems:
-            raise UserError(
-                f"lists of {', '.join(self.systems)} and of {', '.join(other.systems)} are not fused together",
-                remedy="join the lists of the same systems for all queries",
-            )
+            raise codes.MIXED_SYSTEMS(first=", ".join(self.systems), second=", ".join(other.systems))
         return _counted(
             self.systems,
             np.concatenate([self.columns, other.columns]),
@@ -270,11 +267,7 @@ def columns_of(table: pa.Table, *, marks: bool) -> tuple[tuple[str, ...], Floats
     systems, scores, given = parts_of(table)
     if np.isnan(scores).any():
         row, place = (int(each[0]) for each in np.nonzero(np.isnan(scores)))
-        raise UserError(
-            f"system {systems[place]} has no score in a joined detection",
-            where=f"row {row + 1}, query {table['query_id'][row]}",
-            remedy="fill missing scores first",
-        )
+        raise codes.MISSING_SCORE(where=f"row {row + 1}, query {table['query_id'][row]}", system=systems[place])
     return systems, np.hstack([scores, (~given).astype(np.float64)]) if marks else scores
 
 
@@ -306,10 +299,7 @@ class Fusion:
             return result
         systems, columns = columns_of(table.filter(pa.array(there)), marks=bool(self.marks))
         if systems != self.systems:
-            raise UserError(
-                f"the fusion was fitted for {', '.join(self.systems)}, and these lists are of {', '.join(systems)}",
-                remedy="fuse the lists of the same systems, under the same names",
-            )
+            raise codes.FUSION_OF_OTHER_SYSTEMS(fitted=", ".join(self.systems), systems=", ".join(systems))
         result[there] = linear(columns, Coefficients((*self.weights, *self.marks), self.offset))
         return result
 
@@ -333,9 +323,8 @@ def fit_fusion(parts: Iterable[Rows], *, trials: int | None = None, prior: float
         if trials is not None:
             n_false = float(rows.queries * trials - rows.missed - int(rows.hits.sum()))
         if n_false < total(false_alarms):
-            raise UserError(
-                f"{rows.queries} queries of {trials} trials cannot hold {int(total(false_alarms))} false alarms",
-                remedy="check seconds of audio and trials per second",
+            raise codes.TOO_MANY_FALSE_ALARMS(
+                queries=rows.queries, trials=trials, false_alarms=int(total(false_alarms))
             )
         target, other = prior / n_true, (1 - prior) / n_false
         # As heavy as there are detections, so that the weak prior on the slopes weighs what it weighs elsewhere.

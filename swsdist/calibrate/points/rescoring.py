@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from swsdist.calibrate.posterior import PosteriorSums, checked
 from swsdist.calibrate.thresholding import Method, Thresholding, thresholds
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
 from swsdist.kernels.coding import coded
 from swsdist.score import score_limits
@@ -200,10 +200,7 @@ class Rescoring:
         terms = pa.concat_tables([part.terms for part in parts])
         referenced = terms.filter(pc.greater(terms["ntrue"], 0))
         if not referenced.num_rows:
-            raise UserError(
-                "no query has a reference, so TWV is not defined",
-                remedy="check that query ids of references and detections are the same",
-            )
+            raise score_codes.NO_REFERENCES(measure="TWV")
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(referenced["ranks"].to_numpy())])
         negative, hits, false_alarms = (
             np.concatenate([part.ranks[name].to_numpy() for part in parts]) for name in RANKS.names
@@ -259,7 +256,7 @@ class Rescoring:
         )
         for name, values in (("alpha", alphas), ("beta", betas)):
             if not (np.isfinite(values) & (values > 0)).all():
-                raise UserError(f"{name} is not finite and positive throughout", remedy=f"give every {name} above 0")
+                raise score_codes.VALUE_NOT_POSITIVE(name=name, value=values[~(np.isfinite(values) & (values > 0))][0])
         limits = thresholds(
             method, self.sums[:, None], self.ntrue[:, None], alpha=alphas[None], beta=betas[None], trials=trials
         )

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from swsdist.calibrate.points.rescoring import Rescoring, query_values
 from swsdist.calibrate.thresholding import Method, Thresholding
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as codes
 from swsdist.score.compare.significance import TTest, Wilcoxon, paired_t, wilcoxon
 from swsdist.score.measures.curve import TIE
 
@@ -138,11 +138,11 @@ def study(entries: Sequence[Entry], *, alphas: ArrayLike = ALPHAS, alpha: float 
         UserError: there is no system, two have one name, or an alpha is not positive.
     """
     if not entries:
-        raise UserError("there is no system to study", remedy="name one or more system lists")
+        raise codes.NO_SYSTEMS_TO_STUDY()
     names = [entry.name for entry in entries]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise UserError(f"two systems have the name {twice!r}", remedy="name them apart: NAME=PATH")
+        raise codes.DUPLICATE_SYSTEM_NAME(name=twice)
     tried = np.asarray(alphas, dtype=np.float64)
     methods: tuple[Method, ...] = ("kst", "sto")
     curves: list[dict[Method, Floats]] = [

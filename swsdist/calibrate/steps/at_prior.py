@@ -21,6 +21,7 @@ from pydantic import Field, model_validator
 
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.core.codes import calibrate as codes
 from swsdist.kernels.regression import log_odds, logarithm, sigmoid
 
 
@@ -37,7 +38,7 @@ class AtPriorOptions(Options):
     @model_validator(mode="after")
     def _one_of_them(self) -> AtPriorOptions:
         if self.vocabulary is not None and self.prior != "point":
-            raise ValueError("prior and vocabulary both say the prior; give one of them")
+            raise codes.CONFLICTING_PRIORS.invalid()
         return self
 
 

@@ -76,7 +76,7 @@ class FusionStep(Step[FusionOptions, Gathered]):
         """
         read = [_read(model) for model in models]
         if len({(one.systems, len(one.marks)) for one in read}) > 1:
-            raise ValueError("its folds are of different systems")
+            raise ValueError("the folds are of different systems")
         first = read[0]
 
         def mean(column: Iterable[float]) -> float:
@@ -114,7 +114,7 @@ def _read(model: Json) -> Fusion:
     """
     offset, systems = model["offset"], model["systems"]
     if not isinstance(systems, Mapping) or not isinstance(offset, int | float) or not systems:
-        raise ValueError("it holds no weights of systems")
+        raise ValueError("no weights of systems")
     names = tuple(systems)
     weights = tuple(float(systems[name]["weight"]) for name in names)
     marked = ["none_there" in systems[name] for name in names]

@@ -49,6 +49,8 @@ from swsdist.calibrate.posterior import checked, sums
 from swsdist.calibrate.statistics import CostSums, Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step, scores_of
 from swsdist.calibrate.steps.q_norm import moments
+from swsdist.core.codes import calibrate as codes
+from swsdist.core.warning_text import warning_text
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted, linear, log_odds, logarithm, maximise, prior_weights, total
 from swsdist.registry.calibration_entries import Score
@@ -102,7 +104,7 @@ class LlrOptions(Options):
     @classmethod
     def _once(cls, names: tuple[Covariate, ...]) -> tuple[Covariate, ...]:
         if len(set(names)) < len(names):
-            raise ValueError("a covariate is named twice")
+            raise codes.DUPLICATE_COVARIATE.invalid(name=next(name for name in names if names.count(name) > 1))
         return names
 
 
@@ -197,8 +199,7 @@ class Llr(Step[LlrOptions, Gathered]):
         rows, hits, false, single = _weighted(whole, prior, self.options.weights)
         fitted = maximise(rows, hits, false)
         if fitted.slopes[0] <= 0:
-            told = f"the slope of the llr is {fitted.slopes[0]:.4g}: higher scores are not more likely hits here"
-            warnings.warn(told, stacklevel=2)
+            warnings.warn(warning_text(codes.NEGATIVE_SLOPE, count=1, step="llr", slope=fitted.slopes[0]), stacklevel=2)
         odds = log_odds(prior)
         line = Fitted(fitted.slopes, fitted.offset - odds)
         model: dict[str, object] = {"offset": line.offset, **dict(zip(self._names, line.slopes, strict=True))}
@@ -240,7 +241,7 @@ class Llr(Step[LlrOptions, Gathered]):
             return line, None
         points = np.array(model["curve"], np.float64)
         if points.ndim != 2 or points.shape[1] != 2 or not len(points) or not np.isfinite(points).all():
-            raise ValueError("its curve is not pairs of numbers")
+            raise ValueError("the curve is not pairs of numbers")
         return line, points
 
     @property

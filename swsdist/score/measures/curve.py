@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
+from swsdist.core.warning_text import warning_text
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -99,13 +100,12 @@ def nontargets(ntrue: Ints, trials: int) -> Ints:
     """
     left = trials - ntrue
     if (left == 0).any():
-        raise UserError(
-            f"a query has {trials} true occurrences in {trials} trials, so its false-alarm rate is not defined",
-            remedy="raise trials_per_second, or check that all the audio that was searched is counted",
-        )
+        raise codes.NO_NONTARGET_TRIALS(trials=trials)
     if (left < 0).any():
         warnings.warn(
-            f"a query has {ntrue.max()} true occurrences in {trials} trials: its false-alarm rate is negative",
+            warning_text(
+                codes.NEGATIVE_FALSE_ALARM_RATES, count=int((left < 0).sum()), largest=ntrue.max(), trials=trials
+            ),
             stacklevel=4,
         )
     return left
@@ -136,10 +136,7 @@ class Means(NamedTuple):
         """
         referenced = int(terms[ntrue > 0].sum())
         if not referenced:
-            raise UserError(
-                "no query has a reference, so TWV is not defined",
-                remedy="check that query ids of references and detections are the same; a run without references exports",
-            )
+            raise codes.NO_REFERENCES(measure="TWV")
         return cls(ntrue, terms, nontargets(ntrue, trials), referenced, int(terms.sum()))
 
     def rates(self, accepted: Iterable[tuple[Ints, Ints]]) -> tuple[Floats, Floats]:

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.curve import Block, Curve, Point, best_point, by_score
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.twv import Counts, by_key, twv_curve
@@ -127,7 +127,7 @@ def bands(counts: Counts, squares: Squares, *, trials: int, beta: float) -> Band
     """
     counts = referenced(counts)
     if not (np.array_equal(counts.ntrue, squares.ntrue) and np.array_equal(counts.score, squares.score)):
-        raise UserError("counts and squares are of different lists", remedy="take both from the same aligned list")
+        raise codes.MISMATCHED_SQUARES()
     curve = twv_curve(counts, trials=trials, beta=beta)
     scores = np.unique(counts.score)
     miss, false, miss_miss, false_false = np.zeros((4, 1))

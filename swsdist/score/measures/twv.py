@@ -39,7 +39,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.curve import (
     TIE,
     Block,
@@ -213,10 +213,7 @@ def atwv(counts: Counts, *, trials: int, beta: float) -> Point:
         UserError: a detection of a query with references is not decided, no query has a reference, or N = Ntrue.
     """
     if undecided := int(counts.undecided.sum()):
-        raise UserError(
-            f"{undecided} detections are neither YES nor NO, so no actual value is defined",
-            remedy="decide them (calibrate.fit in a config), or look at the maximum value only",
-        )
+        raise codes.UNDECIDED_DETECTIONS(count=undecided)
     sums = class_sums(replace(counts, hits=counts.yes_hits, false_alarms=counts.yes_false_alarms))
     return Means.of(sums.ntrue, sums.terms, trials=trials).point(sums.hits, sums.false_alarms, beta)
 
