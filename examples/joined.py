@@ -28,11 +28,11 @@ from swsdist.io.filesystem import Folder
 from swsdist.methods.method import SPANS
 from swsdist.methods.registry import create, identity
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.reduce.spans import Names, detections, spans_of
@@ -80,8 +80,8 @@ class Joining(NamedTuple):
 class Runs(ChainInputs):
     """What the chain knows: the two runs as they were run."""
 
-    def __init__(self, courses: tuple[Course, Course]) -> None:
-        self.courses = courses
+    def __init__(self, chain_runs: tuple[ChainRun, ChainRun]) -> None:
+        self.chain_runs = chain_runs
 
 
 def _overlap(a: dict[str, Any], b: dict[str, Any]) -> bool:
@@ -101,7 +101,7 @@ class Join(Stage[Joining]):
         """A task a bucket."""
         buckets = inputs.config.reduce.buckets
         made = [inputs.parts(word) for word in ("one", "other")]
-        runs = [_run(course) for course in inputs.own(Runs).courses]
+        runs = [_run(chain_run) for chain_run in inputs.own(Runs).chain_runs]
         matters = [[run.method, run.store, run.calibrate.model_dump(mode="json"), run.reads] for run in runs]
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
@@ -134,18 +134,18 @@ class Join(Stage[Joining]):
         return Done((output,), Counted(len(places), filled))
 
 
-def _run(course: Course) -> Run:
-    own, root = course.chain.own, course.run.root
-    place = course.place(course.chain.step("queries")) or root
-    statistics, queries = course.parts("reduce", "statistics"), course.parts("queries", "groups")
+def _run(chain_run: ChainRun) -> Run:
+    own, root = chain_run.chain.own, chain_run.run.root
+    place = chain_run.place(chain_run.chain.step("queries")) or root
+    statistics, queries = chain_run.parts("reduce", "statistics"), chain_run.parts("queries", "groups")
     return Run(
         [part.sha256 for part in (*statistics, *queries)],
         [f"{root}/{part.name}" for part in statistics],
         [f"{place}/{part.name}" for part in queries],
         own.store.state,
-        identity(course.config.search),
-        course.config.search,
-        course.config.calibrate,
+        identity(chain_run.config.search),
+        chain_run.config.search,
+        chain_run.config.calibrate,
     )
 
 
@@ -209,10 +209,10 @@ class Apart(Stage[list[str]]):
 def build(config: Config, ledger: Ledger) -> Chain:
     """Join, then apart."""
     one, other = Options(**config.options).runs
-    courses = recorded(Folder(one, config.storage)), recorded(Folder(other, config.storage))
+    chain_runs = recorded(Folder(one, config.storage)), recorded(Folder(other, config.storage))
     reads = {"one": ExternalTable(one, "normalise:normalised"), "other": ExternalTable(other, "normalise:normalised")}
     steps = (Step("join", Join(), reads), Step("apart", Apart()))
-    return Chain("joined", steps, Runs(courses))
+    return Chain("joined", steps, Runs(chain_runs))
 
 
 CHAIN = Entry(f"{__name__}:build", 1)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from swsdist.config import Config
+    from swsdist.pipeline.chain_run import Choice, Outcome
     from swsdist.pipeline.operation.progress import Progress
-    from swsdist.pipeline.run_plan import Choice, Outcome
     from swsdist.report.data import ReportData
     from swsdist.report.opening import Rejection
     from swsdist.store.reading import Store
@@ -105,9 +105,9 @@ class RunResult:
         """A table of the current state; the score, if it is sorted by that, from the greatest."""
         import pyarrow as pa
 
-        course = self.outcome.course
-        step = course.chain.maker(table)
-        parts = [] if step is None else course.read(step.name, table)
+        chain_run = self.outcome.chain_run
+        step = chain_run.chain.maker(table)
+        parts = [] if step is None else chain_run.read(step.name, table)
         frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *parts]).to_pandas()
         if not by:
             return frame
@@ -118,15 +118,15 @@ class RunResult:
         from swsdist.report.data import RejectedRow
         from swsdist.report.opening import rejections
 
-        return rejections(RejectedRow(**row) for row in self.outcome.course.rejected().to_pylist())
+        return rejections(RejectedRow(**row) for row in self.outcome.chain_run.rejected().to_pylist())
 
     def measures(self) -> dict[str, object]:
         """All measures by name, thresholds and rates among them; empty where nothing was scored."""
         from swsdist.stages.task_results import Measured
 
-        course = self.outcome.course
-        step = course.chain.maker("det")
-        scored = [] if step is None else course.told(step.name, Measured)
+        chain_run = self.outcome.chain_run
+        step = chain_run.chain.maker("det")
+        scored = [] if step is None else chain_run.told(step.name, Measured)
         return dict(scored[0].measures) if scored else {}
 
 
@@ -154,9 +154,9 @@ def run(
     """
     from swsdist.audio.commands import are_permitted, permitted
     from swsdist.config import Config, config_from_dict, load_config
+    from swsdist.pipeline.chain_run import Choice
     from swsdist.pipeline.driver import run_stages
     from swsdist.pipeline.operation.progress import Progress
-    from swsdist.pipeline.run_plan import Choice
     from swsdist.report.data import ReportData
 
     _demand_list(sets)
@@ -169,7 +169,7 @@ def run(
         loaded = load_config(config, sets)
     with permitted(allow_commands or are_permitted()):
         outcome = run_stages(loaded, choice or Choice(), progress or Progress())
-    report = outcome.reports.get(outcome.course.name)
+    report = outcome.reports.get(outcome.chain_run.name)
     return RunResult(outcome, report if isinstance(report, ReportData) else None, outcome.ledger.run.root)
 
 

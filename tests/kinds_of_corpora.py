@@ -16,7 +16,7 @@ from swsdist.core.types import EXCERPTS, LEXEMES, TERMS
 from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.nist.rttm import write_rttm
 from swsdist.io.nist.termlist import write_termlist
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import Choice
 
 KINDS = ("files", "channels", "places")
 #: Protocol and what a trial is.

@@ -145,12 +145,12 @@ def forecast(
     from swsdist.pipeline.forecast.forecast import rules_of
     from swsdist.pipeline.inspection.recorded import remains
 
-    course, *others = (remains(Folder(run)) for run in runs)
-    config = course.config
+    chain_run, *others = (remains(Folder(run)) for run in runs)
+    config = chain_run.config
     if until is not None:
-        course.chain.step(until)
-    costs = informed(costs_of(course), *map(costs_of, others))
-    names = [step.name for step in course.chain.steps]
+        chain_run.chain.step(until)
+    costs = informed(costs_of(chain_run), *map(costs_of, others))
+    names = [step.name for step in chain_run.chain.steps]
     if until is not None:
         costs = [one for one in costs if names.index(one.name) <= names.index(until)]
     machines = _cluster(cluster, {name: value for name, value in given.items() if value is not None})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from swsdist.api import RunResult
     from swsdist.config import Config
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import Choice
     from swsdist.pipeline.task import Failure
 
 _CONFIG = click.argument("config", type=FILE)
@@ -115,7 +115,7 @@ def report(
     from swsdist.config import load_config
     from swsdist.config.section import paths_in
     from swsdist.core.errors import IncompleteError, UserError
-    from swsdist.pipeline.run_plan import look
+    from swsdist.pipeline.chain_run import look
     from swsdist.report.data import ReportData
     from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table, timeline_plot
     from swsdist.report.pictures import write_picture
@@ -127,10 +127,10 @@ def report(
     config = load_config(path, sets) if is_config(path) else run_config(path, sets)
     demand_apart(context, [config.run, *paths_in(config)])
     outcome = look(config)
-    course = outcome.course
-    data = course.chain.report(outcome, course, True) if course.chain.report is not None else None
+    chain_run = outcome.chain_run
+    data = chain_run.chain.report(outcome, chain_run, True) if chain_run.chain.report is not None else None
     if not isinstance(data, ReportData):
-        last = list(course.ended)[-1] if course.ended else "nothing"
+        last = list(chain_run.ended)[-1] if chain_run.ended else "nothing"
         raise IncompleteError(f"the run came as far as {last}", where=path, remedy=f"go on: swsdist run {path}")
     for place, made, what in ((det, det_plot, "DET curve"), (histogram, histogram_plot, "histogram of scores")):
         if place is None:
@@ -181,7 +181,7 @@ def go(
     from swsdist import api
     from swsdist.config import load_config
     from swsdist.io.filesystem import is_remote
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import Choice
 
     flags = [f"{name}=true" for name, given in (("strict", strict), ("force", force)) if given]
     of_folder = until == "index" and corpus is None and not is_config(config)
@@ -311,14 +311,14 @@ def _said(result: RunResult) -> list[str]:
     """What was done, where there is no report, and what the chain says of it."""
     outcome = result.outcome
     if outcome.did == 0 and not outcome.failures:
-        pages = (name for name in outcome.course.chain.report_files if name.endswith(".html"))
+        pages = (name for name in outcome.chain_run.chain.report_files if name.endswith(".html"))
         page = next((name for name in pages if outcome.ledger.run.exists(name)), None)
         there = f"; its report is {result.folder}/{page}" if page is not None else ""
         said = f"nothing left to do: {result.folder} is up to date{there}"
     else:
         said = f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}"
-    summary = outcome.course.chain.summary
-    return [said, *(summary(outcome.course) if summary is not None else ())]
+    summary = outcome.chain_run.chain.summary
+    return [said, *(summary(outcome.chain_run) if summary is not None else ())]
 
 
 def _tell(result: RunResult, whole: bool) -> int:
@@ -330,7 +330,7 @@ def _tell(result: RunResult, whole: bool) -> int:
     from swsdist.report.summary import print_summary
 
     outcome, report = result.outcome, result.report
-    warnings = outcome.course.notices() if report is None else report.warnings
+    warnings = outcome.chain_run.notices() if report is None else report.warnings
     rejected = result.rejected()
     found = odd_inputs(rejected, warnings) if report is None or whole else odd(report)
     if report is None:
@@ -355,19 +355,19 @@ def _tell(result: RunResult, whole: bool) -> int:
     if outcome.failures:
         kept = outcome.failures[0].file
         tracebacks = f"; tracebacks: {outcome.ledger.run.path(kept)}" if kept else ""
-        waits = "; what comes after it waits, unless you say --keep-going" if not outcome.course.complete else ""
+        waits = "; what comes after it waits, unless you say --keep-going" if not outcome.chain_run.complete else ""
         raise IncompleteError(
             f"{len(outcome.failures)} tasks are not done; the first: {_first(outcome.failures[0])}",
             where=result.folder,
             remedy=f"mend the cause and run again: what was computed is kept{waits}{tracebacks}",
         )
-    if warnings and outcome.course.config.strict:
+    if warnings and outcome.chain_run.config.strict:
         raise IncompleteError(
             f"{len(warnings)} warnings; the first: {warnings[0]}",
             where=result.folder,
             remedy="--all shows them; without --strict they are no errors",
         )
-    if rejected and outcome.course.config.strict:
+    if rejected and outcome.chain_run.config.strict:
         count = sum(row[2] for row in rejected)
         raise IncompleteError(
             f"{count} inputs were rejected",

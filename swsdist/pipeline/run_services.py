@@ -16,11 +16,11 @@ from swsdist.core.needs import Needs
 from swsdist.io.failures import TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
+from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.execution.executor import Executor, Serial
 from swsdist.pipeline.execution.failed import FOLDER, forget, keep, name_of
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.plan import Plan, load_plans, save_plans
-from swsdist.pipeline.run_plan import Outcome
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
@@ -54,7 +54,9 @@ class RunServices:
         self._failed: set[str] | None = None  # files of failures that lie in the folder
         self._serial: Serial | None = None
         self._workers: Executor | None = None
-        stages = {step.stage.name: step.stage for course in outcome.courses.values() for step in course.chain.steps}
+        stages = {
+            step.stage.name: step.stage for chain_run in outcome.chain_runs.values() for step in chain_run.chain.steps
+        }
         settings = config.executor
         cache = (settings.cache, int(settings.cache_gb * 1e9)) if settings.cache_gb else None
         self._context = Context(self.ledger.run, stages, cache=cache)
@@ -86,8 +88,8 @@ class RunServices:
     def _remove_reports(self) -> None:
         if not self._outcome.alone:
             return  # what it shows is of another plan
-        for course in self._outcome.courses.values():
-            for name in course.chain.report_files:
+        for chain_run in self._outcome.chain_runs.values():
+            for name in chain_run.chain.report_files:
                 self.ledger.run.remove(name)
 
     def begin(self, step: Step, tasks: int, done: int, places: set[str]) -> None:
@@ -105,7 +107,7 @@ class RunServices:
         save_plans(self.ledger.run, {**self._others(), **self._mine()})
 
     def _mine(self) -> dict[str, Plan]:
-        return {name: course.plan for name, course in self._outcome.courses.items()}
+        return {name: chain_run.plan for name, chain_run in self._outcome.chain_runs.items()}
 
     def _others(self) -> dict[str, Plan]:
         try:

@@ -26,9 +26,9 @@ from swsdist.io.remote.scratch import scratch
 from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query import own_recording
 from swsdist.methods.query.extraction import examples_of, groups, write_group
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import by_key
-from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Part, Task
 from swsdist.registry.registries import METHODS, RECURRENCES
@@ -273,31 +273,33 @@ def read_group(context: Context, name: str) -> pa.Table:
     return examples_of(Store(folder, require(folder, state)))
 
 
-def examples_in(course: Course) -> pa.Table:
+def examples_in(chain_run: ChainRun) -> pa.Table:
     """All examples of a plan that searches spoken queries: EXAMPLES."""
-    return pa.concat_tables([EXAMPLES.empty_table(), *map(examples_of, _groups_in(course))])
+    return pa.concat_tables([EXAMPLES.empty_table(), *map(examples_of, _groups_in(chain_run))])
 
 
-def seconds_in(course: Course) -> dict[tuple[str, int], float]:
+def seconds_in(chain_run: ChainRun) -> dict[tuple[str, int], float]:
     """Seconds of each query example that was searched; of text there are none."""
     found: dict[tuple[str, int], float] = {}
-    own: CorpusInputs = course.chain.own
-    for search in own.searches(course)[::-1]:  # of several that searched an example, the first tells
+    own: CorpusInputs = chain_run.chain.own
+    for search in own.searches(chain_run)[::-1]:  # of several that searched an example, the first tells
         for group in _groups_in(search):
             found |= seconds_of(Tracks(group).documents(columns=["doc_id", "channel", "duration"]))
     return found
 
 
-def bandwidths_in(course: Course) -> pa.Table:
+def bandwidths_in(chain_run: ChainRun) -> pa.Table:
     """How high the sound of each query example reaches: `query_id`, `bandwidth` (Hz; null where nobody knows)."""
     names = ["doc_id", "bandwidth"]
-    found = [group.documents(columns=names).rename_columns(["query_id", "bandwidth"]) for group in _groups_in(course)]
+    found = [
+        group.documents(columns=names).rename_columns(["query_id", "bandwidth"]) for group in _groups_in(chain_run)
+    ]
     schema = pa.schema([EXAMPLES.field("query_id"), EXAMPLES.field("bandwidth")])
     return pa.concat_tables([schema.empty_table(), *found])
 
 
-def _groups_in(course: Course) -> Iterator[Store]:
-    folder = course.ledger.folder(course.place(course.chain.step("queries")))
-    for part in course.parts("queries", "groups"):
+def _groups_in(chain_run: ChainRun) -> Iterator[Store]:
+    folder = chain_run.ledger.folder(chain_run.place(chain_run.chain.step("queries")))
+    for part in chain_run.parts("queries", "groups"):
         if part.name.endswith(".json"):
             yield Store(folder, require(folder, part.name))

@@ -19,12 +19,12 @@ from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.registry import create, identity
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
+from swsdist.pipeline.chain_run import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.registry.entries import MethodEntry
@@ -55,8 +55,8 @@ def searched(folder: Path) -> tuple[pa.Table, Store]:
     """A store, and the examples of all queries."""
     outcome = run_stages(config(folder, "searched"), Choice(until="queries"), Progress())
     assert not outcome.failures
-    course = recorded(Folder(str(folder / "searched")))
-    return examples_in(course), course.chain.own.store.open()
+    chain_run = recorded(Folder(str(folder / "searched")))
+    return examples_in(chain_run), chain_run.chain.own.store.open()
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ def test_serial_accounts(scene: Any) -> None:
 
 
 def test_work_done_again_is_counted_once(scene: Any) -> None:
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import Choice
 
     scene.run()
     first = scene.report()
@@ -85,8 +85,8 @@ CONFIGS: dict[str, list[str]] = {
 def _isfs(scene: Any, run: str) -> dict[str, float | None]:
     """ISF of a run, by where it is told; and what its stages' rows of the report come to."""
     report = scene.report(run)
-    course = remains(Folder(str(scene.folder / run)))
-    phases = {step.name: step.phase for step in course.chain.steps}
+    chain_run = remains(Folder(str(scene.folder / run)))
+    phases = {step.name: step.phase for step in chain_run.chain.steps}
     index = math.fsum(row["cpu_s"] for row in report["stages"] if phases[row["stage"]] == "index")
     lines = (scene.folder / run / "system-description.md").read_text().splitlines()
     rows = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in lines if line.count("|") > 8}
@@ -240,7 +240,7 @@ _COUNTED = """
 import json, sys
 from pathlib import Path
 import swsdist
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import Choice
 from swsdist.pipeline.execution.worker import Worker
 
 def io():

@@ -21,7 +21,7 @@ from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import prepared
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import Choice
 from swsdist.stages import query_statistics
 from swsdist.stages.inputs.cross_corpus import moved
 from swsdist.store.reading import Store
@@ -112,7 +112,7 @@ def test_queries_of_another_rate_and_channel(across: Any, field: Path) -> None:
     assert written["protocol"]["name"] == "sws2013"  # what the field's corpus says of its own scoring is not ours
     assert "another corpus; normalised by 4 documents of it" in (across.folder / "theirs" / "report.html").read_text()
     ours = across("ours", "corpus.queries_from.statistics=ours")
-    assert "query-statistics" not in ours.outcome.course.ended
+    assert "query-statistics" not in ours.outcome.chain_run.ended
     assert ours.report.queries_from.taken_from == 0
     assert theirs.report.measures.mtwv > ours.report.measures.mtwv > 0
     assert not theirs.outcome.failures
@@ -144,7 +144,7 @@ def test_statistics_are_those_of_a_store_of_that_corpus(
     tables = []
     for run, seconds in (("one", 300.0), ("many", 0.1)):
         monkeypatch.setattr(query_statistics, "_TASK_SECONDS", seconds)
-        ended = across(run).outcome.course.ended["query-statistics"]
+        ended = across(run).outcome.chain_run.ended["query-statistics"]
         assert ended.tasks == (2 if run == "one" else 5)
         (file,) = (across.folder / run / "tables" / "query_statistics").glob("*.parquet")
         tables.append(pq.read_table(file).to_pylist())
@@ -190,7 +190,7 @@ def test_tracks_and_what_is_fitted_to_the_archive(across: Any) -> None:
     (file,) = (across.folder / "tracks" / "tables" / "query_statistics").glob("*.parquet")
     assert {len(row["mean"]) for row in pq.read_table(file).to_pylist()} == {8 + 5}
     plain = [f"features={json.dumps(features)}", "search.normalise=none"]
-    assert "query-statistics" not in across("plain", *plain, choice=Choice(until="queries")).outcome.course.ended
+    assert "query-statistics" not in across("plain", *plain, choice=Choice(until="queries")).outcome.chain_run.ended
 
 
 def test_hours_bound_what_is_taken(across: Any) -> None:
@@ -201,9 +201,9 @@ def test_hours_bound_what_is_taken(across: Any) -> None:
 def test_it_goes_on_where_it_was(across: Any) -> None:
     across("run")
     again = across("run")
-    assert all(ended.done == 0 for ended in again.outcome.course.ended.values())
+    assert all(ended.done == 0 for ended in again.outcome.chain_run.ended.values())
     # Another query corpus' statistics are other candidates; the store stays.
-    other = across("run", "corpus.queries_from.statistics=ours").outcome.course.ended
+    other = across("run", "corpus.queries_from.statistics=ours").outcome.chain_run.ended
     assert other["index"].done == 0
     assert other["queries"].done == 0
     assert other["search"].done == 1
@@ -252,6 +252,6 @@ def test_documents_that_cannot_be_read(across: Any, field: Path) -> None:
     corpus = {"queries": queries, "queries_from": {"documents": str(broken)}, "references": None}
     outcome = across("waits", **corpus).outcome
     assert "none of the documents that the queries are from can be read" in outcome.failures[0].message
-    assert "search" not in outcome.course.ended
+    assert "search" not in outcome.chain_run.ended
     with pytest.raises(DataError, match="there are no means and variances of the corpus that the queries are of"):
         across("goes-on", choice=Choice(keep_going=True), **corpus)

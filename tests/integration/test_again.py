@@ -10,7 +10,7 @@ from commands import in_this_process
 
 import swsdist
 from swsdist.core.errors import UserError
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import Choice
 
 #: The stages in their order.
 ALL = [
@@ -40,7 +40,7 @@ def contents(folder: Path) -> dict[str, tuple[int, int]]:
 
 def done(result: Any) -> list[str]:
     """Stages that did something."""
-    return [name for name, ended in result.outcome.course.ended.items() if ended.done]
+    return [name for name, ended in result.outcome.chain_run.ended.items() if ended.done]
 
 
 def test_again_does_nothing(scene: Any) -> None:

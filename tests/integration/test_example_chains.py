@@ -70,8 +70,8 @@ def kmeans(own_corpus: Any) -> Any:
 
 
 def model(scene: Any, run: str = "run") -> list[list[int]]:
-    course = recorded(folder(scene, run))
-    (part,) = course.parts("model", "model")
+    chain_run = recorded(folder(scene, run))
+    (part,) = chain_run.parts("model", "model")
     found: list[list[int]] = json.loads(folder(scene, run).read_bytes(part.name))
     return found
 
@@ -128,7 +128,7 @@ def test_documents_that_come_later_do_not_change_a_pinned_model(kmeans: Any) -> 
     first = model(kmeans)
     table.write_text("".join(lines))
     second = kmeans.run("index.shards=2")
-    ended = second.outcome.course.ended
+    ended = second.outcome.chain_run.ended
     assert (ended["index"].done, ended["fit"].tasks, ended["model"].done) == (2, 0, 0)
     assert model(kmeans) == first
     kmeans.run("index.shards=2", run="fresh")
@@ -191,8 +191,8 @@ def test_overlapping_pronunciations_are_summed(text: Any, tiny: Path) -> None:
     text.config.write_text(json.dumps(given))
     text.run()
     text.run("reduce.merge=best", run="best")
-    course = recorded(folder(text))
-    rows = pa.concat_tables(course.read("search", "candidates")).to_pylist()
+    chain_run = recorded(folder(text))
+    rows = pa.concat_tables(chain_run.read("search", "candidates")).to_pylist()
     found: dict[tuple[Any, ...], list[tuple[int, int, int]]] = {}
     for row in rows:
         key = row["query_id"], row["doc_id"], row["channel"]
@@ -248,15 +248,15 @@ def joined(scene: Any) -> Any:
 
 def test_two_runs_with_other_buckets_are_one(joined: Any) -> None:
     result = joined.run("reduce.buckets=4")
-    course = result.outcome.course
-    places = pa.concat_tables(course.read("join", "places")).to_pandas()
+    chain_run = result.outcome.chain_run
+    places = pa.concat_tables(chain_run.read("join", "places")).to_pandas()
     sides = [
         pa.concat_tables(recorded(folder(joined, name)).read("normalise", "normalised")).to_pandas()
         for name in ("one", "other")
     ]
     key = ["query_id", "doc_id", "channel", "start", "end"]
     assert set(map(tuple, sides[0][key].to_numpy())) <= set(map(tuple, places[key].to_numpy()))
-    filled = sum(receipt.told["filled"] for receipt in course.receipts("join"))
+    filled = sum(receipt.told["filled"] for receipt in chain_run.receipts("join"))
     assert 0 < filled < 2 * len(places), "some were missing, and not all"
     # A score that a run has given itself is taken as it is.
     given = {tuple(row[key]): row["score"] for _, row in sides[0].iterrows()}

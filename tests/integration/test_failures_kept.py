@@ -14,10 +14,10 @@ import soundfile
 from swsdist.core.errors import ConfigError, StoreError
 from swsdist.features import registry
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import Choice
 from swsdist.pipeline.inspection.diagnosis import diagnose
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.lock import locked
-from swsdist.pipeline.run_plan import Choice
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
 

@@ -17,11 +17,11 @@ from swsdist.config import Config, load_config
 from swsdist.core.errors import ConfigError, ImplausibleError, StoreError, UserError
 from swsdist.fusion.parts import parts_of
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import Choice
 from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.recorded import recorded
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.run_plan import Choice
 from swsdist.searcher.settings import way_of
 from swsdist.stages.task_results import Bucket, Fitted
 from swsdist.testing.conformance import check_chain
@@ -64,8 +64,8 @@ class Fusing:
 
     def joined(self, run: str) -> pa.Table:
         """What was filled."""
-        course = recorded(Folder(str(self.folder / run)))
-        return pa.concat_tables(course.read("impute-scores", "filled"))
+        chain_run = recorded(Folder(str(self.folder / run)))
+        return pa.concat_tables(chain_run.read("impute-scores", "filled"))
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +108,10 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     told = report["fusion"]
     assert (told["missing"], told["between_queries"]) == ("average", True)
     assert told["joined"] == fused.joined("fused").num_rows
-    course = recorded(Folder(str(place)))
-    rows = {step: sum(told.rows for told in course.told(step, Bucket)) for step in ("merge-lists", "combine", "decide")}
+    chain_run = recorded(Folder(str(place)))
+    rows = {
+        step: sum(told.rows for told in chain_run.told(step, Bucket)) for step in ("merge-lists", "combine", "decide")
+    }
     assert told["overlapping"] == rows["merge-lists"] - told["joined"]
     assert told["outdone"] == rows["combine"] - rows["decide"] > 0
     assert told["offset"] is not None
@@ -158,7 +160,7 @@ def test_a_system_alone_keeps_its_list(fusing: Fusing) -> None:
     part = recorded(Folder(str(fusing.folder / "fused/systems/one")))
     before = pa.concat_tables(part.read("decide", "scored")).select(["query_id", "doc_id", "start", "end", "score"])
     order = [(name, "ascending") for name in before.column_names]
-    after = pa.concat_tables(found.outcome.course.read("decide", "scored")).select(before.column_names)
+    after = pa.concat_tables(found.outcome.chain_run.read("decide", "scored")).select(before.column_names)
     assert after.sort_by(order).equals(before.sort_by(order))
     told = json.loads((fusing.folder / "fused/systems/one/report.json").read_text())["measures"]
     assert found.measures()["mtwv"] == told["mtwv"]
@@ -218,7 +220,7 @@ def test_places_are_searched_again_by_speaker_too(fusing: Fusing) -> None:
 def test_fitted_elsewhere_and_applied_here(fusing: Fusing) -> None:
     config = {"calibrate": {"fit": str(fusing.folder / "fused")}}
     found = fusing.fuse("applied", systems=TAKEN, config=config)
-    (told,) = found.outcome.course.told("fit", Fitted)
+    (told,) = found.outcome.chain_run.told("fit", Fitted)
     # What is scored is the same, and that is told.
     assert told.fit == "oracle"
     assert any("fitted on the documents that it decides on" in one for one in found.report.warnings)

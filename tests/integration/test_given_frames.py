@@ -16,7 +16,7 @@ import swsdist
 from swsdist.core.errors import DataError, StoreError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import Choice
 from swsdist.stages.inputs.importing import import_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
@@ -154,7 +154,7 @@ def test_one_item_that_changes_is_all_that_is_indexed_again(scene: Any, npy: Pat
     before = {path.name for path in (scene.folder / "run" / "store" / "shards").glob("*")}
     frames = np.load(npy / "d002.npy")
     np.save(npy / "d002.npy", frames[::-1])
-    ended = scene.run(features(npy), never, "index.shards=4").outcome.course.ended["index"]
+    ended = scene.run(features(npy), never, "index.shards=4").outcome.chain_run.ended["index"]
     assert (ended.done, ended.tasks) == (1, 1)
     store = Store(Folder(str(scene.folder / "run" / "store")))
     assert np.array_equal(store.features("d002"), frames[::-1])
@@ -163,11 +163,11 @@ def test_one_item_that_changes_is_all_that_is_indexed_again(scene: Any, npy: Pat
     assert scene.digest() == scene.digest("once")
     # A query's frames, too.
     np.save(npy / "q001-1.npy", np.load(npy / "q001-1.npy")[::-1])
-    again = scene.run(features(npy), never).outcome.course.ended
+    again = scene.run(features(npy), never).outcome.chain_run.ended
     assert (again["index"].tasks, again["queries"].done) == (0, 1)
     # Where they lie does not matter.
     shutil.copytree(npy, scene.folder / "moved")  # with copy2
-    assert scene.run(features(scene.folder / "moved"), never).outcome.course.ended["index"].tasks == 0
+    assert scene.run(features(scene.folder / "moved"), never).outcome.chain_run.ended["index"].tasks == 0
 
 
 @pytest.mark.slow
@@ -221,7 +221,7 @@ def test_one_of_several_tracks(scene: Any, npy: Path, by_mfcc: Path) -> None:
     both = [{"name": "mfcc"}, external | {"transforms": [{"name": "columns", "options": {"keep": list(range(13))}}]}]
     scene.run(NO_TRIM, "index.shards=2", 'search.streams=[{"track": "mfcc"}]')
     sets = (f"features={json.dumps(both)}", "index.shards=2")
-    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.course.ended
+    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.chain_run.ended
     assert (ended["index"].done, ended["index"].skipped) == (2, 0)
     store = Store(Folder(str(scene.folder / "run" / "store")))
     assert store.manifest.track("given").dimension == 13
@@ -231,7 +231,7 @@ def test_one_of_several_tracks(scene: Any, npy: Path, by_mfcc: Path) -> None:
     # A document whose frames change is indexed again in both; one without frames is in neither.
     np.save(npy / "d003.npy", np.load(npy / "d003.npy") * 2)
     (npy / "d004.npy").unlink()
-    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.course.ended
+    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.chain_run.ended
     assert ended["index"].done == 4  # two documents, in two shards, of two tracks
     store = Store(Folder(str(scene.folder / "run" / "store")))
     assert {row["id"] for row in scene.rejected()} == {"d004"}
@@ -249,7 +249,7 @@ def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: di
     queries = Store(Folder(str(scene.folder / "run" / "queries")))
     count = 1 + int((0.5 - 0.032) / 0.01)
     assert np.array_equal(queries.features("cut"), frames["d001"][100 : 100 + count])
-    rejected = result.outcome.course.rejected().to_pylist()
+    rejected = result.outcome.chain_run.rejected().to_pylist()
     assert [(row["id"], row["reason"]) for row in rejected] == [("beyond", "place-outside")]
     keep = "corpus.own_places=keep"
     best = scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null", keep).detections().iloc[0]

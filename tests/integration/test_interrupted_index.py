@@ -15,10 +15,10 @@ import swsdist
 from swsdist.config import config_from_dict
 from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.store.digest import of_store
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store

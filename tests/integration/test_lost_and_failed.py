@@ -14,7 +14,7 @@ import swsdist
 from swsdist.chains.search.report import publish
 from swsdist.config import load_config
 from swsdist.core.errors import DataError, StoreError, TableError, UserError
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import Choice
 from swsdist.stages.index import Index
 from swsdist.stages.reduce import Reduce
 from swsdist.store.maintaining import check
@@ -36,9 +36,9 @@ def test_a_failed_shard_leaves_no_trace(scene: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Index, "run", run)
     first = scene.run("index.shards=4")
     assert [failure.reason for failure in first.outcome.failures] == ["bug"]
-    assert first.outcome.course.chain.own.store.manifest.provisional
+    assert first.outcome.chain_run.chain.own.store.manifest.provisional
     # What would be searched now would be done again: the search waits.
-    assert list(first.outcome.course.ended) == ["index"]
+    assert list(first.outcome.chain_run.ended) == ["index"]
     second = scene.run("index.shards=4")
     assert not second.outcome.failures
     # Frozen statistics are those of the whole corpus, not of the shards that happened to succeed.
@@ -70,7 +70,7 @@ def test_a_lost_shard_is_made_again(scene: Any) -> None:
     shards[0].unlink()
     shards[1].write_bytes(shards[1].read_bytes()[:-9])
     again = scene.run("index.shards=3")
-    assert again.outcome.course.ended["index"].done > 0
+    assert again.outcome.chain_run.ended["index"].done > 0
     assert not list(check(swsdist.open_store(f"{result.folder}/store")))
     assert scene.digest() == before
 
@@ -91,7 +91,7 @@ def test_a_damaged_file_of_receipts_is_named_and_its_tasks_are_done_again_withou
         finished.run()
     assert "remove it and run again" in str(told.value)
     pack.unlink()
-    assert finished.run().outcome.course.ended["search"].done > 0
+    assert finished.run().outcome.chain_run.ended["search"].done > 0
     assert finished.digest() == undisturbed
 
 

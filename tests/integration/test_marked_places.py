@@ -13,7 +13,7 @@ import soundfile
 import soxr
 
 import swsdist
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import Choice
 
 #: Copies of a recording: rate, coding, and what of its band is left.
 CHANNELS = {
@@ -91,7 +91,7 @@ def test_a_recording_that_is_not_indexed(scene: Any) -> None:
 def test_bandwidths_are_told_where_features_see_them(scene: Any) -> None:
     """Of documents when they are indexed, of a query when it is searched; not where features end below what all have."""
     wide = scene.run("corpus.references=null", choice=Choice(until="index"))
-    (told,) = (one for one in wide.outcome.course.notices() if "band" in one)
+    (told,) = (one for one in wide.outcome.chain_run.notices() if "band" in one)
     assert told.startswith(
         "1 documents have a narrower band than others (first: telephone: up to 4 kHz, others up to 8 kHz)"
     )
@@ -104,7 +104,7 @@ def test_bandwidths_are_told_where_features_see_them(scene: Any) -> None:
     narrow = scene.run(
         "corpus.references=null", "features.options.fmax=3700", choice=Choice(until="index"), run="narrow"
     )
-    assert not [one for one in narrow.outcome.course.notices() if "band" in one]
+    assert not [one for one in narrow.outcome.chain_run.notices() if "band" in one]
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         swsdist.search(str(scene.folder / "narrow" / "store"), query, top=3)

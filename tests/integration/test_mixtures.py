@@ -12,7 +12,7 @@ import pytest
 
 from swsdist.features.model import load_model
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import Choice
 from swsdist.store.reading import Store
 
 pytestmark = pytest.mark.until("search")

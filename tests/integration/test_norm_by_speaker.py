@@ -17,10 +17,10 @@ from swsdist.chains.search.check import check
 from swsdist.config import load_config
 from swsdist.core.errors import DataError, StoreError, UserError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import Choice
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.pipeline.stage import Context
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.stages.document_lookup import speakers_of

@@ -22,6 +22,7 @@ from swsdist.accounts.journal import Journal
 from swsdist.core.errors import CancelledError, IncompleteError, StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
+from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.inspection import status as inspected
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
@@ -32,7 +33,6 @@ from swsdist.pipeline.operation.events import EVENTS, Follower
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.readers import readers_of
 from swsdist.pipeline.operation.watched import Watched, watched
-from swsdist.pipeline.run_plan import Outcome
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")
 SLOW = ("features.name=saboteur",)

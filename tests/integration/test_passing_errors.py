@@ -11,8 +11,8 @@ import pytest
 
 from swsdist.audio import reader
 from swsdist.core.errors import StorageError
+from swsdist.pipeline.chain_run import Choice
 from swsdist.pipeline.execution import executor
-from swsdist.pipeline.run_plan import Choice
 from swsdist.stages.inputs import recordings
 
 pytestmark = pytest.mark.until("search")

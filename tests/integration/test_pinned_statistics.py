@@ -12,9 +12,9 @@ import soundfile
 
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.store import writing
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store

@@ -11,8 +11,8 @@ import pytest
 from swsdist.core.errors import StorageError, SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote import retry
+from swsdist.pipeline.chain_run import Choice
 from swsdist.pipeline.execution import executor
-from swsdist.pipeline.run_plan import Choice
 from tests.support.fault_proxy import Fault, FaultProxy
 
 

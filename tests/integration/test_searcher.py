@@ -15,7 +15,7 @@ import ray
 import swsdist
 from swsdist.config import load_config
 from swsdist.core.errors import ConfigError, UserError
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import Choice
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.searcher import Hits, Searcher
 from swsdist.store.reading import Store
@@ -31,7 +31,7 @@ QUANTISED = {"name": "quantised", "factors": [3], "over": "document", "options":
 def found_by_run(scene: Any, *sets: str, step: str = "normalise", table: str = "normalised") -> tuple[pa.Table, int]:
     """What a run found, as a searcher gives it, and how many detections it keeps of a query."""
     done = scene.run(*EXAMPLES, *sets, choice=Choice(until=step))
-    parts = list(done.outcome.course.read(step, table))
+    parts = list(done.outcome.chain_run.read(step, table))
     assert len(parts) > 1
     found = pa.concat_tables(parts).sort_by("query_id")  # stable: best first within each
     config = load_config(scene.config, [*EXAMPLES, *sets])

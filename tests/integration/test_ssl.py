@@ -19,7 +19,7 @@ from swsdist.features.blocks import in_blocks
 from swsdist.features.registry import create, identity, made_by, recipe
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import Choice
 from swsdist.store.reading import Store
 from swsdist.testing.synthesis.encoder import KINDS, make_encoder
 

@@ -20,10 +20,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from swsdist.config import config_from_dict
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import Choice
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
 

@@ -16,6 +16,7 @@ from swsdist.core.errors import ConfigError, StoreError, UserError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
+from swsdist.pipeline.chain_run import Choice, Outcome
 from swsdist.pipeline.driver import run_plans, run_stages
 from swsdist.pipeline.external_table import ExternalTable, read
 from swsdist.pipeline.inputs import Inputs
@@ -26,7 +27,6 @@ from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger, pack_name
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.plan import load_plans
-from swsdist.pipeline.run_plan import Choice, Outcome
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.registry.registries import CHAINS
@@ -135,23 +135,23 @@ def go(made: Config, choice: Choice | None = None) -> Outcome:
 
 
 def test_rounds_go_on_until_none_is_left(tmp_path: Path) -> None:
-    first = go(config(tmp_path)).course
+    first = go(config(tmp_path)).chain_run
     assert [told.total for told in first.told("halve", Told)] == [5, 2, 1, 0]
     assert [ended.done for ended in first.ended.values()] == [5, 4, 1]
     again = go(config(tmp_path))
     assert again.did == 0
-    assert [ended.skipped for ended in again.course.ended.values()] == [5, 4, 1]
+    assert [ended.skipped for ended in again.chain_run.ended.values()] == [5, 4, 1]
     # One round is lost: it is done again, and no other.
     pack = tmp_path / "run" / pack_name("halve")
     known = pq.read_table(pack)
     pq.write_table(known.filter(pc.not_equal(known["fingerprint"], first.receipts("halve")[1].fingerprint)), pack)
-    assert [ended.done for ended in go(config(tmp_path)).course.ended.values()] == [0, 1, 0]
+    assert [ended.done for ended in go(config(tmp_path)).chain_run.ended.values()] == [0, 1, 0]
 
 
 def test_what_comes_later_is_added(tmp_path: Path) -> None:
     go(config(tmp_path, options={"count": 3}))
     assert Make.ran == ["number 0", "number 1", "number 2"]
-    more = go(config(tmp_path, options={"count": 5})).course
+    more = go(config(tmp_path, options={"count": 5})).chain_run
     assert Make.ran[3:] == ["number 3", "number 4"]
     assert more.ended["times"].done == 1
 
@@ -169,7 +169,7 @@ def test_a_task_that_several_plans_name_is_done_once(tmp_path: Path) -> None:
     plans = {f"a{alpha:g}": config(tmp_path, calibrate={"alpha": alpha}) for alpha in (0.5, 1.5, 2.0)}
     plans["other"] = config(tmp_path, calibrate={"alpha": 2.0, "folds": 3})
     outcome = run_plans(plans, Choice(), Progress())
-    made = {name: course.receipts("times")[0] for name, course in outcome.courses.items()}
+    made = {name: chain_run.receipts("times")[0] for name, chain_run in outcome.chain_runs.items()}
     # What it depends on is the same, whatever else of the config differs.
     assert made["other"].fingerprint == made["a2"].fingerprint != made["a1.5"].fingerprint
     folder = Folder(str(tmp_path / "run"))
@@ -221,7 +221,7 @@ def test_steps_by_name(tmp_path: Path) -> None:
     assert "make, halve, times" in str(error.value)
     with pytest.raises(UserError, match="stage make is not done: 5 of 5 tasks are left"):
         go(config(tmp_path), Choice(only="times"))
-    assert list(go(config(tmp_path), Choice(until="make")).course.ended) == ["make"]
+    assert list(go(config(tmp_path), Choice(until="make")).chain_run.ended) == ["make"]
     assert go(config(tmp_path), Choice(redo_from="halve")).did == 5
 
 
@@ -285,7 +285,7 @@ def test_another_run_s_tables(tmp_path: Path) -> None:
 
 def test_a_plan_knows_its_chain(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="make makes no table 'number'; it makes numbers"):
-        go(config(tmp_path)).course.parts("make", "number")
+        go(config(tmp_path)).chain_run.parts("make", "number")
     with pytest.raises(ConfigError, match="did you mean small"):
         config(tmp_path, chain="smal")
     with pytest.raises(UserError, match="the plans of a ledger have one run folder"):
@@ -322,8 +322,12 @@ def test_each_plan_of_a_ledger_is_given_what_it_needs(tmp_path: Path) -> None:
     CHAINS.add("needing", Entry(f"{__name__}:build_needing", 1))
     try:
         plans = {f"{n}": config(tmp_path, chain="needing", options={"gpus": float(n)}) for n in (0, 3, 7)}
-        courses = run_plans(plans, Choice(), Progress()).courses
+        chain_runs = run_plans(plans, Choice(), Progress()).chain_runs
     finally:
         CHAINS.remove("needing")
     # What all have was done once, for the first; what is a plan's own, as that plan says.
-    assert [[told.total for told in courses[name].told("granted", Told)] for name in plans] == [[0, 0], [0, 3], [0, 7]]
+    assert [[told.total for told in chain_runs[name].told("granted", Told)] for name in plans] == [
+        [0, 0],
+        [0, 3],
+        [0, 7],
+    ]

@@ -16,7 +16,7 @@ import swsdist
 from swsdist import metrics
 from swsdist.core.errors import TableError, UserError
 from swsdist.core.numbers import integer, number
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import Choice
 from swsdist.searcher.searcher import Searcher
 
 RATE = 8000

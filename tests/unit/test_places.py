@@ -145,7 +145,7 @@ def test_a_recording_is_no_document_of_the_store(tmp_path: Path) -> None:
         "corpus": {"documents": str(tmp_path / "data")},
         "executor": {"kind": "serial"},
     }
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import Choice
 
     swsdist.run(config, choice=Choice(until="index"))
     store, query = f"{tmp_path}/run/store", str(tmp_path / "corpus" / "queries" / "q001_1.wav")

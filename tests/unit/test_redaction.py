@@ -15,11 +15,11 @@ from swsdist.core.errors import StorageError, UserError
 from swsdist.core.redaction import redacted, remember
 from swsdist.io.failures import explain
 from swsdist.io.filesystem import Folder, is_remote
+from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.events import EventLog
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.watched import Watched
-from swsdist.pipeline.run_plan import Outcome
 
 SIGNED = "https://b.s3.amazonaws.com/k?X-Amz-Algorithm=A&X-Amz-Credential=AKIA%2F1&X-Amz-Security-Token=t%2F2&X-Amz-Signature=0a1b"
 

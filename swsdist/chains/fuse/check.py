@@ -22,9 +22,9 @@ def check(own: FuseInputs) -> Iterator[Finding]:
         if system.run is None:
             continue
         try:
-            course = recorded(Folder(own.place(system), own.config.storage))
-            done = "decide" in course.ended
-            told = course.run.path() if done else "this run is not finished: run it to its end first"
+            chain_run = recorded(Folder(own.place(system), own.config.storage))
+            done = "decide" in chain_run.ended
+            told = chain_run.run.path() if done else "this run is not finished: run it to its end first"
             known |= {system.name} if done else set()
             yield Finding(f"{system.name}: run", done, told)
         except SwsdistError as error:

@@ -30,8 +30,8 @@ class CollectQueries(Stage[Extracted]):
         demand_configured(own)
         seen: set[str] = set()
         told: dict[str, Any] = {"examples": 0, "query_ids": [], "frames": 0, "seconds": 0.0, "cuts": []}
-        for course in own.courses.values():
-            for group in course.told("queries", Extracted):
+        for chain_run in own.chain_runs.values():
+            for group in chain_run.told("queries", Extracted):
                 fresh = [query_id for query_id in group.query_ids if query_id not in seen]
                 if not fresh:
                     continue

@@ -14,8 +14,8 @@ from swsdist.core.partition import slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
 from swsdist.fusion.fusing import joined
 from swsdist.fusion.weights import KNOWN
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.stages.buckets import BucketStage
@@ -50,9 +50,9 @@ class MergeLists(BucketStage[Joining]):
         own = inputs.own(FuseInputs)
         options, buckets = own.options, inputs.config.reduce.buckets
         if options.scores == "final":
-            for name, course in own.courses.items():
-                demand_independent(name, course)
-        lists = {name: made.parts for name, made in zip(own.courses, inputs.made["lists"], strict=True)}
+            for name, chain_run in own.chain_runs.items():
+                demand_independent(name, chain_run)
+        lists = {name: made.parts for name, made in zip(own.chain_runs, inputs.made["lists"], strict=True)}
         common = {"scores": options.scores, "meet": options.meet, "overlap": options.overlap}
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
@@ -84,13 +84,13 @@ def of_slots(table: pa.Table, column: str, slots: range) -> pa.Table:
     return table if mine.all() else table.filter(pa.array(mine[coded.indices.to_numpy()]))
 
 
-def demand_independent(name: str, course: Course) -> None:
+def demand_independent(name: str, chain_run: ChainRun) -> None:
     """Refuse final scores that a system's calibration was fitted for on the references of its own run.
 
     Raises:
         ConfigError: they were.
     """
-    settings = course.config.calibrate
+    settings = chain_run.config.calibrate
     if settings.fitted and settings.fit in ("crossfit", "oracle"):
         raise ConfigError(
             f"the final scores of {name} were fitted on the references of its run ({', '.join(settings.fitted)}, "

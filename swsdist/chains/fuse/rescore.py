@@ -21,8 +21,8 @@ from swsdist.fusion.parts import KEY, parts_of
 from swsdist.fusion.weights import RESCORED
 from swsdist.methods.method import SPANS
 from swsdist.methods.registry import create, identity
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Done, Task
 from swsdist.stages.document_lookup import speakers_of
@@ -83,7 +83,10 @@ class Rescore(Stage[Rescoring]):
             ConfigError: a system's documents are places in recordings, which its method does not know by these names.
         """
         own = inputs.own(FuseInputs)
-        margin, runs = own.options.margin, {name: described(name, course) for name, course in own.courses.items()}
+        margin, runs = (
+            own.options.margin,
+            {name: described(name, chain_run) for name, chain_run in own.chain_runs.items()},
+        )
         for receipt, told in inputs.told("joined", Bucket):
             (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
             for name, run in runs.items():
@@ -104,19 +107,22 @@ class Rescore(Stage[Rescoring]):
         return Done((context.publish(task, "rescored", [rows], RESCORED),), Bucket(rows.num_rows))
 
 
-def described(name: str, course: Course) -> System:
+def described(name: str, chain_run: ChainRun) -> System:
     """What a task needs of a system.
 
     Raises:
         ConfigError: its scores of single places cannot be made as those of its list were.
     """
-    own, root = course.chain.own, course.run.root
-    settings = course.config.calibrate
-    entries, several = settings.entries(), course.config.search.examples == "mean"
+    own, root = chain_run.chain.own, chain_run.run.root
+    settings = chain_run.config.calibrate
+    entries, several = settings.entries(), chain_run.config.search.examples == "mean"
     for holds, complaint in (
         (own.corpus.placed, f"the documents of {name} are places in recordings, and detections name recordings"),
         (several, f"scores of {name} are means over examples, and a place is searched by each of them alone"),
-        (takes_theirs(course.config), f"the queries of {name} are normalised by another corpus's means and variances"),
+        (
+            takes_theirs(chain_run.config),
+            f"the queries of {name} are normalised by another corpus's means and variances",
+        ),
         (
             any(entries[step].cohort or entries[step].operating_point for step in settings.unfitted),
             f"a step of {name} looks at a cohort or at the operating point: {', '.join(settings.unfitted)}",
@@ -126,15 +132,15 @@ def described(name: str, course: Course) -> System:
             raise ConfigError(
                 complaint, where="options.missing: rescore", remedy="set options.missing: average, or least"
             )
-    folder = course.place(course.chain.step("queries")) or root
-    statistics, queries = course.parts("reduce", "statistics"), course.parts("queries", "groups")
+    folder = chain_run.place(chain_run.chain.step("queries")) or root
+    statistics, queries = chain_run.parts("reduce", "statistics"), chain_run.parts("queries", "groups")
     return System(
         [part.sha256 for part in (*statistics, *queries)],
         [(f"{root}/{part.name}", *part.slots) for part in statistics],
         [f"{folder}/{part.name}" for part in queries],
         own.store.state,
-        identity(course.config.search),
-        course.config.search,
+        identity(chain_run.config.search),
+        chain_run.config.search,
         settings,
     )
 

@@ -16,6 +16,7 @@ from swsdist.accounts.hardware import describe
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
+from swsdist.pipeline.chain_run import ChainRun, Choice, begin, rounds
 from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.forecast.cluster import Cluster, Kind, Load
 from swsdist.pipeline.forecast.costs import StepCost, cost_of
@@ -23,7 +24,6 @@ from swsdist.pipeline.forecast.forecast import Forecast, rules_of, simulated
 from swsdist.pipeline.ledger import Ended, Ledger
 from swsdist.pipeline.plan import ONLY
 from swsdist.pipeline.records.receipts import Receipts
-from swsdist.pipeline.run_plan import Choice, Course, begin, rounds
 
 #: Times that the seconds of tasks are drawn.
 _DRAWS = 5
@@ -48,26 +48,26 @@ class Estimate:
 
 def estimates(config: Config, choice: Choice) -> list[Estimate]:
     """Plan without doing: exact as far as what is planned stands, estimated beyond; first of the runs that come first."""
-    course = begin(ONLY, config, Ledger(Folder(config.run, config.storage)), choice)
+    chain_run = begin(ONLY, config, Ledger(Folder(config.run, config.storage)), choice)
     result = []
     exact = True
-    for name, before in (course.chain.first() if course.chain.first is not None else {}).items():
+    for name, before in (chain_run.chain.first() if chain_run.chain.first is not None else {}).items():
         rows = estimates(before, Choice(keep_going=choice.keep_going))
         result += [replace(row, stage=f"{name}: {row.stage}") for row in rows]
         exact &= all(row.tasks is not None and row.tasks == row.done for row in rows)
-    for step in course.steps:
+    for step in chain_run.steps:
         if not exact and any(isinstance(one, ExternalTable) for word in step.reads for one in step.sources(word)):
             result.append(Estimate(step.name, step.stage.unit, None, 0, None, None))  # what it reads is not there yet
             continue
-        known = course.ledger.receipts(step.stage.name, course.inputs(step).place)
+        known = chain_run.ledger.receipts(step.stage.name, chain_run.inputs(step).place)
         cost = _cost(step, known)
         spent = 0.0 if cost is None else float(cost.work.sum())
         rate = cost.cpu_s / spent if cost is not None and spent > 0 else None  # CPU seconds a unit of work
         if exact:
-            estimate, exact = _planned(course, step, rate)
+            estimate, exact = _planned(chain_run, step, rate)
             estimate = replace(estimate, cost=cost)
         else:
-            work = step.stage.expected(course.inputs(step))
+            work = step.stage.expected(chain_run.inputs(step))
             cpu = None if rate is None else work * rate if work is not None else _before(known)
             estimate = Estimate(step.name, step.stage.unit, None, 0, work, cpu, _cut(work, cost), cost)
         result.append(estimate)
@@ -78,14 +78,14 @@ def _cost(step: Step, known: Receipts) -> StepCost | None:
     return cost_of(step, known.table().take(pa.array(known.standing()))) if known else None
 
 
-def _planned(course: Course, step: Step, rate: float | None) -> tuple[Estimate, bool]:
+def _planned(chain_run: ChainRun, step: Step, rate: float | None) -> tuple[Estimate, bool]:
     """A step whose inputs stand, and whether it leaves its own: nothing is written here, so what follows can be planned only
     where nothing is left to do."""
-    ended = course.ended[step.name] = Ended()
+    ended = chain_run.ended[step.name] = Ended()
     tasks = done = 0
     works: list[float] = []
     left = False
-    for one in rounds(course, step):
+    for one in rounds(chain_run, step):
         ended.receipts += one.done
         tasks, done = tasks + len(one.names), done + len(one.done)
         works += one.left.works

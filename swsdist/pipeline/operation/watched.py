@@ -20,10 +20,10 @@ from swsdist.core.errors import CancelledError, StorageError
 from swsdist.core.redaction import redacted
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain import Step
+from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.operation import cancelling, events, run_status
 from swsdist.pipeline.operation.progress import Passing, Progress
 from swsdist.pipeline.operation.readers import Reader
-from swsdist.pipeline.run_plan import Outcome
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 #: Seconds between two looks: in a local folder, and on S3.
@@ -160,10 +160,10 @@ class Watched(Passing):
 
     def _read_stores(self) -> None:
         """From now on the stores that plans read are marked as read."""
-        for course in self._outcome.courses.values():
-            for root in course.plan.state.values():
+        for chain_run in self._outcome.chain_runs.values():
+            for root in chain_run.plan.state.values():
                 if root not in self._reading and root.startswith(("/", "s3://")):
-                    self._reading[root] = Reader(course.ledger.folder(root))
+                    self._reading[root] = Reader(chain_run.ledger.folder(root))
 
     def _look(self) -> None:
         asked_at = 0.0
@@ -222,8 +222,8 @@ class Watched(Passing):
         self._standing.state, self._standing.message = state, redacted(message)
         self._standing.journals = []
         with suppress(StorageError, OSError, ValueError, KeyError):
-            for course in self._outcome.courses.values() if state == "done" and self._opened else ():
-                for notice in course.notices():
+            for chain_run in self._outcome.chain_runs.values() if state == "done" and self._opened else ():
+                for notice in chain_run.notices():
                     self._tell("warning", message=notice[:_MESSAGE])
         if not self._told_end:
             self._tell("run-ended", state=state, message=message, wall=round(time.time() - self._standing.began, 3))
@@ -248,7 +248,7 @@ def watched(outcome: Outcome, inner: Progress) -> Iterator[Watched]:
         CancelledError: somebody asked for the end, and so it ended.
     """
     watch = Watched(outcome, inner)
-    watch.begin([course.config.chain for course in outcome.courses.values()][:1])
+    watch.begin([chain_run.config.chain for chain_run in outcome.chain_runs.values()][:1])
     try:
         yield watch
     except BaseException as error:
@@ -257,7 +257,7 @@ def watched(outcome: Outcome, inner: Progress) -> Iterator[Watched]:
             raise (error if isinstance(error, CancelledError) else watch.cancelled()) from None
         _finish(watch, *_ended(error))
         raise
-    complete = all(course.complete for course in outcome.courses.values()) and not outcome.failures
+    complete = all(chain_run.complete for chain_run in outcome.chain_runs.values()) and not outcome.failures
     first = (
         f"{len(outcome.failures)} tasks failed; the first: {outcome.failures[0].message}" if outcome.failures else ""
     )

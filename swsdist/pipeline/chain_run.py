@@ -1,4 +1,4 @@
-"""A course is a plan while it runs: its chain, the chosen steps, and what they have made so far."""
+"""The run of one chain with one config: its plan, the selected steps, and their results so far."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class Choice:
 
 
 @dataclass
-class Course:
-    """A plan while it runs, with what its steps have made."""
+class ChainRun:
+    """The run of one chain with one config, and the results of its steps."""
 
     name: str
     config: Config
@@ -164,7 +164,7 @@ class Outcome:
     """How a run went.
 
     Attributes:
-        courses: its plans, by name.
+        chain_runs: its plans, by name.
         began: seconds since 1970.
         wall: seconds it took.
         ray_start, ray_stop: seconds; None without Ray.
@@ -173,7 +173,7 @@ class Outcome:
     """
 
     ledger: Ledger
-    courses: dict[str, Course]
+    chain_runs: dict[str, ChainRun]
     began: float
     wall: float = 0.0
     ray_start: float | None = None
@@ -183,32 +183,32 @@ class Outcome:
     before: dict[str, Outcome] = field(default_factory=dict)
 
     @property
-    def course(self) -> Course:
+    def chain_run(self) -> ChainRun:
         """The only plan.
 
         Raises:
             ValueError: there are several.
         """
-        (only,) = self.courses.values()
+        (only,) = self.chain_runs.values()
         return only
 
     @property
     def did(self) -> int:
         """Tasks that were done now."""
-        return sum(ended.done for course in self.courses.values() for ended in course.ended.values())
+        return sum(ended.done for chain_run in self.chain_runs.values() for ended in chain_run.ended.values())
 
     @property
     def failures(self) -> list[Failure]:
         """Tasks that failed, each once."""
         found: dict[tuple[str, str], Failure] = {}
-        for course in self.courses.values():
-            for ended in course.ended.values():
+        for chain_run in self.chain_runs.values():
+            for ended in chain_run.ended.values():
                 for failure in ended.failures:
                     found.setdefault((failure.task.stage, failure.task.fingerprint), failure)
         return list(found.values())
 
 
-def begin(name: str, config: Config, ledger: Ledger, choice: Choice, alone: bool = True) -> Course:
+def begin(name: str, config: Config, ledger: Ledger, choice: Choice, alone: bool = True) -> ChainRun:
     """A plan before its first step; if it is not alone in its ledger, without steps whose outputs have fixed names."""
     chain: Chain = CHAINS[config.chain].load()(config, ledger)
     steps = [step for step in choice.steps(chain) if alone or not step.stage.replaces]
@@ -218,7 +218,7 @@ def begin(name: str, config: Config, ledger: Ledger, choice: Choice, alone: bool
         without_secrets(config).model_dump(mode="json"),
         [step.name for step in (steps if choice.shared else chain.steps) if alone or not step.stage.replaces],
     )
-    return Course(name, config, chain, plan, ledger, steps, redo)
+    return ChainRun(name, config, chain, plan, ledger, steps, redo)
 
 
 def look(config: Config) -> Outcome:
@@ -228,21 +228,21 @@ def look(config: Config) -> Outcome:
         StoreError: nothing was run in its folder.
     """
     ledger = Ledger(Folder(config.run, config.storage))
-    course = begin(ONLY, config, ledger, Choice())
+    chain_run = begin(ONLY, config, ledger, Choice())
     begun = load_plans(ledger.run)[ONLY].steps
-    for step in course.steps:
+    for step in chain_run.steps:
         if step.name not in begun:
             break
-        ended = course.ended[step.name] = Ended()
-        for one in rounds(course, step):
+        ended = chain_run.ended[step.name] = Ended()
+        for one in rounds(chain_run, step):
             ended.receipts += one.done
             left = (replace(task, payload=None, common=None) for task in one.left)
             ended.failures += [Failure(task, "not done", "it is not done", 0) for task in left]
         ended.skipped = len(ended.receipts)
         names = Names(ended.receipts.fingerprints)
-        course.plan.steps[step.name] = PlannedStep(step.stage.name, names, ended.tasks, course.inputs(step).place)
-        course.plan.state = dict(course.chain.own.state)
-    return Outcome(ledger, {ONLY: course}, time.time())
+        chain_run.plan.steps[step.name] = PlannedStep(step.stage.name, names, ended.tasks, chain_run.inputs(step).place)
+        chain_run.plan.state = dict(chain_run.chain.own.state)
+    return Outcome(ledger, {ONLY: chain_run}, time.time())
 
 
 @dataclass(frozen=True)
@@ -272,30 +272,30 @@ class Round:
         return found
 
 
-def rounds(course: Course, step: Step) -> Iterator[Round]:
+def rounds(chain_run: ChainRun, step: Step) -> Iterator[Round]:
     """The rounds of a step. What is done is only counted; what is left waits in a file.
 
-    The receipts of a round are to be put into `course.ended` before the next is asked for; the last round that is given is
+    The receipts of a round are to be put into `chain_run.ended` before the next is asked for; the last round that is given is
     the first that has a task left to do.
     """
     for number in range(1_000_000):
-        one = _round(course, step, course.inputs(step, number))
+        one = _round(chain_run, step, chain_run.inputs(step, number))
         if len(one.names) or number == 0:
             yield one
-        if not len(one.names) or not step.stage.rounds or course.ended[step.name].failures:
+        if not len(one.names) or not step.stage.rounds or chain_run.ended[step.name].failures:
             return
 
 
-def _round(course: Course, step: Step, inputs: Inputs) -> Round:
+def _round(chain_run: ChainRun, step: Step, inputs: Inputs) -> Round:
     stage, left = step.stage, Spool()
     names, work, rows = [np.empty(0, "S32")], [np.empty(0)], [np.empty(0, np.int64)]
     planned = iter(stage.plan(inputs))
     while tasks := list(islice(planned, _BATCH)):
         digits = names_of(task.fingerprint for task in tasks)
-        if step.name in course.redo:
+        if step.name in chain_run.redo:
             known = np.full(len(tasks), -1, np.int64)
         else:
-            known = course.ledger.rows(stage.name, inputs.place, digits)
+            known = chain_run.ledger.rows(stage.name, inputs.place, digits)
         for k in np.flatnonzero(known < 0):
             left.put(tasks[k])
         names.append(digits)
@@ -306,5 +306,5 @@ def _round(course: Course, step: Step, inputs: Inputs) -> Round:
     once = first_of_each(whole[found < 0])
     if len(once) < len(left):
         left = left.only(once)
-    receipts = course.ledger.receipts(stage.name, inputs.place)
+    receipts = chain_run.ledger.receipts(stage.name, inputs.place)
     return Round(receipts, inputs.place, whole, np.concatenate(work), found, left)
