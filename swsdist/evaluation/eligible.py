@@ -211,7 +211,9 @@ def _check_order(detections: pa.Table, task: ScoringTask, path: str) -> None:
     """A NO that scores higher than a YES: STDEval prints it, KWSEval stops when it writes a report."""
     highest_no, lowest_yes = decision_limits(detections)
     if highest_no is not None and lowest_yes is not None and highest_no > lowest_yes:
-        task.notices.add(codes.INCONSISTENT_DECISIONS, where=path, highest_no=highest_no, lowest_yes=lowest_yes)
+        task.notices.add(
+            codes.INCONSISTENT_DECISIONS, where=path, count=1, highest_no=highest_no, lowest_yes=lowest_yes
+        )
 
 
 def decision_limits(detections: pa.Table) -> tuple[float | None, float | None]:

@@ -330,7 +330,7 @@ def _by_type(task: ScoringTask, aligned: pa.Table) -> dict[str, Part]:
             trials = number_of_trials(task.protocol, length)
             parts[kind] = _part(kind, task, mine, Counts.of(mine), length, trials)
         except UserError as error:
-            task.notices.add(codes.UNSCORED_SOURCE_TYPES, where=f"{kind}: {error.message}")
+            task.notices.add(codes.UNSCORED_SOURCE_TYPES, where=f"{kind}: {error.message}", count=1)
     return parts
 
 

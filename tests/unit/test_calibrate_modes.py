@@ -14,8 +14,9 @@ import soundfile
 import swsdist
 from swsdist.api import RunResult
 from swsdist.calibrate.threshold import fold_of
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import calibrate as codes
 from swsdist.report.summary import summary_lines
+from tests.support.coded import raises
 
 RATE = 8000
 
@@ -165,10 +166,10 @@ def test_a_changed_file_decides_anew(place: Path, tmp_path: Path) -> None:
 
 
 def test_wrong_files_end_the_run(place: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no such file"):
+    with raises(codes.NO_FITTED_FILE):
         run(place, str(tmp_path / "gone.json"))
     (tmp_path / "wrong.json").write_text("{}")
-    with pytest.raises(ConfigError, match="not fitted steps of swsdist"):
+    with raises(codes.NOT_FITTED_STEPS):
         run(place, str(tmp_path / "wrong.json"))
 
 

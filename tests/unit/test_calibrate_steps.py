@@ -23,6 +23,7 @@ from swsdist.calibrate.steps.logistic import Labelled, Logistic, LogisticStep, f
 from swsdist.calibrate.threshold import by_fold, fold_of
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.config import config_from_dict
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist
@@ -31,6 +32,7 @@ from swsdist.registry.calibration_entries import StepEntry, looked_at, misfit
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score import Counts, align, atwv, mtwv, score_limits, twv_curve
 from tests.oracles.thresholds import fit_threshold
+from tests.support.coded import raises
 
 # On a corpus as small as this some folds learn that higher scores are less likely.
 pytestmark = pytest.mark.filterwarnings("ignore:the logistic's slope")
@@ -165,7 +167,7 @@ def test_a_file_of_another_run_needs_no_references(place: Path, tmp_path: Path) 
     assert decided(run(place, steps=STEPS["kst"], fit=str(kept))) == decided(oracle)
     bare = run(place, steps=STEPS["kst"], fit=str(kept), references=False)
     assert decided(bare) == decided(oracle)
-    with pytest.raises(ConfigError, match=r"thresholds are for logistic, kst \(alpha 1\.5\), not for .*, sto"):
+    with raises(codes.THRESHOLDS_OF_OTHER_STEPS, fitted="logistic, kst (alpha 1.5)"):
         run(place, steps=STEPS["sto"], fit=str(kept), threshold="fitted")
     assert run(place, steps=STEPS["sto"], fit=str(kept)).measures()["calibration"] == "oracle"
 
@@ -191,7 +193,7 @@ def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:
     with pytest.raises(ConfigError, match=r"needs corpus\.references, or a fitted file"):
         run(place, steps=STEPS["sto"], references=False)
     (place / "wrong.json").write_text('{"schema": "swsdist-calibration/1"}')
-    with pytest.raises(ConfigError, match="not fitted steps"):
+    with raises(codes.NOT_FITTED_STEPS):
         run(place, steps=STEPS["sto"], fit=str(place / "wrong.json"))
 
 
@@ -328,13 +330,13 @@ def test_thresholds_of_a_file() -> None:
     again = procedure("logistic", "kst").with_file(steps.to_json(), "there", thresholds=True)
     assert again.thresholds == (0.5,)
     assert (again.fit, again.models) == ("file", ((one,), ()))
-    with pytest.raises(ConfigError, match="it holds no threshold"):
+    with raises(codes.NOT_FITTED_STEPS, reason="no threshold"):
         steps.with_file(replace(steps, thresholds=()).to_json(), "there", thresholds=True)
-    with pytest.raises(ConfigError, match=r"for logistic, kst \(alpha 1.5\), not for logistic, kst \(alpha 2.0\)"):
+    with raises(codes.THRESHOLDS_OF_OTHER_STEPS, fitted="logistic, kst (alpha 1.5)", steps="logistic, kst (alpha 2.0)"):
         procedure("logistic", "kst", kst={"alpha": 2.0}).with_file(steps.to_json(), "there", thresholds=True)
     folds = ({"slope": 1.0, "offset": 0.0}, {"slope": 3.0, "offset": -1.0})
     saved = replace(procedure("logistic"), models=(folds,)).to_json()
-    with pytest.raises(ConfigError, match=r"for logistic, not for logistic, kst \(alpha 1.5\)"):
+    with raises(codes.THRESHOLDS_OF_OTHER_STEPS, fitted="logistic", steps="logistic, kst (alpha 1.5)"):
         steps.with_file(saved, "there", thresholds=True)
     assert steps.with_file(saved, "there", thresholds=False).models[0] == ({"slope": 2.0, "offset": -0.5},)
 
@@ -425,6 +427,6 @@ def test_options_of_a_step() -> None:
     (kst,) = make_steps(["kst"], {"kst": {"alpha": 3}}, alpha=2.0)
     assert kst.options.alpha == 3
     assert make_steps(["kst"], {}, alpha=2.0)[0].options.alpha == 2
-    with pytest.raises(ConfigError, match=r"options of kst: alpha") as error:
+    with raises(codes.INVALID_STEP_OPTION, step="kst", options="alpha") as error:
         make_steps(["kst"], {"kst": {"alhpa": 3}})
     assert "calibrate.options.kst.alhpa" in str(error.value)

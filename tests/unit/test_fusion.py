@@ -17,11 +17,14 @@ from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.steps.logistic import Labelled, fit_logistic
 from swsdist.calibrate.threshold import by_fold, fold_of
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import fusion as fusion_codes
+from swsdist.core.errors import UserError
 from swsdist.core.types import JOINED, JOINED_TRIALS
 from swsdist.fusion.joining import join_lists
 from swsdist.fusion.parts import parts_of, with_parts, with_parts_of
 from swsdist.fusion.weights import Rows, comparable, filled, fit_fusion, with_rescored
+from tests.support.coded import raises
 
 NAN = math.nan
 
@@ -168,7 +171,7 @@ def test_the_prior_of_the_operating_point_makes_a_likelihood_ratio_over_all_tria
     assert target == pytest.approx((~hit).sum() / trials, rel=0.35)
     assert other == pytest.approx(1.0, rel=0.35)
     assert step.threshold(point) == pytest.approx(math.log(30))
-    with pytest.raises(UserError, match="cannot hold"):
+    with raises(fusion_codes.TOO_MANY_FALSE_ALARMS):
         fit_fusion([rows], trials=10, prior=0.1)
 
 
@@ -209,7 +212,7 @@ def test_folds_are_fitted_on_the_others_and_saved() -> None:
     averaged = procedure.with_file(found.to_json(), "saved.json", thresholds=False)
     (one,) = averaged.models[0]
     assert one["offset"] == pytest.approx(np.mean([model.offset for model in models]))
-    with pytest.raises(ConfigError, match="not fitted steps"):
+    with raises(calibrate_codes.NOT_FITTED_STEPS):
         procedure.with_file(b'{"schema": "swsdist-steps/1", "steps": []}', "saved.json", thresholds=False)
 
 
@@ -237,16 +240,16 @@ def test_what_cannot_be_fused_is_told() -> None:
     (step,) = make_steps(["fusion"], {})
     model = step.fit([step.gather(table, None, None)])
     other = joined([(1.0, 2.0)], "xy")
-    with pytest.raises(UserError, match="fitted for a, b, and these lists are of x, y"):
+    with raises(fusion_codes.FUSION_OF_OTHER_SYSTEMS, fitted="a, b", systems="x, y"):
         step.apply(other, model, None, None)
-    with pytest.raises(UserError, match="has no score in a joined detection"):
+    with raises(fusion_codes.MISSING_SCORE):
         step.apply(joined([(1.0, NAN)]), model, None, None)
-    with pytest.raises(UserError, match="not fused together"):
+    with raises(fusion_codes.MIXED_SYSTEMS):
         Rows.of(table, marks=False) + Rows("xy", np.zeros((1, 2)), np.ones(1, np.int64), np.ones(1, np.int64))  # type: ignore[arg-type]
     with pytest.raises(UserError, match="no hit"):
         fit_fusion([Rows.of(table.filter(table["ref_start"].is_null()), marks=False)])
     rows = [table.slice(0, 2), labelled(3, systems=1).slice(0, 2)]
-    with pytest.raises(UserError, match="different systems"):
+    with raises(fusion_codes.INCONSISTENT_SYSTEMS):
         parts_of(pa.concat_tables(rows))
 
 

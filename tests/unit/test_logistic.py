@@ -16,10 +16,12 @@ from swsdist.calibrate.fitting import fit_models
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.logistic import Labelled, Logistic, fit_logistic
 from swsdist.calibrate.threshold import fold_of
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.types import TRIALS
 from swsdist.kernels.regression import PRIOR_DEVIATION, exponential, sigmoid
 from tests.oracles.calibrate import deviation, penalised_loss
+from tests.support.coded import raises
 
 
 def labelled(*rows: tuple[float, int, int]) -> Labelled:
@@ -243,7 +245,7 @@ def test_a_prior_is_kept_and_none_leaves_files_as_they_were() -> None:
         for given in ({}, {"prior": 0.25})
     ]
     assert options == [{}, {"prior": 0.25}]
-    with pytest.raises(ConfigError, match=r"calibrate\.options\.logistic\.prior"):
+    with raises(codes.INVALID_STEP_OPTION, where="calibrate.options.logistic.prior", step="logistic", options="prior"):
         make_steps(["logistic"], {"logistic": {"prior": 1.0}})
 
 

@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist import metrics
-from swsdist.core.errors import ConfigError, SwsdistError, TableError, UserError
+from swsdist.core.codes import score as codes
+from swsdist.core.errors import SwsdistError, UserError
 from swsdist.evaluation import evaluate, make_system, make_task, more_values, values
 from swsdist.report.plots.det_file import write_det
+from tests.support.coded import raises
 
 TRUE = {"query_id": ["a", "a", "b"], "doc_id": ["x", "y", "x"], "start": [10.0, 20.0, 30.0], "end": [10.5, 20.5, 30.5]}
 FOUND = {
@@ -102,11 +104,11 @@ def test_what_is_odd_is_told() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(UserError, match="sws2031"):
+    with raises(codes.UNKNOWN_PROTOCOL, name="sws2031"):
         metrics.mtwv(TRUE, FOUND, 1000.0, protocol="sws2031")
-    with pytest.raises(TableError, match="score"):
+    with raises(codes.ABSENT_COLUMN, column="score"):
         metrics.mtwv(TRUE, TRUE, 1000.0)
-    with pytest.raises(ConfigError, match=r"there is no measure 'mtvw'; did you mean mtwv\?"):
+    with raises(codes.UNKNOWN_MEASURE, key="mtvw", meant="; did you mean mtwv?"):
         metrics.value("mtvw", TRUE, FOUND, 1000.0)
     nothing = {key: value[:0] for key, value in TRUE.items()}
     with pytest.raises(UserError, match="no query has a reference"), pytest.warns(UserWarning, match="no reference"):

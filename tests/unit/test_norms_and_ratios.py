@@ -25,12 +25,13 @@ from swsdist.calibrate.steps.m_norm import deviation_of, mode_of
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of, cohort_sums, cohort_table
 from swsdist.calibrate.threshold import decide
 from swsdist.config.calibration import Calibrate
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 from swsdist.kernels.regression import logarithm
 from swsdist.score import Counts, atwv, mtwv, twv_curve
 from swsdist.score.trials.documents import document_trials
 from swsdist.testing.conformance.calibration import lists, statistics_of
+from tests.support.coded import raises
 
 POINT = Point(trials=200, beta=9.0)
 
@@ -130,7 +131,7 @@ def test_power_before_sto_is_normalisation_with_gamma() -> None:
     assert np.allclose(raised, np.sqrt(given), rtol=1e-14)
     normalised = step("sto").apply(detections({"q": raised.tolist()}), None, None, POINT)
     assert np.allclose(normalised, np.sqrt(given) / np.sqrt(given).sum(), rtol=1e-12)
-    with pytest.raises(UserError, match="not probabilities"):
+    with raises(codes.NOT_PROBABILITIES):
         step("power", gamma=0.5).apply(detections({"q": [2.0]}), None, None, None)
 
 
@@ -364,7 +365,7 @@ def test_at_prior_decides_as_the_bayes_threshold() -> None:
     found = step("at-prior", vocabulary=120).apply(table, None, None, POINT)
     assert found[2] == pytest.approx(math.exp(4) * odds / (1 + math.exp(4) * odds))
     assert step("at-prior", prior=1 / 120).apply(table, None, None, POINT) == pytest.approx(found)
-    with pytest.raises(ConfigError, match="give one of them"):
+    with raises(codes.INVALID_STEP_OPTION):
         step("at-prior", vocabulary=120, prior=0.1)
 
 
@@ -420,7 +421,7 @@ def test_of_document_trials_the_list_is_a_row_a_document() -> None:
 
 def test_every_covariate_has_its_column() -> None:
     assert tuple(_COVARIATES) == get_args(Covariate)
-    with pytest.raises(ConfigError, match="a covariate is named twice"):
+    with raises(codes.INVALID_STEP_OPTION):
         step("llr", covariates=("best", "best"))
 
 
@@ -432,7 +433,7 @@ def test_the_entropy_is_that_of_the_frames() -> None:
         frames, total = tally.values[row["query_id"], row["example"], 1 << 32]
         assert frames == len(p)
         assert total / 2**32 == pytest.approx(-(p * np.log(p)).sum(), abs=1e-6)
-    with pytest.raises(UserError, match="no entropy: mfcc: no posteriors"):
+    with raises(codes.NO_POSTERIOR_FEATURES, features="mfcc"):
         ExampleEntropies().of(described._replace(posteriors=(), features=("mfcc",)))
 
 
@@ -444,7 +445,7 @@ def test_speech_is_where_there_is_a_voice() -> None:
 
 def test_a_posterior_sum_is_of_probabilities() -> None:
     wrong = {"steps": ["q-norm", "llr"], "options": {"llr": {"covariates": ["posterior-sum"]}}}
-    with pytest.raises(ConfigError, match="llr gets scores of the kind any") as caught:
+    with raises(codes.SCORE_KIND_REFUSED, step="llr", kind="any") as caught:
         check_steps(Calibrate.model_validate(wrong), "cost")
     assert "put logistic before it" in str(caught.value)
     check_steps(Calibrate.model_validate({**wrong, "steps": ["q-norm", "logistic", "llr"]}), "cost")

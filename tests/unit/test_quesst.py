@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import score as codes
+from swsdist.core.errors import DataError
 from swsdist.core.types import EXCERPTS
 from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.quesst import (
@@ -21,6 +22,7 @@ from swsdist.io.quesst import (
     write_quesst_list,
 )
 from swsdist.score.measures.quesst import Quesst, score_quesst
+from tests.support.coded import raises
 
 DOCUMENTS = ("d1", "d2", "d3")
 #: a: target d1; b: targets d1, d2; c: none.
@@ -138,7 +140,7 @@ def test_what_the_program_dies_of(change: dict[str, Any], message: str) -> None:
 
 
 def test_no_prior() -> None:
-    with pytest.raises(UserError, match="the prior is 0"):
+    with raises(codes.INVALID_PRIOR):
         scored(prior=0.0)
 
 

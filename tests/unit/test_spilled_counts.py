@@ -12,12 +12,14 @@ from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.steps.interface import Point
 from swsdist.calibrate.threshold import by_fold
+from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
 from swsdist.score import Counts, total
 from swsdist.score.parts import spilled
 from swsdist.score.parts.spilled import SpilledCounts, threshold_of
 from tests.oracles.thresholds import fit_threshold
+from tests.support.coded import raises
 
 
 def _aligned(queries: int, rows: int, seed: int, decimals: int) -> pa.Table:
@@ -86,5 +88,5 @@ def test_nothing_to_learn_from() -> None:
         some.add(
             Counts.of(silent.set_column(silent.schema.get_field_index("ref_start"), "ref_start", pa.array([0.0] * 3)))
         )
-        with pytest.raises(UserError, match="no query with references has a detection"):
+        with raises(codes.NO_FITTABLE_DETECTION):
             threshold_of([some], trials=10, beta=1.0)

@@ -20,7 +20,8 @@ from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.points import Where, grid
 from swsdist.chains.sweep.reading import read_sweep
 from swsdist.config.reading import Origin
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
 from swsdist.evaluation.calibration import Request, calibrate
 from swsdist.evaluation.evaluate import evaluate
@@ -32,6 +33,7 @@ from swsdist.report.study import captioned, figures, study_files, study_json, st
 from swsdist.report.sweep import Ranking, SweepData, render_sweep
 from swsdist.score import Counts, atwv, per_term
 from swsdist.score.compare.significance import paired_t, wilcoxon
+from tests.support.coded import raises
 
 TRIALS_N, BETA = 3600, 66.66
 NS = "{http://www.w3.org/2000/svg}"
@@ -167,11 +169,11 @@ def test_an_alpha_at_the_end_of_what_was_tried_is_told() -> None:
 
 
 def test_what_cannot_be_studied_is_told() -> None:
-    with pytest.raises(UserError, match="no system to study"):
+    with raises(calibrate_codes.NO_SYSTEMS_TO_STUDY):
         study([])
-    with pytest.raises(UserError, match="two systems have the name 'one'"):
+    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="one"):
         study([entry("one", 0), entry("one", 1)])
-    with pytest.raises(UserError, match="alpha is not finite and positive"):
+    with raises(score_codes.VALUE_NOT_POSITIVE, name="alpha"):
         study([entry("one", 0)], alphas=[0.0, 1.0])
 
 
@@ -265,7 +267,7 @@ def test_bars_reach_what_they_say() -> None:
 
 def test_systems_have_names() -> None:
     assert named_paths(("a/dnn.v2.xml", "gmm=b/list.csv")) == {"dnn.v2": "a/dnn.v2.xml", "gmm": "b/list.csv"}
-    with pytest.raises(UserError, match="two systems are called 'list'"):
+    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="list"):
         named_paths(("a/list.xml", "b/list.xml"))
 
 
