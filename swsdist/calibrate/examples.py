@@ -25,7 +25,7 @@ from swsdist.kernels.regression import logarithm
 NAT = 1 << 32
 
 
-class Described(NamedTuple):
+class ExampleGroup(NamedTuple):
     """A group of queries, as it was made for a search.
 
     Attributes:
@@ -63,7 +63,7 @@ class ExampleLengths:
     quantities = ("examples", "microseconds", "frames")
     reads: Literal["candidates", "examples"] = "examples"
 
-    def of(self, given: Described) -> Tally:
+    def of(self, given: ExampleGroup) -> Tally:
         """Measure a group of queries."""
         return Tally(
             self.quantities,
@@ -82,7 +82,7 @@ class ExampleEntropies:
     quantities = ("frames", "entropy_sum")
     reads: Literal["candidates", "examples"] = "examples"
 
-    def of(self, given: Described) -> Tally:
+    def of(self, given: ExampleGroup) -> Tally:
         """Sum up a group of queries.
 
         Raises:
@@ -111,7 +111,7 @@ class ExampleSpeech:
     quantities = ("frames", "voiced")
     reads: Literal["candidates", "examples"] = "examples"
 
-    def of(self, given: Described) -> Tally:
+    def of(self, given: ExampleGroup) -> Tally:
         """Listen to a group of queries.
 
         Raises:

@@ -27,8 +27,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from swsdist.calibrate.statistics import Tally, made
-from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Point, Step, scores_of
+from swsdist.calibrate.statistics import Tally, load_statistics
+from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Step, TwvParameters, scores_of
 from swsdist.calibrate.threshold import decide, folds_of
 from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import calibrate as codes
@@ -39,7 +39,7 @@ from swsdist.registry.registries import CALIBRATION
 AnyStep = Step[Any, Any]
 
 
-class Described(TypedDict):
+class StepIdentity(TypedDict):
     """A step with its options, all of them."""
 
     name: str
@@ -76,7 +76,7 @@ def make_steps(
     return tuple(made)
 
 
-def procedures(settings: Calibrate, point: Point) -> tuple[Procedure, Procedure]:
+def procedures(settings: Calibrate, point: TwvParameters) -> tuple[Procedure, Procedure]:
     """The steps of a config before the first that is fitted, and the others, each with the operating point if a step wants it.
 
     Raises:
@@ -108,7 +108,7 @@ def check_steps(settings: Calibrate, score: Score) -> None:
         score = CALIBRATION[step.name].gives
 
 
-def sides_wanted(settings: Calibrate) -> tuple[str, ...]:
+def required_statistics(settings: Calibrate) -> tuple[str, ...]:
     """Names of the statistics that steps want wherever they stand, of candidates and of examples."""
     steps = make_steps(settings.steps, settings.options, settings.alpha)
     return tuple(dict.fromkeys(name for step in steps for name in step.wants()))
@@ -116,7 +116,7 @@ def sides_wanted(settings: Calibrate) -> tuple[str, ...]:
 
 def candidate_statistics(settings: Calibrate) -> list[str]:
     """Names of the statistics of candidates that steps want, first or wherever they stand."""
-    return list(dict.fromkeys([*settings.statistics, *made(sides_wanted(settings), "candidates")]))
+    return list(dict.fromkeys([*settings.statistics, *load_statistics(required_statistics(settings), "candidates")]))
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Procedure:
     """
 
     steps: tuple[AnyStep, ...]
-    point: Point | None = None
+    point: TwvParameters | None = None
     models: tuple[tuple[Json, ...], ...] = ()
     thresholds: tuple[float | None, ...] = ()
     fit: str = "none"
@@ -155,7 +155,7 @@ class Procedure:
         """That of the last step, if it knows one."""
         return self.steps[-1].threshold(self.point) if self.steps and self.point is not None else None
 
-    def identity(self) -> list[Described]:
+    def identity(self) -> list[StepIdentity]:
         """Names, versions and options of the steps, for fingerprints: plain JSON."""
         return [_described(step) for step in self.steps]
 
@@ -235,7 +235,7 @@ class Procedure:
         steps = make_steps([s["name"] for s in values["steps"]], {s["name"]: s["options"] for s in values["steps"]})
         return cls(
             steps,
-            Point(values["trials"], values["beta"]) if "trials" in values else None,
+            TwvParameters(values["trials"], values["beta"]) if "trials" in values else None,
             tuple(tuple(step["models"]) for step in values["steps"]),
             tuple(values["thresholds"]),
             values["fit"],
@@ -332,7 +332,7 @@ def _best_of_documents(table: pa.Table) -> NDArray[np.bool_]:
     return result
 
 
-def _described(step: AnyStep) -> Described:
+def _described(step: AnyStep) -> StepIdentity:
     return {"name": step.name, "version": step.version, "options": step.options.model_dump(mode="json")}
 
 
@@ -354,7 +354,7 @@ def _threshold_in(values: Mapping[str, Any], where: str, procedure: Procedure) -
     return math.fsum(given) / len(given)
 
 
-def _told(steps: Iterable[Described]) -> str:
+def _told(steps: Iterable[StepIdentity]) -> str:
     """Steps with their options, as a message shows them."""
     found = []
     for step in steps:

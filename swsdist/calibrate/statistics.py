@@ -74,7 +74,7 @@ class Statistic(Protocol):
 
     Attributes:
         name, version, quantities: as they say.
-        reads: what `of` takes: CANDIDATES, or the examples of a group of queries (`swsdist.calibrate.examples.Described`).
+        reads: what `of` takes: CANDIDATES, or the examples of a group of queries (`swsdist.calibrate.examples.ExampleGroup`).
     """
 
     name: str
@@ -212,7 +212,9 @@ def _starts(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.flatnonzero(new)
 
 
-def made(names: Iterable[str], reads: Literal["candidates", "examples"] | None = None) -> dict[str, Statistic]:
+def load_statistics(
+    names: Iterable[str], reads: Literal["candidates", "examples"] | None = None
+) -> dict[str, Statistic]:
     """The registered statistics of some names; of these, where it is said, those that read a thing.
 
     Raises:
@@ -246,7 +248,7 @@ def from_table(table: pa.Table) -> dict[str, Tally]:
     for name, query_id, example, scale, quantity, value in zip(*columns, strict=True):
         values.setdefault(name, {}).setdefault((query_id, example, scale), {})[quantity] = int(value)
     found = {}
-    for name, statistic in made(sorted(values)).items():
+    for name, statistic in load_statistics(sorted(values)).items():
         names = statistic.quantities
         found[name] = Tally(names, {key: tuple(row[q] for q in names) for key, row in values[name].items()})
     return found

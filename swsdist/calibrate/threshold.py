@@ -33,7 +33,7 @@ def fold_of(query_id: str, folds: int) -> int:
     return stable_hash(f"fold {query_id}") % folds if folds > 1 else 0
 
 
-def demand_folds(queries: Collection[str], folds: int) -> None:
+def check_folds(queries: Collection[str], folds: int) -> None:
     """Make sure that each fold can be fitted on others.
 
     Args:
@@ -49,13 +49,13 @@ def demand_folds(queries: Collection[str], folds: int) -> None:
         raise codes.TOO_FEW_QUERIES_TO_FIT(folds=folds, count=len(queries))
 
 
-def deciding(queries: Collection[str], thresholds: Sequence[float | None]) -> list[float | None]:
+def thresholds_for(queries: Collection[str], thresholds: Sequence[float | None]) -> list[float | None]:
     """Thresholds that decide some of these queries: one for all, or one a fold, then None for a fold that has no query."""
     used = {fold_of(query, len(thresholds)) for query in queries}
     return [value if len(thresholds) == 1 or k in used else None for k, value in enumerate(thresholds)]
 
 
-def undecided(queries: Collection[str], thresholds: Sequence[float | None]) -> list[str]:
+def queries_without_threshold(queries: Collection[str], thresholds: Sequence[float | None]) -> list[str]:
     """Queries of folds without a threshold, sorted; one a fold, or one for all."""
     return sorted(query for query in queries if thresholds and thresholds[fold_of(query, len(thresholds))] is None)
 

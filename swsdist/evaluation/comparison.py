@@ -20,16 +20,16 @@ from swsdist.accounts.hardware import versions
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes import score as score_codes
 from swsdist.evaluation.lists import named_paths
-from swsdist.evaluation.properties import (
-    Scored,
-    decided,
-    demand_property,
+from swsdist.evaluation.scored_system import (
+    ScoredSystem,
+    check_document_property,
+    finite_threshold,
+    if_decided,
     query_property,
     searched_documents,
-    threshold_of,
-    valued_at,
+    values_at,
 )
-from swsdist.evaluation.task import ScoringTask
+from swsdist.evaluation.scoring_task import ScoringTask
 from swsdist.io.filesystem import Folder, locate
 from swsdist.score.compare.bootstrap import DocumentCounts, Interval, bootstrap_documents
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
@@ -43,23 +43,23 @@ from swsdist.score.compare.paired import (
     conditions,
     decided_at,
 )
-from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, DetLine, Measured
+from swsdist.score.compare.results import BreakdownTable, ComparisonData, DetLine, Measured, SystemInfo
 from swsdist.score.measures.det import det
 from swsdist.score.measures.twv import PER_TERM
 
 
-def from_table(name: str, path: str) -> Scored:
+def from_table(name: str, path: str) -> ScoredSystem:
     """A per-term table, CSV or Parquet."""
     from swsdist.io.tables import read_table
 
     table = read_table(path, PER_TERM, key=("query_id",))
-    about = About(name=name, kind="per-term table", path=path, digest=_sha256(path))
+    about = SystemInfo(name=name, kind="per-term table", path=path, digest=_sha256(path))
     rated = table["twv"].drop_null()
-    known = {"atwv": math.fsum(rated.to_pylist()) / len(rated)} if decided(table) is not None and len(rated) else {}
-    return Scored(name, decided(table), about=about, measures=lambda: known)
+    known = {"atwv": math.fsum(rated.to_pylist()) / len(rated)} if if_decided(table) is not None and len(rated) else {}
+    return ScoredSystem(name, if_decided(table), about=about, measures=lambda: known)
 
 
-def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = ()) -> Scored:
+def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = ()) -> ScoredSystem:
     """A system list, scored against a task, which was read from the files of a corpus."""
     from swsdist.evaluation.evaluate import evaluate, more_values, values
     from swsdist.evaluation.lists import read_system
@@ -68,9 +68,9 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
     found = evaluate(task, system, by_type=False)
     best, cut = found.whole.maximum, None
     if best is not None:
-        cut = threshold_of(best.threshold, best.pmiss, best.pfa)
+        cut = finite_threshold(best.threshold, best.pmiss, best.pfa)
     rules, time = task.protocol, task.protocol.trials == "time"
-    about = About(
+    about = SystemInfo(
         name=name,
         kind="list",
         path=path,
@@ -89,10 +89,10 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
         points = det(found.whole.curve)
         return DetLine(name, points.threshold, points.pmiss, points.pfa, found.whole.actual, best)
 
-    return Scored(
+    return ScoredSystem(
         name,
-        decided(found.whole.per_term),
-        None if best is None else valued_at([found.aligned], cut, task.trials, task.beta),
+        if_decided(found.whole.per_term),
+        None if best is None else values_at([found.aligned], cut, task.trials, task.beta),
         cut,
         lambda: [found.aligned],
         task.trials,
@@ -116,12 +116,12 @@ def _sha256(path: str) -> str:
     return found.hexdigest()
 
 
-def gather(
+def gather_systems(
     arguments: Sequence[str],
     task: ScoringTask | None = None,
-    open_run: Callable[[str, str], Scored] | None = None,
+    open_run: Callable[[str, str], ScoredSystem] | None = None,
     corpus: Sequence[str] = (),
-) -> list[Scored]:
+) -> list[ScoredSystem]:
     """The systems that arguments of a command line name, as `PATH` or `NAME=PATH`.
 
     Args:
@@ -133,7 +133,7 @@ def gather(
     Raises:
         UserError: two have one name, or one cannot be compared.
     """
-    found: list[Scored] = []
+    found: list[ScoredSystem] = []
     for name, path in named_paths(arguments).items():
         folder, file = locate(path)
         if open_run is not None and Folder(path).exists("plan.json"):
@@ -160,7 +160,7 @@ def is_list(path: str) -> bool:
     return "score" in names and "ntrue" not in names
 
 
-def _task_of(runs: Sequence[Scored]) -> str:
+def _task_of(runs: Sequence[ScoredSystem]) -> str:
     """Options that say what a list is scored against; as the first of some runs was, if there is one."""
     about = next((one.about for one in runs if one.about is not None and one.about.point is not None), None)
     if about is None or about.point is None:
@@ -172,7 +172,7 @@ def _task_of(runs: Sequence[Scored]) -> str:
 
 
 @dataclass(frozen=True)
-class Request:
+class ComparisonRequest:
     """A request says how systems are compared.
 
     Attributes:
@@ -192,7 +192,7 @@ class Request:
     entropies: bool = False
 
 
-def compare_systems(systems: Sequence[Scored], request: Request, settings: Settings) -> ComparisonData:
+def compare_systems(systems: Sequence[ScoredSystem], request: ComparisonRequest, settings: Settings) -> ComparisonData:
     """Compare systems by ATWV, and by MTWV where all have it, and break the first of these down.
 
     Raises:
@@ -224,12 +224,12 @@ def compare_systems(systems: Sequence[Scored], request: Request, settings: Setti
         tuple(parts),
         settings,
         lines=tuple(line for line in lines if line is not None),
-        entropies=compared_entropies(systems, settings) if request.entropies else None,
+        entropies=compare_min_cnxe(systems, settings) if request.entropies else None,
         **_told(systems),
     )
 
 
-def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropies:
+def compare_min_cnxe(systems: Sequence[ScoredSystem], settings: Settings) -> Entropies:
     """Min Cnxe of systems that have aligned lists.
 
     Raises:
@@ -251,7 +251,7 @@ def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropi
     )
 
 
-def _told(systems: Sequence[Scored]) -> dict[str, Any]:
+def _told(systems: Sequence[ScoredSystem]) -> dict[str, Any]:
     """What a comparison says of itself."""
     return {
         "about": tuple(one.about for one in systems if one.about is not None),
@@ -260,7 +260,7 @@ def _told(systems: Sequence[Scored]) -> dict[str, Any]:
     }
 
 
-def compare_conditions(systems: Sequence[Scored], names: Sequence[str], settings: Settings) -> ComparisonData:
+def compare_conditions(systems: Sequence[ScoredSystem], names: Sequence[str], settings: Settings) -> ComparisonData:
     """Compare conditions over systems: the pairs are ATWVs, and MTWVs where all have them, of each system.
 
     Args:
@@ -306,8 +306,8 @@ def _searched(task: ScoringTask) -> pa.Table:
 def _measured(
     measure: str,
     found: Comparison,
-    systems: Sequence[Scored],
-    request: Request,
+    systems: Sequence[ScoredSystem],
+    request: ComparisonRequest,
     settings: Settings,
 ) -> Measured:
     if not request.over_documents:
@@ -337,7 +337,7 @@ def _measured(
     )
 
 
-def _by_second(one: Scored, what: str, option: str) -> tuple[float, float]:
+def _by_second(one: ScoredSystem, what: str, option: str) -> tuple[float, float]:
     """Trials per second of audio, and beta, of a system whose documents are looked at one by one.
 
     Raises:
@@ -351,9 +351,9 @@ def _by_second(one: Scored, what: str, option: str) -> tuple[float, float]:
 def _broken_down(
     wanted: str,
     block: Measured,
-    systems: Sequence[Scored],
+    systems: Sequence[ScoredSystem],
     tables: Mapping[str, pa.Table],
-    request: Request,
+    request: ComparisonRequest,
 ) -> list[BreakdownTable]:
     """Of each system, and of the difference of the first to each other."""
     column, given, text = wanted.partition(":")
@@ -372,7 +372,7 @@ def _broken_down(
     ]
 
 
-def _aligned(one: Scored) -> Aligned | None:
+def _aligned(one: ScoredSystem) -> Aligned | None:
     """For the MTWV of groups; a per-term table has none."""
     if one.parts is None or one.trials is None or one.beta is None:
         return None
@@ -380,11 +380,11 @@ def _aligned(one: Scored) -> Aligned | None:
 
 
 def _by_document(
-    column: str, bins: str | None, block: Measured, systems: Sequence[Scored], request: Request
+    column: str, bins: str | None, block: Measured, systems: Sequence[ScoredSystem], request: ComparisonRequest
 ) -> list[BreakdownTable]:
     if bins is not None:
         raise codes.BINS_OF_DOCUMENTS(column=column)
-    demand_property(column, request.documents, request.queries)
+    check_document_property(column, request.documents, request.queries)
     parts = []
     for one in systems:
         lists = one.aligned(f"a breakdown by {column}")

@@ -20,7 +20,7 @@ from swsdist.score.measures.protocol import Protocol
 from swsdist.score.trials.excerpts import excerpt_documents, inside
 
 if TYPE_CHECKING:
-    from swsdist.evaluation.task import ScoringTask, System
+    from swsdist.evaluation.scoring_task import ScoringTask, System
 
 
 def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notices: Notices) -> pa.Table:

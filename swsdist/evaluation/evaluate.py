@@ -20,10 +20,10 @@ from swsdist.core.codes import evaluation as codes
 from swsdist.core.errors import UserError
 from swsdist.corpora.places import by_document
 from swsdist.evaluation.eligible import decision_limits, eligible_detections
-from swsdist.evaluation.task import ScoringTask, System
+from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.io.notices import MANY
 from swsdist.registry.registries import MEASURES
-from swsdist.score.measures.curve import Block, Curve, Point, joined
+from swsdist.score.measures.curve import Block, Curve, CurvePoint, concatenate
 from swsdist.score.measures.det import pooled_by_detection, pooled_maximum, referenced
 from swsdist.score.measures.optimum import Optimum, optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
@@ -71,9 +71,9 @@ class Part:
     trials: int
     per_term: pa.Table
     totals: Totals
-    actual: Point | None
+    actual: CurvePoint | None
     curve: Curve | None
-    maximum: Point | None
+    maximum: CurvePoint | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class Evaluation:
     counts: Counts
     optimum: Optimum | None
     pooled: Curve | None
-    pooled_maximum: Point | None
+    pooled_maximum: CurvePoint | None
     low: float
     high: float
     highest_no: float | None
@@ -182,7 +182,7 @@ def _evaluated(
         parts = _by_type(task, aligned)
     best: Optimum | None = None
     curve: Curve | None = None
-    maximum: Point | None = None
+    maximum: CurvePoint | None = None
     if whole.curve is not None:
         best = optimum(optimum_rows(Ranking.of(aligned), trials=task.trials, beta=task.beta), beta=task.beta)
         curve = _pooled_curve(counts, task)
@@ -257,7 +257,7 @@ def _part(
     table = _of_all_terms(rated, task.terms["query_id"])
     everyone = task.conventions.all_terms or include_refless
     evaluated = table if everyone else table.filter(pc.greater(table["ntrue"], 0))
-    actual: Point | None = None
+    actual: CurvePoint | None = None
     curve: Curve | None = None
     if (counts.classes > 0).any():
         curve = twv_curve(counts, trials=trials, beta=task.beta, reject_all=task.conventions.rejects_all)
@@ -349,7 +349,7 @@ def _pooled_curve(counts: Counts, task: ScoringTask) -> Curve | None:
         trials=task.trials,
         ratio=task.protocol.cost / task.protocol.value,
     )
-    return joined(pieces)
+    return concatenate(pieces)
 
 
 def values(result: Evaluation, measures: Iterable[str] | None = None) -> dict[str, float | None]:

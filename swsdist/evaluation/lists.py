@@ -18,7 +18,7 @@ from swsdist.core.codes import evaluation as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.corpora.kaldi_data import Utterances
 from swsdist.corpora.kinds import tells_rttm
-from swsdist.evaluation.task import System
+from swsdist.evaluation.scoring_task import System
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import READERS
@@ -39,14 +39,14 @@ _ENDINGS = frozenset({".xml", ".csv", ".parquet", ".txt", ".gz", ".bz2", ".xz", 
 
 
 @dataclass(frozen=True)
-class Kaldi:
+class KaldiOptions:
     """Kaldi's results tell places by utterance and frame; this says where utterances lie, and how long a frame is, in s."""
 
     utterances: Utterances = field(default_factory=Utterances)
     frame_shift: float = 0.01
 
 
-class Asked(NamedTuple):
+class ReadOptions(NamedTuple):
     """How a list is to be read.
 
     Attributes:
@@ -59,7 +59,7 @@ class Asked(NamedTuple):
     conventions: Conventions
     notices: Notices | None
     storage: Mapping[str, object] | None
-    kaldi: Kaldi
+    kaldi: KaldiOptions
 
 
 def named_paths(arguments: Iterable[str]) -> dict[str, str]:
@@ -90,7 +90,7 @@ def read_system(
     conventions: Conventions | str = STDEVAL,
     notices: Notices | None = None,
     storage: Mapping[str, object] | None = None,
-    kaldi: Kaldi | None = None,
+    kaldi: KaldiOptions | None = None,
     reader: str | None = None,
 ) -> System:
     """Read a list of any kind that is registered (`swsdist.registry.registries.READERS`), told by its content.
@@ -110,7 +110,7 @@ def read_system(
         DataError: it is broken; with file and line.
         ConfigError: there is no such reader.
     """
-    asked = Asked(conventions_of(conventions), notices, storage, kaldi or Kaldi())
+    asked = ReadOptions(conventions_of(conventions), notices, storage, kaldi or KaldiOptions())
     system: System = READERS[reader or reader_of(path, storage)].load()(path, asked)
     return system
 

@@ -18,7 +18,7 @@ from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import REFERENCES, TERMS
 from swsdist.evaluation.eligible import references_of_terms, references_within
-from swsdist.evaluation.task import ScoringTask
+from swsdist.evaluation.scoring_task import ScoringTask
 from swsdist.io.notices import Notices
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
@@ -85,7 +85,9 @@ def read_task(
         true = references_of_terms(true, listed, references, notices)
     else:
         assert listed is not None
-        true, first_end, speakers = looked_up(rttm, ctm, listed, rules, conventions, lowercase, notices, storage)
+        true, first_end, speakers = look_up_references(
+            rttm, ctm, listed, rules, conventions, lowercase, notices, storage
+        )
     if excerpts is not None:
         true = references_within(true, first_end, excerpts, rules, ecf_filter, notices)
     total = total_seconds if excerpts is None else seconds(excerpts, conventions)
@@ -190,7 +192,7 @@ def _table_of_references(path: str, storage: Mapping[str, object] | None) -> pa.
     return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage)
 
 
-def looked_up(
+def look_up_references(
     rttm: str | None,
     ctm: str | None,
     terms: pa.Table,

@@ -87,7 +87,7 @@ def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Flags]:
     return names, scores, given
 
 
-def in_order(table: pa.Table) -> pa.Table:
+def sort_list(table: pa.Table) -> pa.Table:
     """In total order: query_id, score descending, doc_id, channel, start, end."""
     return table.take(pc.sort_indices(table, _ORDER))
 
@@ -99,18 +99,18 @@ def with_parts_of(trials: pa.Table, joined: pa.Table) -> pa.Table:
         trials: TRIALS of these detections.
         joined: JOINED; no two rows of a query have the same place and times.
     """
-    rows = {key: row for row, key in enumerate(keys_of(joined))}
-    found = [rows.get(key) for key in keys_of(trials)]
+    rows = {key: row for row, key in enumerate(row_keys(joined))}
+    found = [rows.get(key) for key in row_keys(trials)]
     parts = joined["parts"].combine_chunks().take(pa.array(found, pa.int64()))
     return trials.append_column(JOINED_TRIALS.field("parts"), parts).cast(JOINED_TRIALS)
 
 
-def keys_of(table: pa.Table) -> zip[tuple[object, ...]]:
+def row_keys(table: pa.Table) -> zip[tuple[object, ...]]:
     """The key of each row."""
     return zip(*(table[name].to_pylist() for name in KEY), strict=True)
 
 
-def places_in_common(table: pa.Table) -> dict[tuple[str, str], int]:
+def count_common_places(table: pa.Table) -> dict[tuple[str, str], int]:
     """Places that two systems both found, of each pair of systems in the order of their names, and of each with itself.
 
     Args:
@@ -126,11 +126,11 @@ def places_in_common(table: pa.Table) -> dict[tuple[str, str], int]:
     }
 
 
-def tell_of_apart(common: Mapping[tuple[str, str], int], notices: Notices) -> None:
+def warn_disjoint_systems(common: Mapping[tuple[str, str], int], notices: Notices) -> None:
     """Tell which systems never found the same place: a fusion of these joins nothing.
 
     Args:
-        common: of `places_in_common`, summed over all queries.
+        common: of `count_common_places`, summed over all queries.
         notices: takes it.
 
     Raises:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure
-from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Point
+from swsdist.calibrate.steps.interface import STEPS_SCHEMA, TwvParameters
 from swsdist.calibrate.threshold import decide, fold_of
 from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import stable_hash
@@ -42,7 +42,7 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def fitted(trials: pa.Table, folds: int) -> Procedure:
-    point = Point(NUMBER_OF_TRIALS, BETA)
+    point = TwvParameters(NUMBER_OF_TRIALS, BETA)
     return fit_procedure(lambda: [trials], Procedure(()), folds=folds, own=True, point=point, trained_on={})
 
 

@@ -18,7 +18,7 @@ from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.posterior import PosteriorSums
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.interface import Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.logistic import Labelled, Logistic, LogisticStep, fit_logistic
 from swsdist.calibrate.threshold import by_fold, fold_of
 from swsdist.calibrate.thresholding import Thresholding
@@ -203,7 +203,7 @@ class Halves(Step[Options, Any]):
     name = "halves"
     version = 1
 
-    def threshold(self, point: Point) -> float:
+    def threshold(self, point: TwvParameters) -> float:
         return point.beta / 2
 
     def apply(self, table: pa.Table, *_: Any) -> Any:
@@ -263,7 +263,7 @@ def test_nothing_of_a_query_reaches_its_own_threshold() -> None:
     def each() -> Iterator[pa.Table]:
         yield from parts.values()
 
-    how, point = Thresholding("kst", 3000, 20.0), Point(3000, 20.0)
+    how, point = Thresholding("kst", 3000, 20.0), TwvParameters(3000, 20.0)
     found = fit_procedure(each, procedure("logistic", "kst"), folds=4, own=False, point=point, trained_on={})
     for fold in parts:
         others = pa.concat_tables([rows for k, rows in parts.items() if k != fold])
@@ -286,7 +286,7 @@ def through(logistic: Logistic, table: pa.Table) -> pa.Table:
 
 
 def procedure(*names: str, **options: Any) -> Procedure:
-    return Procedure(make_steps(names, options), Point(3000, 20.0))
+    return Procedure(make_steps(names, options), TwvParameters(3000, 20.0))
 
 
 def test_the_order_of_parts_does_not_matter() -> None:
@@ -297,7 +297,7 @@ def test_the_order_of_parts_does_not_matter() -> None:
             procedure("logistic"),
             folds=4,
             own=True,
-            point=Point(3000, 20.0),
+            point=TwvParameters(3000, 20.0),
             trained_on={},
         )
         for way in (1, -1)
@@ -308,7 +308,7 @@ def test_the_order_of_parts_does_not_matter() -> None:
 
 def test_a_second_fitted_step_learns_what_the_first_makes_of_others() -> None:
     """A step that is fitted on what another one gives sees, for a fold, the others as that fold's first step makes them."""
-    whole, point = aligned(3), Point(3000, 20.0)
+    whole, point = aligned(3), TwvParameters(3000, 20.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LogisticStep, "name", "again")
         CALIBRATION.add("again", CALIBRATION["logistic"])

@@ -17,7 +17,7 @@ from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.evaluation.lists import named_paths
 from swsdist.io.nist.speech import read_speech
 from swsdist.registry.registries import PROTOCOLS as NAMES
-from swsdist.score.measures.curve import Curve, best_point, joined
+from swsdist.score.measures.curve import Curve, best_point, concatenate
 from swsdist.score.measures.det import det, det_of
 from swsdist.score.measures.figure_of_merit import figure_of_merit
 from swsdist.score.measures.protocol import PROTOCOLS, OperatingPoint, operating_point, protocol, protocol_of
@@ -76,7 +76,9 @@ def test_curves_in_pieces() -> None:
     point = example_point()
     whole = twv_curve(Counts.of(example()), trials=point.trials, beta=point.beta)
     parts = merge_tables([measure_parts(example(), point)])
-    assert all(np.array_equal(getattr(joined(curve_of(parts, point)), n), getattr(whole, n)) for n in ("pmiss", "twv"))
+    assert all(
+        np.array_equal(getattr(concatenate(curve_of(parts, point)), n), getattr(whole, n)) for n in ("pmiss", "twv")
+    )
     cut = [
         Curve(*(getattr(whole, n)[a:b] for n in ("threshold", "pmiss", "pfa", "twv")))
         for a, b in ((0, 1), (1, 9), (9, 99))

@@ -19,7 +19,7 @@ from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths
 from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure, check_steps, make_steps
 from swsdist.calibrate.statistics import BINS, CostSums, ScoreHistogram, Tally, histograms
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
 from swsdist.calibrate.steps.m_norm import deviation_of, mode_of
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of, cohort_sums, cohort_table
@@ -33,7 +33,7 @@ from swsdist.score.trials.documents import document_trials
 from swsdist.testing.conformance.calibration import lists, statistics_of
 from tests.support.coded import raises
 
-POINT = Point(trials=200, beta=9.0)
+POINT = TwvParameters(trials=200, beta=9.0)
 
 
 def step(name: str, **options: Any) -> Any:
@@ -333,7 +333,7 @@ def test_the_rising_curve_decides_best_at_every_beta(beta: float) -> None:
         rows.append({**rest, "query_id": f"q{k % 7}", "score": float(rng.normal(1.5 if hit else 0.0)), **true})
     table = pa.Table.from_pylist(rows, TRIALS)
     made = step("llr", curve="rising")
-    point = Point(trials=5000, beta=9.0)
+    point = TwvParameters(trials=5000, beta=9.0)
     ratios = made.apply(table, made.fit([made.gather(table, None, point)]), None, point)
     place = table.schema.get_field_index("score")
     decided = table.set_column(place, table.schema.field(place), pa.array(ratios))
@@ -347,7 +347,7 @@ def test_the_rising_curve_decides_best_at_every_beta(beta: float) -> None:
 @pytest.mark.parametrize("beta", [1 / 3, 1.0, 20.0, 66.6, 999.9])
 def test_all_that_make_ratios_decide_at_one_number(beta: float) -> None:
     """ln(beta) to the last digit, with the posterior of at-prior after it or without."""
-    point = Point(trials=5000, beta=beta)
+    point = TwvParameters(trials=5000, beta=beta)
     threshold = step("llr").threshold(point)
     assert threshold == step("fusion").threshold(point) == point.bayes_threshold
     assert threshold == pytest.approx(math.log(beta), rel=1e-15)

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.points.rescoring import Rescoring
-from swsdist.calibrate.points.study import ALPHAS, Entry, Study, study
+from swsdist.calibrate.operating_points.rescoring import Rescoring
+from swsdist.calibrate.operating_points.study import ALPHAS, Study, StudyEntry, study
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.points import Where, grid
@@ -23,7 +23,7 @@ from swsdist.config.reading import Origin
 from swsdist.core.codes import calibrate as calibrate_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
-from swsdist.evaluation.calibration import Request, calibrate
+from swsdist.evaluation.calibration import CalibrationRequest, calibrate
 from swsdist.evaluation.evaluate import evaluate
 from swsdist.evaluation.lists import make_system, named_paths, read_system
 from swsdist.evaluation.reading import protocol_for, read_task
@@ -51,9 +51,9 @@ def aligned(seed: int, queries: int = 30) -> pa.Table:
     return pa.Table.from_pylist(rows, TRIALS)
 
 
-def entry(name: str, seed: int) -> Entry:
+def entry(name: str, seed: int) -> StudyEntry:
     scored = Rescoring.of_list(aligned(seed), tolerance=None, conventions="stdeval")
-    return Entry(name, "task", scored, TRIALS_N, BETA)
+    return StudyEntry(name, "task", scored, TRIALS_N, BETA)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,9 @@ def test_a_list_is_studied_as_it_is_calibrated_and_scored(tmp_path: Path, protoc
     task = read_task(ecf=ecf, references=references, protocol=rules)
     for method in ("kst", "sto"):
         for alpha in (0.3, 1.5):
-            made = calibrate(read_system(path, conventions=task.conventions), Request(method, alpha=alpha), task)
+            made = calibrate(
+                read_system(path, conventions=task.conventions), CalibrationRequest(method, alpha=alpha), task
+            )
             whole = evaluate(task, make_system(made.detections)).whole
             assert whole.actual is not None
             twv = found.sweep.at(method, alpha, found.beta, trials=found.trials).points.twv[0]

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.points.rescoring import Rescoring
+from swsdist.calibrate.operating_points.rescoring import Rescoring
 from swsdist.calibrate.posterior import PosteriorSums, checked
 from swsdist.calibrate.thresholding import Thresholding, kst_threshold
 from swsdist.core.codes import calibrate as calibrate_codes

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.core.codes import calibrate as codes
 from swsdist.core.warning_text import warning_text
 from swsdist.kernels.regression import Fitted, linear, maximise, prior_weights, sigmoid
@@ -137,7 +137,9 @@ class LogisticStep(Step[LogisticOptions, Labelled]):
     version = 1
     model = LogisticOptions
 
-    def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> Labelled:
+    def gather(
+        self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
+    ) -> Labelled:
         """Hits and false alarms by score."""
         return Labelled.of(aligned)
 
@@ -155,7 +157,7 @@ class LogisticStep(Step[LogisticOptions, Labelled]):
         return {name: math.fsum(_number(m, name) for m in models) / len(models) for name in ("slope", "offset")}
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Probabilities."""
         assert fitted is not None  # the procedure fits before it applies

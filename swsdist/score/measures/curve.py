@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 TIE = 1e-12
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """Rates at one threshold or one set of decisions. `threshold` is None where there is none."""
 
     twv: float
@@ -148,10 +148,10 @@ class Means(NamedTuple):
             pfa = pfa + false_alarms / left
         return pmiss / self.referenced, pfa / self.queries
 
-    def point(self, hits: Ints, false_alarms: Ints, beta: float) -> Point:
+    def point(self, hits: Ints, false_alarms: Ints, beta: float) -> CurvePoint:
         """The value of one set of decisions, from hits and false alarms of each class, (K,)."""
         pmiss, pfa = (float(rate[0]) for rate in self.rates(zip(hits[:, None], false_alarms[:, None], strict=True)))
-        return Point(1 - (pmiss + beta * pfa), pmiss, pfa, None)
+        return CurvePoint(1 - (pmiss + beta * pfa), pmiss, pfa, None)
 
 
 def curve_blocks(
@@ -196,7 +196,7 @@ def curve_blocks(
         yield piece(np.array([highest]), [nothing] * len(classes.ntrue))
 
 
-def joined(pieces: Iterable[Curve]) -> Curve:
+def concatenate(pieces: Iterable[Curve]) -> Curve:
     """The pieces of a curve as one."""
     found = list(pieces)
     return Curve(
@@ -204,14 +204,14 @@ def joined(pieces: Iterable[Curve]) -> Curve:
     )
 
 
-class Best(NamedTuple):
+class BestPoint(NamedTuple):
     """The greatest value of a curve, the lowest threshold of equal ones, and whether it is the curve's last point."""
 
-    point: Point
+    point: CurvePoint
     last: bool
 
 
-def best_point(pieces: Iterable[Curve]) -> Best:
+def best_point(pieces: Iterable[Curve]) -> BestPoint:
     """The point of greatest value of a curve that comes in pieces.
 
     Only points that are above all before them can be chosen, so only these are kept, and of them those within `TIE` of the
@@ -231,7 +231,7 @@ def best_point(pieces: Iterable[Curve]) -> Best:
                 steps.append((value, pmiss, pfa, threshold, seen + k))
         seen += len(piece.twv)
     value, pmiss, pfa, threshold, at = steps[0]
-    return Best(Point(value, pmiss, pfa, None if math.isnan(threshold) else threshold), at == seen - 1)
+    return BestPoint(CurvePoint(value, pmiss, pfa, None if math.isnan(threshold) else threshold), at == seen - 1)
 
 
 def _before(events: Ints) -> Ints:

@@ -45,11 +45,11 @@ from swsdist.score.measures.curve import (
     Block,
     Classes,
     Curve,
+    CurvePoint,
     Means,
-    Point,
     best_point,
+    concatenate,
     curve_blocks,
-    joined,
     nontargets,
 )
 from swsdist.score.measures.ranking import query_index
@@ -185,7 +185,7 @@ def twv_curve(counts: Counts, *, trials: int, beta: float, reject_all: bool = Tr
     """
     order = np.argsort(counts.score, kind="stable")
     block = Block(counts.ntrue[order], counts.score[order], counts.hits[order], counts.false_alarms[order])
-    return joined(curve_blocks([block], class_sums(counts), trials=trials, beta=beta, reject_all=reject_all))
+    return concatenate(curve_blocks([block], class_sums(counts), trials=trials, beta=beta, reject_all=reject_all))
 
 
 def class_sums(counts: Counts) -> Classes:
@@ -197,7 +197,7 @@ def class_sums(counts: Counts) -> Classes:
     return Classes(counts.classes, counts.terms, hits, false_alarms)
 
 
-def mtwv(curve: Curve) -> Point:
+def mtwv(curve: Curve) -> CurvePoint:
     """The point of greatest value; among equal ones the lowest threshold.
 
     If rejecting everything is best its threshold is the highest score, as STDEval prints it, although that score is
@@ -206,7 +206,7 @@ def mtwv(curve: Curve) -> Point:
     return best_point([curve]).point
 
 
-def atwv(counts: Counts, *, trials: int, beta: float) -> Point:
+def atwv(counts: Counts, *, trials: int, beta: float) -> CurvePoint:
     """Actual TWV: the mean value at the decisions that the list holds.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.calibrate.threshold import undecided
+from swsdist.calibrate.threshold import queries_without_threshold
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
 from swsdist.methods.query import bands
 from swsdist.pipeline.chain_run import ChainRun
@@ -81,7 +81,7 @@ def _tell_of_undecided(chain_run: ChainRun, notices: Notices) -> None:
     """ATWV counts all of a query as missed that no threshold decides."""
     own: CorpusInputs = chain_run.chain.own
     for told in chain_run.told("fit", Fitted):
-        queries = undecided(set(own.corpus.queries["query_id"].to_pylist()), told.thresholds)
+        queries = queries_without_threshold(set(own.corpus.queries["query_id"].to_pylist()), told.thresholds)
         if queries:
             notices.add(
                 "queries have no threshold, and all their detections are decided NO: crossfit fits on queries of other folds, "

@@ -16,15 +16,15 @@ from swsdist.core.types import CORPUS, QUERIES
 from swsdist.io.tables import names_in, read_table
 from swsdist.score.compare.breakdown import reference_durations, word_counts
 from swsdist.score.compare.paired import decided_at
-from swsdist.score.compare.results import About, DetLine
+from swsdist.score.compare.results import DetLine, SystemInfo
 from swsdist.score.measures.twv import PER_TERM, per_term
 
 #: Properties of queries that need no table: Ntrue, words of the term, mean s of its references, sum of its scores.
-MADE = ("ntrue", "words", "duration", "posterior_sum")
+COMPUTED = ("ntrue", "words", "duration", "posterior_sum")
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredSystem:
     """A system with the values of its queries.
 
     Attributes:
@@ -53,7 +53,7 @@ class Scored:
     documents: pa.Table | None = None
     terms: pa.Table | None = None
     reject_all: bool = True
-    about: About | None = None
+    about: SystemInfo | None = None
     line: Callable[[], DetLine | None] | None = None
     measures: Callable[[], Mapping[str, float | None]] = dict
 
@@ -69,11 +69,11 @@ class Scored:
 
 
 def query_property(
-    column: str, terms: pa.Table, systems: Sequence[Scored], queries: str | None
+    column: str, terms: pa.Table, systems: Sequence[ScoredSystem], queries: str | None
 ) -> pa.Array | pa.ChunkedArray | None:
     """A property of each query, null where it is not known; None if there is no such column.
 
-    It comes from the user's table, or the attributes of the term list, or is made (`MADE`): durations and posterior sums
+    It comes from the user's table, or the attributes of the term list, or is made (`COMPUTED`): durations and posterior sums
     from the aligned list of the first system.
 
     Args:
@@ -113,7 +113,7 @@ def query_property(
     return None
 
 
-def demand_property(column: str, documents: str | None, queries: str | None) -> None:
+def check_document_property(column: str, documents: str | None, queries: str | None) -> None:
     """A column that is no property of queries is one of the table of documents.
 
     Raises:
@@ -124,13 +124,13 @@ def demand_property(column: str, documents: str | None, queries: str | None) -> 
         listed = [] if queries is None else names_in(queries)
         raise codes.UNKNOWN_PROPERTY(
             column=column,
-            meant=meant(column, [*MADE, *listed, *header]),
-            properties=", ".join(MADE),
+            meant=meant(column, [*COMPUTED, *listed, *header]),
+            properties=", ".join(COMPUTED),
             tables=f"{_told('--queries', queries)}; {_told('--documents', documents)}",
         )
 
 
-def searched_documents(system: Scored, documents: str | None, column: str | None = None) -> pa.Table:
+def searched_documents(system: ScoredSystem, documents: str | None, column: str | None = None) -> pa.Table:
     """The documents that a system searched: `doc_id`, `seconds`, and a property, null where it is not known.
 
     Seconds are those of the user's table if it has them, else what is known of the system.
@@ -199,18 +199,18 @@ def _joined(rows: pa.Table, table: pa.Table, column: str, key: str = "query_id")
     return table[column].combine_chunks().take(place.combine_chunks())
 
 
-def decided(table: pa.Table) -> pa.Table | None:
+def if_decided(table: pa.Table) -> pa.Table | None:
     """The table, or None where a detection of a query with references was not decided."""
     rated = table.filter(pc.greater(table["ntrue"], 0))
     return None if rated["twv"].null_count else table
 
 
-def threshold_of(threshold: float | None, pmiss: float, pfa: float) -> float | None:
+def finite_threshold(threshold: float | None, pmiss: float, pfa: float) -> float | None:
     """None where rejecting everything is best, which is labelled with the highest score."""
     return None if pmiss == 1.0 and pfa == 0.0 else threshold
 
 
-def valued_at(parts: Iterable[pa.Table], threshold: float | None, trials: int, beta: float) -> pa.Table:
+def values_at(parts: Iterable[pa.Table], threshold: float | None, trials: int, beta: float) -> pa.Table:
     """Per-term values with all detections decided by a threshold."""
     tables = (per_term(decided_at(part, threshold), trials=trials, beta=beta) for part in parts)
     return pa.concat_tables([PER_TERM.empty_table(), *tables])
