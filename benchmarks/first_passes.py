@@ -40,7 +40,7 @@ from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.search import material_of, run
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
-from swsdist.pipeline.chain_run import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.reduce.detections import Bucket
@@ -94,8 +94,8 @@ class Scene:
             "queries.trim=none",
         )
         config = load_config(ROOT / "configs" / "mboshi-dev.yaml", places)
-        outcome = run_stages(config, Choice(until="queries"), Progress())
-        self.state: SearchInputs = outcome.chain_run.chain.own
+        outcome = run_stages(config, StepSelection(until="queries"), Progress())
+        self.state: SearchInputs = outcome.chain_run.chain.inputs
         self.store = Store(self.state.store)
         self._queries = examples_in(outcome.chain_run)
         self._shards = [shard.name for shard in self.store.manifest.shards]

@@ -29,7 +29,7 @@ from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.shard import candidate_tables, search_shard
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
-from swsdist.pipeline.chain_run import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.reduce.detections import Bucket
@@ -61,8 +61,8 @@ def _compared(corpus: Corpus, scratch: Path, name: str) -> list[Row]:
         index={"store": str(scratch / "store")},
         executor={"kind": "serial"},
     )
-    chain_run = run_stages(config, Choice(until="queries"), Progress()).chain_run
-    state: SearchInputs = chain_run.chain.own
+    chain_run = run_stages(config, StepSelection(until="queries"), Progress()).chain_run
+    state: SearchInputs = chain_run.chain.inputs
     examples = examples_in(chain_run)
     fixed = _fixed(state, config.search, examples)
     exact = _exact(state, config.search, examples, name == "cosine-squared")

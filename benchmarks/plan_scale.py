@@ -29,12 +29,12 @@ from swsdist.core.types import CORPUS, DOCUMENTS, QUERIES, STATISTICS
 from swsdist.features.registry import recipe, recipe_fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import groups as grouped
-from swsdist.pipeline.chain_run import ChainRun, Choice, begin, rounds
+from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, prepare_chain_run
 from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.status import status
-from swsdist.pipeline.ledger import Ended, Ledger, pack_name
+from swsdist.pipeline.ledger import Ledger, StepOutcome, pack_name
 from swsdist.pipeline.plan import ONLY, PlannedStep, load_plans, save_plans
-from swsdist.pipeline.records.chosen import ReceiptList
+from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.records.receipts import Names, encoded
 from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.stages.inputs.search_inputs import SearchInputs
@@ -176,19 +176,19 @@ def _receipt(stage: str, name: str, parts: tuple[Part, ...], told: dict[str, Any
 
 def _planned(chain_run: ChainRun, name: str) -> Any:
     """The rounds of a step."""
-    return rounds(chain_run, chain_run.chain.step(name))
+    return plan_rounds(chain_run, chain_run.chain.step(name))
 
 
 def plan(config: Config, finished: bool = False) -> dict[str, int]:
     """What `swsdist run` does until the first search task is done: read the tables, plan index, queries (whose tasks are taken
     for done) and search, and write the plan, or compare it with that of the folder; with `finished` write receipts and files.
     """
-    chain_run = begin(ONLY, config, Ledger(Folder(config.run, config.storage)), Choice())
+    chain_run = prepare_chain_run(ONLY, config, Ledger(Folder(config.run, config.storage)), StepSelection())
     counts = {}
-    chain_run.chain.own.read(frozenset(step.name for step in chain_run.steps))
+    chain_run.chain.inputs.read(frozenset(step.name for step in chain_run.steps))
     for name in ("index", "queries", "search"):
         step = chain_run.chain.step(name)
-        ended = chain_run.ended[name] = Ended()
+        ended = chain_run.outcomes[name] = StepOutcome()
         for one in _planned(chain_run, name):
             ended.receipts += one.done
             counts[name] = counts.get(name, 0) + len(one.names)
@@ -207,7 +207,7 @@ def plan(config: Config, finished: bool = False) -> dict[str, int]:
         chain_run.plan.steps[name] = PlannedStep(
             step.stage.name, names, len(names), chain_run.inputs(step).place, ended_now
         )
-        chain_run.plan.state = dict(chain_run.chain.own.state)
+        chain_run.plan.state = dict(chain_run.chain.inputs.state)
     if counts["search left"]:
         save_plans(chain_run.run, {ONLY: chain_run.plan})
     elif load_plans(chain_run.run)[ONLY].tables() != chain_run.plan.tables():
@@ -249,7 +249,7 @@ def look(config: Config) -> dict[str, int]:
 
 def dry_run(config: Config) -> dict[str, int]:
     """`--dry-run`."""
-    return {row.stage: row.done for row in estimates(config, Choice(until="search"))}
+    return {row.stage: row.done for row in estimates(config, StepSelection(until="search"))}
 
 
 def stand(config: Config) -> dict[str, int]:

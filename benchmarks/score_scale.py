@@ -37,9 +37,9 @@ from swsdist.core.needs import Needs
 from swsdist.core.partition import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain_run import ChainRun, Choice, begin
+from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.execution.ray_executor import RayExecutor
-from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Cost, Part, Receipt
@@ -102,8 +102,8 @@ def detections_of(query: int, count: int, decimals: int) -> pa.Table:
     beside = np.round(np.maximum(start[found] + rng.normal(0, 0.05, hits), 0), 2)
     chance = count - hits
     where = np.concatenate([document[found], rng.integers(0, DOCUMENTS, chance)])
-    begin = np.concatenate([beside, np.round(rng.uniform(0, SECONDS - 2, chance), 2)])
-    last = np.concatenate([beside + (end - start)[found], begin[hits:] + rng.uniform(0.3, 0.9, chance)])
+    prepare_chain_run = np.concatenate([beside, np.round(rng.uniform(0, SECONDS - 2, chance), 2)])
+    last = np.concatenate([beside + (end - start)[found], prepare_chain_run[hits:] + rng.uniform(0.3, 0.9, chance)])
     score = np.round(np.concatenate([rng.beta(5, 2, hits), rng.beta(1, 6, chance)]), decimals)
     size = len(where)
     return pa.table(
@@ -111,8 +111,8 @@ def detections_of(query: int, count: int, decimals: int) -> pa.Table:
             "query_id": pa.repeat(query_name(query), size),
             "doc_id": pa.array([f"d{k:04d}" for k in where]),
             "channel": np.ones(size, dtype=np.int32),
-            "start": begin,
-            "end": np.maximum(np.round(last, 2), begin),
+            "start": prepare_chain_run,
+            "end": np.maximum(np.round(last, 2), prepare_chain_run),
             "score": score,
             "decision": score >= 0.6,
             **{name: pa.nulls(size, DETECTIONS.field(name).type) for name in ("cost", "frames", "example", "system")},
@@ -215,7 +215,7 @@ def make(scratch: Path, size: Size) -> ChainRun:
             "executor": {"kind": "ray", "workers": 2},
         }
     )
-    chain_run = begin(ONLY, config, Ledger(Folder(config.run)), Choice())
+    chain_run = prepare_chain_run(ONLY, config, Ledger(Folder(config.run)), StepSelection())
     members: dict[int, list[int]] = {}
     for query in range(TERMS):
         members.setdefault(bucket_of(query_name(query), size.parts), []).append(query)
@@ -227,7 +227,7 @@ def make(scratch: Path, size: Size) -> ChainRun:
         }
         buckets = chain_run.config.reduce.buckets
         receipts = [_receipt(bucket, buckets, *one.result()) for bucket, one in made.items()]
-    chain_run.ended["normalise"] = Ended(receipts)
+    chain_run.outcomes["normalise"] = StepOutcome(receipts)
     say(f"score_scale: {size.detections} detections made in {time.perf_counter() - clock:.0f} s, {len(receipts)} parts")
     return chain_run
 
@@ -267,7 +267,7 @@ def align_all(chain_run: ChainRun, memory: Memory) -> list[Receipt]:
 def count_all(chain_run: ChainRun, receipts: list[Receipt]) -> dict[str, float]:
     """Counts of the parts, added as they are read; rates once."""
     rules = protocol("nist-std06")
-    state: SearchInputs = chain_run.chain.own
+    state: SearchInputs = chain_run.chain.inputs
     true = state.references
     assert true is not None
     trials, weight = number_of_trials(rules, state.seconds), beta(rules, state.seconds, true.num_rows)

@@ -23,8 +23,8 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.forecast.cluster import Cluster, Kind
 from swsdist.pipeline.forecast.costs import costs_of
-from swsdist.pipeline.forecast.forecast import forecast, measured, rules_of
-from swsdist.pipeline.inspection.recorded import remains
+from swsdist.pipeline.forecast.forecast import forecast, rules_of, run_size
+from swsdist.pipeline.inspection.loading import load_partial_run
 
 #: Runs a config, whose file this is, to its report.
 Runs = Callable[[Path], None]
@@ -123,7 +123,7 @@ def measure(config: Config, order: int, point: Point, others: Sequence[Point], r
         "run_s": resources["wall_s"],
     }
     figures |= {"start_s": resources["ray_start_s"], "stop_s": resources["ray_stop_s"]}
-    chain_run = remains(Folder(config.run))
+    chain_run = load_partial_run(Folder(config.run))
     figures |= _walls(chain_run)
     busy = (figures["index_cpu_s"] or 0.0) + (figures["search_cpu_s"] or 0.0)
     whole = (figures["wall_s"] or 0.0) * point.workers * config.executor.cpus_per_worker
@@ -153,7 +153,7 @@ def _walls(chain_run: ChainRun) -> dict[str, float | None]:
 def _foresee(chain_run: ChainRun, config: Config, point: Point, others: Sequence[Point]) -> dict[str, float]:
     phases = {step.name: step.phase for step in chain_run.chain.steps}
     costs = [one for one in costs_of(chain_run) if phases[one.name] in PHASES]
-    hours, _ = measured(costs)
+    hours, _ = run_size(costs)
     found = {}
     for workers, times in sorted({(one.workers, one.times) for one in others}):
         node = Kind(cpus=workers * config.executor.cpus_per_worker)

@@ -17,7 +17,7 @@ from swsdist.core.codes import calibrate as calibrate_codes
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.corpora.kaldi_data import Utterances
-from swsdist.corpora.kinds import tells_rttm
+from swsdist.corpora.kinds import is_rttm
 from swsdist.evaluation.scoring_task import System
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
@@ -128,7 +128,7 @@ def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
     with opened(path, storage) as stream:
         head = stream.read(HEAD)
     told = next((name for name in READERS if READERS[name].is_told(head)), None)
-    if told is None and tells_rttm(head):
+    if told is None and is_rttm(head):
         raise codes.RTTM_AS_LIST(where=path)
     return told or next(name for name in READERS if not READERS[name].tells)
 

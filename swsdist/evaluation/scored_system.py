@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.posterior import PosteriorSums
 from swsdist.core.codes import evaluation as codes
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.core.types import CORPUS, QUERIES
 from swsdist.io.tables import names_in, read_table
 from swsdist.score.compare.breakdown import reference_durations, word_counts
@@ -124,7 +124,7 @@ def check_document_property(column: str, documents: str | None, queries: str | N
         listed = [] if queries is None else names_in(queries)
         raise codes.UNKNOWN_PROPERTY(
             column=column,
-            meant=meant(column, [*COMPUTED, *listed, *header]),
+            meant=suggestion(column, [*COMPUTED, *listed, *header]),
             properties=", ".join(COMPUTED),
             tables=f"{_told('--queries', queries)}; {_told('--documents', documents)}",
         )

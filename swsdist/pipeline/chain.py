@@ -99,14 +99,14 @@ class Chain:
 
     name: str
     stages: InitVar[Sequence[Step | Stage]]
-    own: Any
+    inputs: Any
     report: Callable[..., object | None] | None = None
     report_files: tuple[str, ...] = ()
     notices: Callable[..., list[str]] | None = None
     rejected: Callable[..., pa.Table] | None = None
     check: Callable[..., Iterator[Finding]] | None = None
     summary: Callable[..., list[str]] | None = None
-    first: Callable[[], Mapping[str, Config]] | None = None
+    prerequisites: Callable[[], Mapping[str, Config]] | None = None
     barrier: Callable[..., object] | None = None
     steps: tuple[Step, ...] = field(init=False)
 

@@ -18,24 +18,24 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline import external_table
 from swsdist.pipeline.chain import Chain, Source, Step
 from swsdist.pipeline.external_table import ExternalTable
-from swsdist.pipeline.inputs import Inputs, Made
-from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.inputs import Inputs, InputTable
+from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY, Plan, PlannedStep, load_plans
-from swsdist.pipeline.records.chosen import Parts, ReceiptList
+from swsdist.pipeline.records.lists import Parts, ReceiptList
 from swsdist.pipeline.records.receipts import Digits, Names, Receipts, Rows, first_of_each, names_of
 from swsdist.pipeline.records.spool import Spool
-from swsdist.pipeline.task import Failure, Told
+from swsdist.pipeline.task import Failure, TaskResult
 from swsdist.registry.registries import CHAINS
 from swsdist.store import parquet
 
-T = TypeVar("T", bound=Told)
+T = TypeVar("T", bound=TaskResult)
 
 #: Tasks that are looked up together.
 _BATCH = 8192
 
 
 @dataclass(frozen=True)
-class Choice:
+class StepSelection:
     """Which steps to run.
 
     Attributes:
@@ -82,7 +82,7 @@ class ChainRun:
     ledger: Ledger
     steps: list[Step]
     redo: frozenset[str] = frozenset()
-    ended: dict[str, Ended] = field(default_factory=dict)
+    outcomes: dict[str, StepOutcome] = field(default_factory=dict)
 
     @property
     def run(self) -> Folder:
@@ -92,7 +92,7 @@ class ChainRun:
     @property
     def complete(self) -> bool:
         """Whether the last step of the chain has ended."""
-        return all(step.name in self.ended for step in self.chain.steps if not step.stage.replaces)
+        return all(step.name in self.outcomes for step in self.chain.steps if not step.stage.replaces)
 
     def inputs(self, step: Step, round: int = 0) -> Inputs:
         """What a step may look at."""
@@ -100,35 +100,35 @@ class ChainRun:
         inputs = Inputs(
             self.config,
             self.ledger,
-            self.chain.own,
+            self.chain.inputs,
             (stage.name, stage.version),
             {word: tuple(self._made(source) for source in step.sources(word)) for word in step.reads},
-            self.ended.get(step.name, Ended()),
+            self.outcomes.get(step.name, StepOutcome()),
             round,
             step.name in self.redo,
         )
         inputs.place = stage.place(inputs)
         return inputs
 
-    def _made(self, source: Source) -> Made:
+    def _made(self, source: Source) -> InputTable:
         if isinstance(source, ExternalTable):
-            return self.ledger.remember(("elsewhere", *source), lambda: external_table.read(source, self.run.storage))
+            return self.ledger.memoize(("elsewhere", *source), lambda: external_table.read(source, self.run.storage))
         name, _, table = source.partition(":")
         step = self.chain.step(name)
-        return Made(source, table, self.receipts(name), self.place(step))
+        return InputTable(source, table, self.receipts(name), self.place(step))
 
     def place(self, step: Step) -> str:
         """Root of the folder that a step writes to; the run folder if empty."""
         stage = step.stage
-        return stage.place(Inputs(self.config, self.ledger, self.chain.own, (stage.name, stage.version)))
+        return stage.place(Inputs(self.config, self.ledger, self.chain.inputs, (stage.name, stage.version)))
 
     def receipts(self, step: str) -> ReceiptList:
         """Of a step's tasks; none if it has not run."""
-        return self.ended[step].receipts if step in self.ended else ReceiptList()
+        return self.outcomes[step].receipts if step in self.outcomes else ReceiptList()
 
-    def told(self, step: str, kind: type[T]) -> list[T]:
+    def results(self, step: str, kind: type[T]) -> list[T]:
         """What a step's tasks told."""
-        return self.receipts(step).tells(kind)
+        return self.receipts(step).results(kind)
 
     def parts(self, step: str, table: str) -> Parts:
         """Files of a table in the folder that the step writes to.
@@ -148,8 +148,8 @@ class ChainRun:
         """REJECTED: inputs that could not be used, and tasks that failed."""
         if self.chain.rejected is not None:
             return self.chain.rejected(self)
-        rows = [row for ended in self.ended.values() for receipt in ended.receipts for row in receipt.rejected]
-        rows += [failure.row() for ended in self.ended.values() for failure in ended.failures]
+        rows = [row for ended in self.outcomes.values() for receipt in ended.receipts for row in receipt.rejected]
+        rows += [failure.row() for ended in self.outcomes.values() for failure in ended.failures]
         return pa.Table.from_pylist(rows, REJECTED)
 
     def read(self, step: str, table: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
@@ -168,8 +168,8 @@ class Outcome:
         began: seconds since 1970.
         wall: seconds it took.
         ray_start, ray_stop: seconds; None without Ray.
-        alone: its plan is the only one of the folder.
-        before: runs that came first, by name.
+        single_plan: whether its plan is the only one of the folder.
+        preceding: the chain's prerequisite runs, by name.
     """
 
     ledger: Ledger
@@ -179,8 +179,8 @@ class Outcome:
     ray_start: float | None = None
     ray_stop: float | None = None
     reports: dict[str, object] = field(default_factory=dict)
-    alone: bool = True
-    before: dict[str, Outcome] = field(default_factory=dict)
+    single_plan: bool = True
+    preceding: dict[str, Outcome] = field(default_factory=dict)
 
     @property
     def chain_run(self) -> ChainRun:
@@ -193,60 +193,62 @@ class Outcome:
         return only
 
     @property
-    def did(self) -> int:
+    def tasks_done(self) -> int:
         """Tasks that were done now."""
-        return sum(ended.done for chain_run in self.chain_runs.values() for ended in chain_run.ended.values())
+        return sum(ended.done for chain_run in self.chain_runs.values() for ended in chain_run.outcomes.values())
 
     @property
     def failures(self) -> list[Failure]:
         """Tasks that failed, each once."""
         found: dict[tuple[str, str], Failure] = {}
         for chain_run in self.chain_runs.values():
-            for ended in chain_run.ended.values():
+            for ended in chain_run.outcomes.values():
                 for failure in ended.failures:
                     found.setdefault((failure.task.stage, failure.task.fingerprint), failure)
         return list(found.values())
 
 
-def begin(name: str, config: Config, ledger: Ledger, choice: Choice, alone: bool = True) -> ChainRun:
+def prepare_chain_run(
+    name: str, config: Config, ledger: Ledger, selection: StepSelection, alone: bool = True
+) -> ChainRun:
     """A plan before its first step; if it is not alone in its ledger, without steps whose outputs have fixed names."""
     chain: Chain = CHAINS[config.chain].load()(config, ledger)
-    steps = [step for step in choice.steps(chain) if alone or not step.stage.replaces]
-    redo = frozenset(step.name for step in steps if choice.redoes(chain, step))
+    steps = [step for step in selection.steps(chain) if alone or not step.stage.replaces]
+    redo = frozenset(step.name for step in steps if selection.redoes(chain, step))
     plan = Plan(
         config.chain,
         without_secrets(config).model_dump(mode="json"),
-        [step.name for step in (steps if choice.shared else chain.steps) if alone or not step.stage.replaces],
+        [step.name for step in (steps if selection.shared else chain.steps) if alone or not step.stage.replaces],
     )
     return ChainRun(name, config, chain, plan, ledger, steps, redo)
 
 
-def look(config: Config) -> Outcome:
+def load_outcome(config: Config) -> Outcome:
     """What is done of a run, without doing anything: of the steps that were begun, what is left counts as failed.
 
     Raises:
         StoreError: nothing was run in its folder.
     """
     ledger = Ledger(Folder(config.run, config.storage))
-    chain_run = begin(ONLY, config, ledger, Choice())
+    chain_run = prepare_chain_run(ONLY, config, ledger, StepSelection())
     begun = load_plans(ledger.run)[ONLY].steps
     for step in chain_run.steps:
         if step.name not in begun:
             break
-        ended = chain_run.ended[step.name] = Ended()
-        for one in rounds(chain_run, step):
+        ended = chain_run.outcomes[step.name] = StepOutcome()
+        for one in plan_rounds(chain_run, step):
             ended.receipts += one.done
             left = (replace(task, payload=None, common=None) for task in one.left)
             ended.failures += [Failure(task, "not done", "it is not done", 0) for task in left]
         ended.skipped = len(ended.receipts)
         names = Names(ended.receipts.fingerprints)
         chain_run.plan.steps[step.name] = PlannedStep(step.stage.name, names, ended.tasks, chain_run.inputs(step).place)
-        chain_run.plan.state = dict(chain_run.chain.own.state)
+        chain_run.plan.state = dict(chain_run.chain.inputs.state)
     return Outcome(ledger, {ONLY: chain_run}, time.time())
 
 
 @dataclass(frozen=True)
-class Round:
+class StepRound:
     """A round of a step in a plan.
 
     Attributes:
@@ -272,7 +274,7 @@ class Round:
         return found
 
 
-def rounds(chain_run: ChainRun, step: Step) -> Iterator[Round]:
+def plan_rounds(chain_run: ChainRun, step: Step) -> Iterator[StepRound]:
     """The rounds of a step. What is done is only counted; what is left waits in a file.
 
     The receipts of a round are to be put into `chain_run.ended` before the next is asked for; the last round that is given is
@@ -282,11 +284,11 @@ def rounds(chain_run: ChainRun, step: Step) -> Iterator[Round]:
         one = _round(chain_run, step, chain_run.inputs(step, number))
         if len(one.names) or number == 0:
             yield one
-        if not len(one.names) or not step.stage.rounds or chain_run.ended[step.name].failures:
+        if not len(one.names) or not step.stage.rounds or chain_run.outcomes[step.name].failures:
             return
 
 
-def _round(chain_run: ChainRun, step: Step, inputs: Inputs) -> Round:
+def _round(chain_run: ChainRun, step: Step, inputs: Inputs) -> StepRound:
     stage, left = step.stage, Spool()
     names, work, rows = [np.empty(0, "S32")], [np.empty(0)], [np.empty(0, np.int64)]
     planned = iter(stage.plan(inputs))
@@ -307,4 +309,4 @@ def _round(chain_run: ChainRun, step: Step, inputs: Inputs) -> Round:
     if len(once) < len(left):
         left = left.only(once)
     receipts = chain_run.ledger.receipts(stage.name, inputs.place)
-    return Round(receipts, inputs.place, whole, np.concatenate(work), found, left)
+    return StepRound(receipts, inputs.place, whole, np.concatenate(work), found, left)

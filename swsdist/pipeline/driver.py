@@ -19,29 +19,29 @@ from swsdist.core.errors import IncompleteError, SwsdistError, UserError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.chain_run import ChainRun, Choice, Outcome, Round, begin, rounds
-from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.chain_run import ChainRun, Outcome, StepRound, StepSelection, plan_rounds, prepare_chain_run
+from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.lock import Lock, locked
+from swsdist.pipeline.operation.monitor import monitored
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.operation.watched import watched
 from swsdist.pipeline.plan import ONLY, PlannedStep, demand_run_folder
 from swsdist.pipeline.records.receipts import Names, names_of
 from swsdist.pipeline.records.spool import Spool, together
-from swsdist.pipeline.run_services import RunServices, run_services_of
+from swsdist.pipeline.run_services import RunServices, open_services
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 
-def run_stages(config: Config, choice: Choice, progress: Progress) -> Outcome:
+def run_stages(config: Config, selection: StepSelection, progress: Progress) -> Outcome:
     """Run what is left of a config's chain.
 
     Raises:
         LockedError: another process works in the run folder, or changes the store.
         UserError, DataError: nothing sensible can be done.
     """
-    return run_plans({ONLY: config}, choice, progress)
+    return run_plans({ONLY: config}, selection, progress)
 
 
-def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress) -> Outcome:
+def run_plans(configs: Mapping[str, Config], selection: StepSelection, progress: Progress) -> Outcome:
     """Run what is left of several configs in one ledger: each task that they share is done once.
 
     What has fixed names in the folder (exports, the report) is of a single plan, and left out where there are several.
@@ -61,29 +61,29 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
         )
     ledger = Ledger(Folder(first.run, first.storage))
     demand_run_folder(ledger.run)
-    alone = len(configs) == 1 and not choice.shared
-    chain_runs = {name: begin(name, config, ledger, choice, alone) for name, config in configs.items()}
-    outcome = Outcome(ledger, chain_runs, time.time(), alone=alone)
+    alone = len(configs) == 1 and not selection.shared
+    chain_runs = {name: prepare_chain_run(name, config, ledger, selection, alone) for name, config in configs.items()}
+    outcome = Outcome(ledger, chain_runs, time.time(), single_plan=alone)
     clock = time.perf_counter()
-    _run_first(outcome, choice, progress)
+    _run_first(outcome, selection, progress)
     for chain_run in chain_runs.values():
-        chain_run.chain.own.read(frozenset(step.name for step in chain_run.steps))
+        chain_run.chain.inputs.read(frozenset(step.name for step in chain_run.steps))
     with locked(ledger.run, progress.note) as mine:
         ledger.forget()
         with ExitStack() as stack:
             stack.callback(progress.close)
-            progress = watch = stack.enter_context(watched(outcome, progress))
-            machinery = stack.enter_context(run_services_of(outcome, first, progress.note))
+            progress = watch = stack.enter_context(monitored(outcome, progress))
+            machinery = stack.enter_context(open_services(outcome, first, progress.note))
             machinery.heard = watch.heard
             for name in _order([chain_run.steps for chain_run in chain_runs.values()]):
-                _run_locked(name, outcome, choice, machinery, progress, mine)
+                _run_locked(name, outcome, selection, machinery, progress, mine)
                 for chain_run in chain_runs.values():
-                    if chain_run.chain.barrier is not None and name in chain_run.ended:
+                    if chain_run.chain.barrier is not None and name in chain_run.outcomes:
                         chain_run.chain.barrier(chain_run, name, force=chain_run.config.force)
-                if not choice.keep_going and _waits(name, chain_runs.values()):
+                if not selection.keep_going and _waits(name, chain_runs.values()):
                     break
             mine.check()
-            machinery.settle(whole=choice.only is None and choice.until is None)
+            machinery.settle(whole=selection.only is None and selection.until is None)
         mine.check()
         for chain_run in chain_runs.values():
             if chain_run.chain.report is not None and chain_run.complete and alone:
@@ -94,18 +94,20 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
     return outcome
 
 
-def _run_first(outcome: Outcome, choice: Choice, progress: Progress) -> None:
+def _run_first(outcome: Outcome, selection: StepSelection, progress: Progress) -> None:
     """Run to their ends what chains want to come before them, each in its own folder; what is done of it is left alone.
 
     Raises:
         IncompleteError: a task of one failed.
     """
-    if choice.only is not None:
+    if selection.only is not None:
         return  # what comes before must be done
     for chain_run in outcome.chain_runs.values():
-        for name, config in (chain_run.chain.first() if chain_run.chain.first is not None else {}).items():
-            made = run_stages(config, Choice(keep_going=choice.keep_going), progress.before(name))
-            outcome.before[name] = made
+        for name, config in (
+            chain_run.chain.prerequisites() if chain_run.chain.prerequisites is not None else {}
+        ).items():
+            made = run_stages(config, StepSelection(keep_going=selection.keep_going), progress.before(name))
+            outcome.preceding[name] = made
             if made.failures:
                 failure = made.failures[0]
                 raise IncompleteError(
@@ -132,14 +134,14 @@ def _order(several: Sequence[Sequence[Step]]) -> list[str]:
 def _waits(name: str, chain_runs: Iterable[ChainRun]) -> bool:
     """Whether what comes after a step would be of a part, and so be done again: a stage that is wanted whole has failed."""
     return any(
-        chain_run.ended[name].failures and chain_run.chain.step(name).stage.whole
+        chain_run.outcomes[name].failures and chain_run.chain.step(name).stage.all_or_nothing
         for chain_run in chain_runs
-        if name in chain_run.ended
+        if name in chain_run.outcomes
     )
 
 
 def _run_locked(
-    name: str, outcome: Outcome, choice: Choice, machinery: RunServices, progress: Progress, mine: Lock
+    name: str, outcome: Outcome, selection: StepSelection, machinery: RunServices, progress: Progress, mine: Lock
 ) -> None:
     """Run a step in all plans that have it, and keep others out of the folders that it writes to."""
     ledger = outcome.ledger
@@ -155,13 +157,13 @@ def _run_locked(
             # Only while the store may change: any number of runs may search one store at the same time.
             locks.append(held.enter_context(locked(ledger.folder(root), progress.note, mine.replaced)))
             ledger.forget(root)
-        _run_step(name, having, choice, machinery, progress, locks)
+        _run_step(name, having, selection, machinery, progress, locks)
 
 
 def _run_step(
     name: str,
     chain_runs: Mapping[str, ChainRun],
-    choice: Choice,
+    selection: StepSelection,
     machinery: RunServices,
     progress: Progress,
     locks: Sequence[Lock],
@@ -172,8 +174,8 @@ def _run_step(
     steps = {key: chain_run.chain.step(name) for key, chain_run in chain_runs.items()}
     first = next(iter(steps.values()))
     for chain_run in chain_runs.values():
-        chain_run.ended[name] = Ended()
-    going = {key: rounds(chain_run, steps[key]) for key, chain_run in chain_runs.items()}
+        chain_run.outcomes[name] = StepOutcome()
+    going = {key: plan_rounds(chain_run, steps[key]) for key, chain_run in chain_runs.items()}
     while going:
         planned = {key: next(one, None) for key, one in going.items()}
         going = {key: going[key] for key, one in planned.items() if one is not None}
@@ -181,7 +183,7 @@ def _run_step(
         todo = _todo(planned)
         if any(todo.values()):
             count = sum(map(len, todo.values()))
-            _refuse(name, choice, count, planned)
+            _refuse(name, selection, count, planned)
             _demand_held(locks)
             _begin(first, chain_runs, planned, machinery, progress, todo)
             with _left(chain_runs, steps, planned, machinery, locks):
@@ -199,16 +201,16 @@ def _run_step(
             assert one is not None
             _book(chain_runs[key], steps[key], one, failed, todo[key])
     wall = time.perf_counter() - clock
-    done = max(1, sum(chain_run.ended[name].done for chain_run in chain_runs.values()))
+    done = max(1, sum(chain_run.outcomes[name].done for chain_run in chain_runs.values()))
     for chain_run in chain_runs.values():
-        step, ended = steps[chain_run.name], chain_run.ended[name]
+        step, ended = steps[chain_run.name], chain_run.outcomes[name]
         ended.wall = wall if len(chain_runs) == 1 else wall * ended.done / done
         inputs = chain_run.inputs(step)
-        inputs.commits = partial(_may_commit, name, choice, locks)
+        inputs.commits = partial(_may_commit, name, selection, locks)
         step.stage.finish(inputs)
         names = Names(ended.receipts.fingerprints)
         chain_run.plan.steps[name] = PlannedStep(step.stage.name, names, ended.tasks, inputs.place)
-        chain_run.plan.state = dict(chain_run.chain.own.state)
+        chain_run.plan.state = dict(chain_run.chain.inputs.state)
     if worked:
         _demand_held(locks)
         written = {(step.stage.name, chain_runs[key].inputs(step).place) for key, step in steps.items()}
@@ -222,7 +224,7 @@ def _run_step(
 def _left(
     chain_runs: Mapping[str, ChainRun],
     steps: Mapping[str, Step],
-    planned: Mapping[str, Round | None],
+    planned: Mapping[str, StepRound | None],
     machinery: RunServices,
     locks: Sequence[Lock],
 ) -> Iterator[None]:
@@ -235,11 +237,11 @@ def _left(
                 continue  # what is done again takes the place of the old as a whole
             stage, inputs = step.stage, chain_run.inputs(step)
             rows = one.rows if before else chain_run.ledger.rows(stage.name, one.place, one.names)
-            inputs.mine = Ended()
-            inputs.mine.receipts.extend(chain_run.ledger.receipts(stage.name, one.place), rows[rows >= 0])
-            if len(inputs.mine.receipts):
+            inputs.outcome = StepOutcome()
+            inputs.outcome.receipts.extend(chain_run.ledger.receipts(stage.name, one.place), rows[rows >= 0])
+            if len(inputs.outcome.receipts):
                 _demand_held(locks)
-                stage.leave(inputs)
+                stage.commit_partial(inputs)
 
     leave(before=True)  # who was killed could not
     try:
@@ -253,7 +255,7 @@ def _left(
         raise
 
 
-def _todo(planned: Mapping[str, Round | None]) -> dict[str, Spool]:
+def _todo(planned: Mapping[str, StepRound | None]) -> dict[str, Spool]:
     """By plan the tasks that are left; of those that several plans name the first of these has it."""
     if len(planned) == 1:
         return {key: one.left if one is not None else Spool() for key, one in planned.items()}
@@ -279,20 +281,20 @@ def _by_needs(
     return [(needs, together(spools)) for needs, spools in found.items()]
 
 
-def _refuse(name: str, choice: Choice, left: int, planned: Mapping[str, Round | None]) -> None:
+def _refuse(name: str, selection: StepSelection, left: int, planned: Mapping[str, StepRound | None]) -> None:
     """Raises UserError if an earlier step than the chosen one is not done."""
-    if choice.only is not None and name != choice.only:
+    if selection.only is not None and name != selection.only:
         raise UserError(
             f"stage {name} is not done: {left} of {_all(planned)[0]} tasks are left",
-            where=f"--only {choice.only}",
+            where=f"--only {selection.only}",
             remedy="leave --only out, or run that stage first",
         )
 
 
-def _all(planned: Mapping[str, Round | None]) -> tuple[int, float]:
+def _all(planned: Mapping[str, StepRound | None]) -> tuple[int, float]:
     """How many tasks a round has in all plans, each once, and how much work they are."""
     count, work = 0, 0.0
-    places: dict[str, list[Round]] = {}
+    places: dict[str, list[StepRound]] = {}
     for one in planned.values():
         if one is not None:
             places.setdefault(one.place, []).append(one)
@@ -304,12 +306,12 @@ def _all(planned: Mapping[str, Round | None]) -> tuple[int, float]:
     return count, work
 
 
-def _may_commit(name: str, choice: Choice, locks: Sequence[Lock]) -> None:
+def _may_commit(name: str, selection: StepSelection, locks: Sequence[Lock]) -> None:
     """Raises UserError if another step is to run and nothing else, or if a folder was taken over meanwhile."""
-    if choice.only is not None and name != choice.only:
+    if selection.only is not None and name != selection.only:
         raise UserError(
             f"stage {name} is not done: there is no task left, but what it holds is to change",
-            where=f"--only {choice.only}",
+            where=f"--only {selection.only}",
             remedy="leave --only out, or run that stage first",
         )
     _demand_held(locks)
@@ -324,7 +326,7 @@ def _demand_held(locks: Iterable[Lock]) -> None:
 def _begin(
     step: Step,
     chain_runs: Mapping[str, ChainRun],
-    planned: Mapping[str, Round | None],
+    planned: Mapping[str, StepRound | None],
     machinery: RunServices,
     progress: Progress,
     todo: Mapping[str, Spool],
@@ -334,7 +336,7 @@ def _begin(
         if one is None:
             continue
         chain_run = chain_runs[key]
-        names = Names(np.concatenate([chain_run.ended[step.name].receipts.fingerprints, one.names]))
+        names = Names(np.concatenate([chain_run.outcomes[step.name].receipts.fingerprints, one.names]))
         chain_run.plan.steps[step.name] = PlannedStep(step.stage.name, names, len(names), one.place, ended=False)
     count, whole = _all(planned)
     left, work = sum(map(len, todo.values())), sum(tasks.work for tasks in todo.values())
@@ -350,18 +352,18 @@ def _begin(
             if tasks
         )
     else:
-        hours = next(iter(chain_runs.values())).chain.own.hours * (work / whole if whole else 0.0)
+        hours = next(iter(chain_runs.values())).chain.inputs.hours * (work / whole if whole else 0.0)
     for key, tasks in todo.items():
         if tasks:
-            chain_runs[key].chain.step(step.name).stage.begin(chain_runs[key].inputs(step))
+            chain_runs[key].chain.step(step.name).stage.prepare(chain_runs[key].inputs(step))
     progress.stage(step, left, count - left, work, hours)
 
 
 def _book(
-    chain_run: ChainRun, step: Step, one: Round, failed: Mapping[tuple[str, bytes], Failure], mine: Spool
+    chain_run: ChainRun, step: Step, one: StepRound, failed: Mapping[tuple[str, bytes], Failure], mine: Spool
 ) -> None:
     """Put what came of a round into a plan; `mine` are the tasks that were done for it."""
-    ended, rows, stage = chain_run.ended[step.name], one.rows.copy(), step.stage.name
+    ended, rows, stage = chain_run.outcomes[step.name], one.rows.copy(), step.stage.name
     left = rows < 0
     rows[left] = chain_run.ledger.rows(stage, one.place, one.names[left])
     names = np.unique(one.names[left])

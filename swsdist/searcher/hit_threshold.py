@@ -18,14 +18,14 @@ from swsdist.core.errors import ConfigError
 from swsdist.core.types import DETECTIONS, TRIALS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.task import Values
 from swsdist.registry.registries import CALIBRATION
 from swsdist.report.answers.hits import OTHERWISE, STRONG, Word
 from swsdist.report.answers.promise import measured, promised
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.provenance import calibration_file
-from swsdist.stages.inputs.settings import describe, in_words, other_scores
+from swsdist.stages.inputs.settings import as_text, describe, score_differences
 from swsdist.stages.task_results import Fitted
 
 _REMEDY = "name a run that was decided, or a file of its folder calibration/"
@@ -70,7 +70,7 @@ def by_score() -> Judge:
 
 def of_run(chain_run: ChainRun) -> Judge | None:
     """By what decided in a run; None where nothing did, or where that cannot be applied to the hits of another search."""
-    told = chain_run.told("fit", Fitted)
+    told = chain_run.results("fit", Fitted)
     known = [one for one in told[0].thresholds if one is not None and math.isfinite(one)] if told else []
     settings = chain_run.config.calibrate
     if not known or settings.unfitted != ("q-norm",) or _of_lists(settings.fitted, settings.options):
@@ -131,14 +131,14 @@ def named(path: str, search: Search, recipes: Iterable[Values], storage: Mapping
                 where=where,
                 remedy="name one of steps such as [q-norm], [q-norm, logistic] or [q-norm, llr]",
             )
-    mine = in_words("search", Section.matters(search))
+    mine = as_text("search", Section.matters(search))
     if "features" in known:
         mine["features"] = _features_now(known["features"], list(recipes))
-    other = other_scores(mine, known)
+    other = score_differences(mine, known)
     odd = (f"{path} was fitted on other scores: {'; '.join(other)}",) if other else ()
     judge = _of_steps(data, where, f"{made} {path}")
     if made == "decided in" and not odd:  # it is a run, and was searched alike
-        judge = _by_measured(judge, recorded(Folder(path.rstrip("/"), storage or {})))
+        judge = _by_measured(judge, load_chain_run(Folder(path.rstrip("/"), storage or {})))
     return replace(judge, warnings=odd)
 
 

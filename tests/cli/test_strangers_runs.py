@@ -17,7 +17,7 @@ from swsdist.chains.search.report.finished import run_config
 from swsdist.cli import main
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import config_of
+from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.plan import load_plans, save_plans
 from swsdist.registry import registries
 

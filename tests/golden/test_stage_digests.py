@@ -29,7 +29,7 @@ import soundfile
 from pydantic import BaseModel, ConfigDict
 
 from swsdist.config import config_from_dict
-from swsdist.pipeline.chain_run import Choice, Outcome
+from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.registry.registries import FEATURES
@@ -129,7 +129,7 @@ def outcome(tmp_path_factory) -> Iterator[Outcome]:
             "report": {"exports": ["csv", "labels"]},
             "executor": {"kind": "serial"},
         }
-        yield run_stages(config_from_dict(values, root), Choice(), Progress())
+        yield run_stages(config_from_dict(values, root), StepSelection(), Progress())
     finally:
         FEATURES.remove("reshape")
 
@@ -181,7 +181,7 @@ def test_every_step_is_held(outcome: Outcome) -> None:
 
 
 def test_index_has_its_structure(outcome: Outcome) -> None:
-    store = Store(outcome.chain_run.chain.own.store.folder)
+    store = Store(outcome.chain_run.chain.inputs.store.folder)
     rows = store.documents().to_pylist()
     assert [row["doc_id"] for row in rows] == [f"d{k:02d}" for k in range(12)]
     assert {(row["frames"], row["duration"], row["rows"]) for row in rows} == {(160, 1.6, 1)}
@@ -193,7 +193,7 @@ def test_index_has_its_structure(outcome: Outcome) -> None:
 
 def test_the_input_is_worth_it(outcome: Outcome) -> None:
     """Hits, misses and false alarms are among what is held, and decisions of both kinds."""
-    measures = outcome.chain_run.receipts("score")[0].told["measures"]
+    measures = outcome.chain_run.receipts("score")[0].result["measures"]
     assert 0.3 < measures["mtwv"] < 1
     assert 0 < measures["mtwv_pmiss"] < 1
     decisions = set()

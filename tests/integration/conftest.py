@@ -28,7 +28,7 @@ from kept_receipts import receipts_in
 
 import swsdist
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain_run import ChainRun, Choice
+from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.task import Receipt
 from swsdist.testing.synthesis import make_corpus
@@ -101,13 +101,18 @@ class Scene:
                 writer.writerows(row for row in rows if row["doc_id"] in wanted)
 
     def run(
-        self, *sets: str, run: str = "run", until: str | None = None, choice: Choice | None = None, **keywords: Any
+        self,
+        *sets: str,
+        run: str = "run",
+        until: str | None = None,
+        selection: StepSelection | None = None,
+        **keywords: Any,
     ) -> Any:
         """In this process; as far as `until` says, or the scene, and with "" to the end."""
-        choice, last = choice or Choice(), self.until if until is None else until
-        if last and not (choice.until or choice.only):
-            choice = replace(choice, until=last)
-        result = swsdist.run(self.config, sets=[f"run={self._place(run)}", *sets], choice=choice, **keywords)
+        selection, last = selection or StepSelection(), self.until if until is None else until
+        if last and not (selection.until or selection.only):
+            selection = replace(selection, until=last)
+        result = swsdist.run(self.config, sets=[f"run={self._place(run)}", *sets], selection=selection, **keywords)
         self.chain_runs[run] = result.outcome.chain_run
         return result
 
@@ -234,7 +239,7 @@ def env(tmp_path: Path) -> Iterator[dict[str, str]]:
 def _digests(chain_run: ChainRun, until: str) -> dict[str, str]:
     """Of the tables of a stage and of those before it."""
     names = [step.name for step in chain_run.chain.steps]
-    ended = {name: one for name, one in chain_run.ended.items() if names.index(name) <= names.index(until)}
+    ended = {name: one for name, one in chain_run.outcomes.items() if names.index(name) <= names.index(until)}
     return digests(replace(chain_run, ended=ended))
 
 

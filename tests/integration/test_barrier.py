@@ -63,7 +63,7 @@ def test_what_is_rejected(scene: Any, table: str) -> None:
         scene.run("corpus.examples=all", run="many")
     assert caught.value.exit_code == 5
     result = scene.run("corpus.examples=all", "force=true", run="many")
-    assert "index" not in {name for name, end in result.outcome.chain_run.ended.items() if end.done}  # it was kept
+    assert "index" not in {name for name, end in result.outcome.chain_run.outcomes.items() if end.done}  # it was kept
     assert any(one.startswith(f"{most + 1} of {rows} ") for one in result.outcome.chain_run.notices())
     with pytest.raises(ImplausibleError):  # nor does it pass since it was forced once
         scene.run("corpus.examples=all", run="many")

@@ -14,7 +14,7 @@ from commands import in_this_process
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain_run import ChainRun, Choice
+from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.digest import of_store
@@ -44,7 +44,7 @@ class Scene:
             "executor": {"kind": "serial"},
             **config,
         }
-        outcome = run_stages(config_from_dict(values, "."), Choice(until="index"), Progress())
+        outcome = run_stages(config_from_dict(values, "."), StepSelection(until="index"), Progress())
         assert outcome.failures == []
         return outcome.chain_run
 
@@ -81,7 +81,7 @@ def test_what_is_before_the_cut_is_indexed(scene: Scene, name: str) -> None:
     shown = f"1 recordings are cut off: their readable part is indexed (first: a, {rows['a', 1][0]:.1f} of {length})"
     assert notice == f"{shown}; copy them again from where they came"
     assert chain_run.rejected().num_rows == 0
-    assert scene.index().ended["index"].done == 0
+    assert scene.index().outcomes["index"].done == 0
 
 
 def test_the_same_in_any_shards(scene: Scene) -> None:

@@ -15,7 +15,7 @@ import pytest
 import swsdist
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain_run import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.store.reading import Store
 
 OPTIONS = {"shift": 0.01, "length": 0.032, "dimension": 39}
@@ -83,7 +83,7 @@ def test_frames_of_utterances_are_those_of_the_run_that_made_them(scene: Any, ma
     for path in [*frames.glob("*.npy"), scene.folder / "late.npy"]:
         (other / path.name).symlink_to(path)
     values = config(scene.folder, copied, other, scene.corpus / "queries.csv") | {"run": str(scene.folder / "audio")}
-    result = swsdist.run(values, choice=Choice(until="index"))
+    result = swsdist.run(values, selection=StepSelection(until="index"))
     rejected = result.outcome.chain_run.rejected().to_pylist()
     assert [(row["id"], row["reason"]) for row in rejected] == [("late", "place-outside")]
     lengths = {
@@ -173,7 +173,7 @@ def test_marks_are_of_whichever_track_has_them(scene: Any, made: tuple[Path, Pat
     assert 0 < store.manifest.counts["speech_seconds"] < store.manifest.counts["heard_seconds"]
     # In the other order, and of one track alone, the same is found.
     other = swsdist.run({**values, "features": [heard, given]}, sets=[f"run={scene.folder}/b"])
-    assert other.outcome.chain_run.ended["index"].done == 0
+    assert other.outcome.chain_run.outcomes["index"].done == 0
     assert swsdist.digest(other.folder)["detections"] == swsdist.digest(first.folder)["detections"]
     both = json.dumps([{"track": "heard"}, {"track": "given"}])
     swsdist.run({**values, "features": [heard, given]}, sets=[f"run={scene.folder}/c", f"search.streams={both}"])
@@ -195,6 +195,8 @@ def test_reduce_depends_on_the_places(scene: Any, made: tuple[Path, Path], monke
         return [task.fingerprint for task in step.stage.plan(chain_run.inputs(step))]
 
     assert (
-        planned(1, 0.0) == planned(-1, 0.0) == [receipt.fingerprint for receipt in chain_run.ended["reduce"].receipts]
+        planned(1, 0.0)
+        == planned(-1, 0.0)
+        == [receipt.fingerprint for receipt in chain_run.outcomes["reduce"].receipts]
     )
     assert not {*planned(1, 0.0)} & {*planned(1, 0.5)}

@@ -16,7 +16,7 @@ from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.zt_norm import cohort_sums
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.registry.calibration_entries import looked_at
 from swsdist.registry.registries import CALIBRATION
 from swsdist.stages import cohort as module
@@ -71,7 +71,7 @@ def test_the_list_of_document_trials(own_corpus: Any) -> None:
     """What is fitted on a row a document gives them the same scores in the list of all detections."""
     steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [best, gap]}}", "report.exports=[]")
     done = own_corpus.run(*steps, "score.trials=document")
-    chain_run = recorded(Folder(str(own_corpus.folder / "run")))
+    chain_run = load_chain_run(Folder(str(own_corpus.folder / "run")))
     (part,) = chain_run.parts("fit", "calibration")
     procedure = Procedure.from_run(chain_run.run.read_bytes(part.name))
     assert procedure.by_document

@@ -117,7 +117,7 @@ def test_another_name_of_a_track_costs_nothing(scene: Any) -> None:
     _, queries = stores(scene)
     assert queries.manifest.tracks[0].name == "cepstra"
     assert {name for name in held if name.startswith(("queries-", "search-"))} <= scene.receipts().keys()
-    assert again.outcome.chain_run.ended["queries"].done == 0
+    assert again.outcome.chain_run.outcomes["queries"].done == 0
     assert list(check(queries)) == []
 
 
@@ -143,7 +143,7 @@ def test_its_manifest_is_made_again_from_the_groups(scene: Any) -> None:
         lambda: [path.unlink() for path in folder.glob("documents-*")],
     ):
         damage()
-        assert scene.run().outcome.did == 0
+        assert scene.run().outcome.tasks_done == 0
         assert list(check(stores(scene)[1])) == []
         assert scene.digest() == digest
 

@@ -196,7 +196,7 @@ def test_margins_cost_next_to_nothing(mboshi_dev: Any, tmp_path: Path) -> None:
         "margins": ["queries.trim=auto", f"corpus.queries={DEV / 'dev-margins' / 'queries.csv'}"],
     }.items():
         result = swsdist.run(config, sets=[*common, f"run={tmp_path / name}", *sets])
-        assert result.outcome.chain_run.ended["index"].done == 0
+        assert result.outcome.chain_run.outcomes["index"].done == 0
         found[name] = result.measures()
     before, clean, margins = (found[name] for name in ("whole", "clean", "margins"))
     for auc in ("auc", "pair_auc"):

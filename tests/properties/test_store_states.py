@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from swsdist.config import config_from_dict
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain_run import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.progress import Progress
@@ -111,10 +111,10 @@ class StoreMachine(RuleBasedStateMachine):
         changed = self.indexed.keys() != self.audio.keys() or any(
             self.indexed[name] is not value for name, value in self.audio.items()
         )
-        outcome = run_stages(config_from_dict(values, "."), Choice(until="index"), Progress())
+        outcome = run_stages(config_from_dict(values, "."), StepSelection(until="index"), Progress())
         assert outcome.failures == []
         # Nothing new, nothing done: what was rejected is not tried again.
-        assert changed or outcome.did <= len(self.rejected - self.tried)
+        assert changed or outcome.tasks_done <= len(self.rejected - self.tried)
         self.tried = set(self.rejected)
         self.indexed = dict(self.audio)
         self.freeze()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from swsdist.config import Config
-from swsdist.pipeline.chain_run import Choice, Outcome
+from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.operation.progress import Progress
 
@@ -31,7 +31,7 @@ def plans(config: Config, alphas: Iterable[float], distances: Sequence[str] = ()
 
 def sweep(configs: dict[str, Config], until: str | None = None) -> Outcome:
     """Run what is left of all plans."""
-    return run_plans(configs, Choice(until=until), Progress())
+    return run_plans(configs, StepSelection(until=until), Progress())
 
 
 def shared(outcome: Outcome) -> dict[str, tuple[int, int]]:
@@ -39,7 +39,7 @@ def shared(outcome: Outcome) -> dict[str, tuple[int, int]]:
     named: Counter[str] = Counter()
     distinct: dict[str, set[str]] = {}
     for chain_run in outcome.chain_runs.values():
-        for step, ended in chain_run.ended.items():
+        for step, ended in chain_run.outcomes.items():
             names = [receipt.fingerprint for receipt in ended.receipts]
             named[step] += len(names)
             distinct.setdefault(step, set()).update(names)

@@ -65,7 +65,7 @@ def decisions(result: RunResult) -> set[tuple[Any, ...]]:
 
 
 def calibration_file(result: RunResult) -> Path:
-    (receipt,) = result.outcome.chain_run.ended["fit"].receipts
+    (receipt,) = result.outcome.chain_run.outcomes["fit"].receipts
     return Path(result.folder) / receipt.outputs[0].name
 
 

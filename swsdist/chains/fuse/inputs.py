@@ -15,7 +15,7 @@ from swsdist.core.errors import ConfigError, StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import SHARED
 from swsdist.pipeline.chain_run import ChainRun
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
@@ -53,15 +53,15 @@ class FuseInputs(CorpusInputs):
         """
         found = {}
         for system in self.options.systems:
-            chain_run = recorded(Folder(self.place(system), self.config.storage))
+            chain_run = load_chain_run(Folder(self.place(system), self.config.storage))
             where = f"options.systems: {system.name}"
-            if not isinstance(chain_run.chain.own, SearchInputs) or "reduce" not in chain_run.plan.order:
+            if not isinstance(chain_run.chain.inputs, SearchInputs) or "reduce" not in chain_run.plan.order:
                 raise ConfigError(
                     f"this is a run of the chain {chain_run.config.chain}, which searches nothing itself",
                     where=f"{where} ({chain_run.run.path()})",
                     remedy="name runs of the chain search",
                 )
-            if "decide" not in chain_run.ended:
+            if "decide" not in chain_run.outcomes:
                 raise StoreError(
                     "this run is not finished",
                     where=f"{where} ({chain_run.run.path()})",
@@ -81,21 +81,21 @@ class FuseInputs(CorpusInputs):
             ConfigError: a system left out other places of queries than the fusion does.
         """
         first, *_ = self.chain_runs.values()
-        self.store = first.chain.own.store
-        if not self.first_look("systems"):
+        self.store = first.chain.inputs.store
+        if not self.is_first("systems"):
             return
         for name, chain_run in self.chain_runs.items():
-            if chain_run.chain.own.corpus.own_places != self.corpus.own_places:
+            if chain_run.chain.inputs.corpus.own_places != self.corpus.own_places:
                 raise ConfigError(
                     "queries' own places are left out of its hits, or of those of the fusion, and not of both",
                     where=f"options.systems: {name} ({chain_run.run.path()})",
                     remedy="give all the same corpus.own_places and the same kind of trials",
                 )
             for what, of in _SEARCHED.items():
-                mine, theirs = of(self), of(chain_run.chain.own)
+                mine, theirs = of(self), of(chain_run.chain.inputs)
                 odd = sorted(set(mine.to_pylist()) ^ set(theirs.to_pylist())) if not mine.equals(theirs) else []
                 if odd:
-                    self.noted.weigh(
+                    self.notices.weigh(
                         f"{what} that either the corpus or the system {name} has, and not both",
                         where=f"{chain_run.run.path()}: {odd[0]!r}".replace("\\x00", ", channel "),
                         remedy="what a system did not search counts as not found by it; run the systems on one corpus",
@@ -107,7 +107,7 @@ class FuseInputs(CorpusInputs):
     @cached_property
     def from_audio(self) -> bool:
         """Whether any system needs recordings."""
-        return any(chain_run.chain.own.from_audio for chain_run in self.chain_runs.values())
+        return any(chain_run.chain.inputs.from_audio for chain_run in self.chain_runs.values())
 
     def scores(self) -> dict[str, str]:
         """What the fused scores depend on, by key: the options, and of each system what its scores depend on."""
@@ -128,10 +128,10 @@ class FuseInputs(CorpusInputs):
         """Read what the systems have made, and the tables that these steps need."""
         self.settle()
         if self.corpus.queries.num_rows and "align.train" in steps:
-            self.demand_truth()
-        for demand in self.demands:
-            demand(self.corpus.documents)
-        self.look()
+            self.check_scorable()
+        for check in self.document_checks:
+            check(self.corpus.documents)
+        self.check_tables()
 
 
 def options_of(config: Config) -> FuseOptions:

@@ -17,7 +17,7 @@ from swsdist.fusion.weights import KNOWN
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
 
 #: The table of a system's run that its scores are taken from.
@@ -47,12 +47,12 @@ class MergeLists(BucketStage[Joining]):
         Raises:
             ConfigError: final scores are wanted, and were fitted on what is fused.
         """
-        own = inputs.own(FuseInputs)
+        own = inputs.chain_inputs(FuseInputs)
         options, buckets = own.options, inputs.config.reduce.buckets
         if options.scores == "final":
             for name, chain_run in own.chain_runs.items():
                 demand_independent(name, chain_run)
-        lists = {name: made.parts for name, made in zip(own.chain_runs, inputs.made["lists"], strict=True)}
+        lists = {name: made.parts for name, made in zip(own.chain_runs, inputs.tables["lists"], strict=True)}
         common = {"scores": options.scores, "meet": options.meet, "overlap": options.overlap}
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
@@ -66,7 +66,7 @@ class MergeLists(BucketStage[Joining]):
             matters = common, [slots[0], slots[-1]], hashes
             yield self.numbered(bucket, inputs, *matters, work=work, payload=payload)
 
-    def run(self, task: Task[Joining], context: Context) -> Done:
+    def run(self, task: Task[Joining], context: Context) -> TaskOutput:
         """Join; rows of other buckets' queries are left to them."""
         payload, lists = task.payload, {}
         for system, names in payload.lists.items():

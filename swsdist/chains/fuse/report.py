@@ -35,7 +35,7 @@ def publish(outcome: Outcome, chain_run: ChainRun, force: bool = False) -> Repor
 
 def _made(outcome: Outcome, chain_run: ChainRun) -> ReportData:
     data = build(outcome, chain_run)
-    own: FuseInputs = chain_run.chain.own
+    own: FuseInputs = chain_run.chain.inputs
     looks: set[Looks] = set(data.looked_at)
     if own.options.between_queries:
         looks.add("other queries")
@@ -54,7 +54,7 @@ def _looked_at(system: ChainRun, *, final: bool) -> set[Looks]:
 
 
 def _fusion(chain_run: ChainRun) -> FusionReport:
-    own: FuseInputs = chain_run.chain.own
+    own: FuseInputs = chain_run.chain.inputs
     fusions: list[Fusion] = []
     for part in chain_run.parts("fit", "calibration"):
         fusions = fusions_in(json.loads(chain_run.run.read_bytes(part.name)))
@@ -70,7 +70,7 @@ def _fusion(chain_run: ChainRun) -> FusionReport:
     weights = _means(fusions)
     rows = []
     for name, system in own.chain_runs.items():
-        told = system.told("score", Measured)
+        told = system.results("score", Measured)
         measures = told[0].measures if told else {}
         weight, mark = weights.get(name, (None, None))
         rows.append(
@@ -87,7 +87,7 @@ def _fusion(chain_run: ChainRun) -> FusionReport:
         )
     offset = math.fsum(one.offset for one in fusions) / len(fusions) if fusions else None
     counts = {
-        name: sum(told.rows for told in chain_run.told(name, Bucket))
+        name: sum(told.rows for told in chain_run.results(name, Bucket))
         for name in ("merge-lists", "impute-scores", "combine", "decide")
     }
     return FusionReport(
@@ -113,12 +113,12 @@ def _means(fusions: list[Fusion]) -> dict[str, tuple[float, float | None]]:
 
 def _gains(chain_run: ChainRun) -> dict[str, Gain]:
     """Over each system that was scored for the same trials; none where the fusion was not scored."""
-    own: FuseInputs = chain_run.chain.own
-    told = chain_run.told("score", Measured)
+    own: FuseInputs = chain_run.chain.inputs
+    told = chain_run.results("score", Measured)
     alike = {
         name: part
         for name, part in own.chain_runs.items()
-        if (mine := part.told("score", Measured)) and told and mine[0].point == told[0].point
+        if (mine := part.results("score", Measured)) and told and mine[0].point == told[0].point
     }
     if not alike or told[0].measures.get("cnxe_min") is None:
         return {}
@@ -148,10 +148,10 @@ def _gains(chain_run: ChainRun) -> dict[str, Gain]:
 
 def notices(chain_run: ChainRun) -> list[str]:
     """Those of a search, and what of a fusion its user should know."""
-    own: FuseInputs = chain_run.chain.own
+    own: FuseInputs = chain_run.chain.inputs
     found = of_search.notices(chain_run)
     common, apart = Counter[tuple[str, str]](), Notices()
-    if (ended := chain_run.ended.get("merge-lists")) is not None and not ended.failures:
+    if (ended := chain_run.outcomes.get("merge-lists")) is not None and not ended.failures:
         for table in chain_run.read("merge-lists", "joined", ["parts"]):
             common.update(count_common_places(table))
         warn_disjoint_systems(common, apart)

@@ -24,9 +24,9 @@ from swsdist.methods.registry import create, identity
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.document_lookup import speakers_of
-from swsdist.stages.inputs.cross_corpus import takes_theirs
+from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.queries import read_group
 from swsdist.stages.task_results import Bucket
 from swsdist.store.reading import Store
@@ -82,12 +82,12 @@ class Rescore(Stage[Rescoring]):
         Raises:
             ConfigError: a system's documents are places in recordings, which its method does not know by these names.
         """
-        own = inputs.own(FuseInputs)
+        own = inputs.chain_inputs(FuseInputs)
         margin, runs = (
             own.options.margin,
             {name: described(name, chain_run) for name, chain_run in own.chain_runs.items()},
         )
-        for receipt, told in inputs.told("joined", Bucket):
+        for receipt, told in inputs.results("joined", Bucket):
             (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
             for name, run in runs.items():
                 method = [run.reads, run.method, run.store, run.calibrate.model_dump(mode="json")]
@@ -96,7 +96,7 @@ class Rescore(Stage[Rescoring]):
                 slots = range(joined.slots[0], joined.slots[1] + 1)
                 yield inputs.task(*matters, label=label, work=work, payload=payload, slots=slots)
 
-    def run(self, task: Task[Rescoring], context: Context) -> Done:
+    def run(self, task: Task[Rescoring], context: Context) -> TaskOutput:
         """Search these places."""
         table = context.read(task.payload.joined)
         systems, _, given = parts_of(table)
@@ -104,7 +104,7 @@ class Rescore(Stage[Rescoring]):
         if table.num_rows:
             lacking = lacking.filter(pa.array(~given[:, systems.index(task.payload.name)]))
         rows = rescored(lacking, task, context) if lacking.num_rows else RESCORED.empty_table()
-        return Done((context.publish(task, "rescored", [rows], RESCORED),), Bucket(rows.num_rows))
+        return TaskOutput((context.publish(task, "rescored", [rows], RESCORED),), Bucket(rows.num_rows))
 
 
 def described(name: str, chain_run: ChainRun) -> System:
@@ -113,14 +113,14 @@ def described(name: str, chain_run: ChainRun) -> System:
     Raises:
         ConfigError: its scores of single places cannot be made as those of its list were.
     """
-    own, root = chain_run.chain.own, chain_run.run.root
+    own, root = chain_run.chain.inputs, chain_run.run.root
     settings = chain_run.config.calibrate
     entries, several = settings.entries(), chain_run.config.search.examples == "mean"
     for holds, complaint in (
         (own.corpus.placed, f"the documents of {name} are places in recordings, and detections name recordings"),
         (several, f"scores of {name} are means over examples, and a place is searched by each of them alone"),
         (
-            takes_theirs(chain_run.config),
+            takes_query_statistics(chain_run.config),
             f"the queries of {name} are normalised by another corpus's means and variances",
         ),
         (

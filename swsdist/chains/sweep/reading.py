@@ -27,7 +27,7 @@ from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
 from swsdist.config.suggest import dotted, shown
 from swsdist.core.errors import ConfigError
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.registry.registries import quantities
 from swsdist.score.parts.evaluating import measure_names
 
@@ -240,7 +240,7 @@ def _validated(values: object, draft: Draft) -> SweepFile | None:
                 text = f"{each['loc'][-1]} is missing"
             if each["type"] == "extra_forbidden":
                 known = _known(each["loc"][:-1])
-                text = f"no such key{meant(str(each['loc'][-1]), known) or '.'} Allowed here: {', '.join(known)}"
+                text = f"no such key{suggestion(str(each['loc'][-1]), known) or '.'} Allowed here: {', '.join(known)}"
             draft.complain(place, text)
         return None
 

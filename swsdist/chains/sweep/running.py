@@ -20,7 +20,7 @@ from swsdist.chains.sweep.score_points import point_id
 from swsdist.config import Config
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
 from swsdist.evaluation.scored_system import finite_threshold
-from swsdist.pipeline.chain_run import ChainRun, Choice, Outcome
+from swsdist.pipeline.chain_run import ChainRun, Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Receipt, Values
@@ -68,7 +68,7 @@ class Swept:
         searches: runs of the searches that several points are scored from, by name of the group.
         rescorings: runs of the chain `sweep`, by name of the group.
         notices: warnings about what was read and made, each once.
-        did: tasks that were done now.
+        tasks_done: tasks that were done now.
         wall: seconds that they took.
     """
 
@@ -76,7 +76,7 @@ class Swept:
     searches: dict[str, ChainRun] = field(default_factory=dict)
     rescorings: dict[str, ChainRun] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
-    did: int = 0
+    tasks_done: int = 0
     wall: float = 0.0
 
 
@@ -129,7 +129,7 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> Swept:
 def _notices(chain_runs: Sequence[ChainRun]) -> list[str]:
     """What runs of these would warn of, and how many inputs were rejected."""
     found: dict[str, None] = {}
-    for chain_run in {id(chain_run.chain.own): chain_run for chain_run in chain_runs}.values():
+    for chain_run in {id(chain_run.chain.inputs): chain_run for chain_run in chain_runs}.values():
         found |= dict.fromkeys(chain_run.notices())
         rejected: dict[tuple[str, str], list[Values]] = {}
         for row in chain_run.rejected().to_pylist():
@@ -176,14 +176,14 @@ def _all(
 
 
 def _run(configs: Mapping[str, Config], until: str | None, progress: Progress, swept: Swept) -> Outcome:
-    outcome = run_plans(configs, Choice(until=until, shared=True), progress)
-    swept.did += outcome.did
+    outcome = run_plans(configs, StepSelection(until=until, shared=True), progress)
+    swept.tasks_done += outcome.tasks_done
     swept.wall += outcome.wall
     return outcome
 
 
 def _whole(chain_run: ChainRun) -> bool:
-    ended = [chain_run.ended.get(step.name) for step in chain_run.steps]
+    ended = [chain_run.outcomes.get(step.name) for step in chain_run.steps]
     return all(one is not None and not one.failures for one in ended)
 
 
@@ -245,8 +245,8 @@ def _receipts(chain_run: ChainRun) -> Iterator[Receipt]:
         place = chain_run.place(step)
         if place:
             yield from chain_run.ledger.receipts(step.stage.name, place).values()
-        elif step.name in chain_run.ended:
-            yield from chain_run.ended[step.name].receipts
+        elif step.name in chain_run.outcomes:
+            yield from chain_run.outcomes[step.name].receipts
 
 
 def _cost(receipts: list[Receipt], uses: Mapping[tuple[str, str], int]) -> tuple[float, float]:
@@ -256,9 +256,9 @@ def _cost(receipts: list[Receipt], uses: Mapping[tuple[str, str], int]) -> tuple
 
 
 def _of_own(point: Planned, chain_run: ChainRun, objective: str, uses: Mapping[tuple[str, str], int]) -> PointResult:
-    scored = chain_run.told("score", Measured)
+    scored = chain_run.results("score", Measured)
     cpu, share = _cost(list(_receipts(chain_run)), uses)
-    if any(told.fit == "oracle" for told in chain_run.told("fit", Fitted)):
+    if any(told.fit == "oracle" for told in chain_run.results("fit", Fitted)):
         point = replace(point, oracle=True)  # a file may have been fitted on what is scored
     if not scored:
         return PointResult(point, cpu=cpu, share=share, failed="nothing was scored: there are no references")
@@ -305,7 +305,7 @@ def _of_group(
     shares: dict[str, float] = {}
     whole: dict[str, float] = {}
     for receipt in chain_run.receipts("score_points"):
-        points = receipt.told["points"]
+        points = receipt.result["points"]
         for one in points:
             whole[point_id(one)] = receipt.cost.cpu
             shares[point_id(one)] = receipt.cost.cpu / len(points)
@@ -315,7 +315,7 @@ def _of_group(
     (queries, *_) = list(chain_run.read("score_points", "queries"))
     names, ntrue = queries["query_id"].to_pylist(), queries["ntrue"].to_numpy()
     fitted = group.config.calibrate.fit in ("crossfit", "oracle")
-    of_scored = not fitted and named_calibration(group.config, search.chain.own)[1]
+    of_scored = not fitted and named_calibration(group.config, search.chain.inputs)[1]
     before = [one for one in (*_receipts(search), *_receipts(chain_run)) if one.stage != "score_points"]
     cpu, share = _cost(before, uses)
     found: dict[int, PointResult] = {}

@@ -131,7 +131,7 @@ def cost_of(step: Step, receipts: pa.Table, driver_s: float = 0.0) -> StepCost:
     )
 
 
-def informed(costs: Sequence[StepCost], *others: Sequence[StepCost]) -> list[StepCost]:
+def pooled_costs(costs: Sequence[StepCost], *others: Sequence[StepCost]) -> list[StepCost]:
     """Steps of a run, whose lines go through the receipts of other runs of the same config too, with more or less data.
 
     One run alone can hardly tell what of a task's time grows with its work: its tasks are much of one size.

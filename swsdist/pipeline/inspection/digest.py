@@ -16,7 +16,7 @@ import pyarrow as pa
 from swsdist.core.partition import slots_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
-from swsdist.pipeline.records.chosen import Parts
+from swsdist.pipeline.records.lists import Parts
 from swsdist.pipeline.stage import Table
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
@@ -34,7 +34,7 @@ def digests(chain_run: ChainRun, only: tuple[str, ...] | None = None) -> dict[st
     """
     found: dict[str, str] = {}
     for step in chain_run.chain.steps:
-        if step.name not in chain_run.ended:
+        if step.name not in chain_run.outcomes:
             continue
         inputs = chain_run.inputs(step)
         if only is None:

@@ -22,7 +22,7 @@ from typing import Literal
 import pyarrow as pa
 
 from swsdist.core.codes import score as codes
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.corpora.places import Places
 from swsdist.registry.registries import MEASURES, quantities
 from swsdist.score.measures.protocol import OperatingPoint
@@ -149,7 +149,7 @@ def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures")
         return tuple(known)
     for key in keys:
         if key not in known:
-            raise codes.UNKNOWN_MEASURE(where=where, key=key, meant=meant(key, known), measures=", ".join(known))
+            raise codes.UNKNOWN_MEASURE(where=where, key=key, meant=suggestion(key, known), measures=", ".join(known))
     return tuple(keys)
 
 

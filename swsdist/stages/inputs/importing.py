@@ -16,7 +16,7 @@ from swsdist.core.errors import IncompleteError, StoreError
 from swsdist.features.interface import Given
 from swsdist.features.registry import create
 from swsdist.io.remote.scratch import scratch
-from swsdist.pipeline.chain_run import Choice, Outcome
+from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 
@@ -76,7 +76,7 @@ def import_store(
             "storage": dict(storage or {}),
         }
         try:
-            outcome = run_stages(config_from_dict(values), Choice(until="index"), progress or Progress())
+            outcome = run_stages(config_from_dict(values), StepSelection(until="index"), progress or Progress())
         except StoreError as error:
             if error.where is None or not error.where.startswith(place):
                 raise

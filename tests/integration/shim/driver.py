@@ -20,7 +20,7 @@ import swsdist
 from swsdist.core.errors import SwsdistError
 from swsdist.io import local
 from swsdist.io.failures import explain
-from swsdist.pipeline.chain_run import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
 from swsdist.pipeline.inspection.digest import digests
 
@@ -37,7 +37,7 @@ def do(order: dict[str, Any]) -> dict[str, Any]:
     log = (order.get("log") or "").encode()
     shim.failing_arm(watch, ctypes.c_long(order["at"]), order["number"], log)
     try:
-        result = swsdist.run(order["config"], choice=Choice(until=order["until"]))
+        result = swsdist.run(order["config"], selection=StepSelection(until=order["until"]))
         code = 4 if result.outcome.failures else 0
         said = "; ".join(str(one.message) for one in result.outcome.failures)
         shim.failing_disarm()

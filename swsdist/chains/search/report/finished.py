@@ -16,7 +16,7 @@ from swsdist.evaluation.scored_system import ScoredSystem, finite_threshold, if_
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.digest import digests
-from swsdist.pipeline.inspection.recorded import config_of, plan_of, recorded
+from swsdist.pipeline.inspection.loading import config_of, load_chain_run, plan_of
 from swsdist.score.compare.results import DetLine, SystemInfo
 from swsdist.score.measures.curve import CurvePoint
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
@@ -49,7 +49,7 @@ def from_run(name: str, path: str) -> ScoredSystem:
     Raises:
         UserError: it was not scored.
     """
-    return scored_of(name, recorded(Folder(path)))
+    return scored_of(name, load_chain_run(Folder(path)))
 
 
 def scored_of(name: str, chain_run: ChainRun) -> ScoredSystem:
@@ -59,7 +59,7 @@ def scored_of(name: str, chain_run: ChainRun) -> ScoredSystem:
         UserError: it was not scored.
     """
     path = chain_run.run.path()
-    told = chain_run.told("score", Measured)
+    told = chain_run.results("score", Measured)
     if not told:
         raise UserError(
             "this run was not scored", where=path, remedy="give references (corpus.references) and run it again"
@@ -71,7 +71,7 @@ def scored_of(name: str, chain_run: ChainRun) -> ScoredSystem:
 
     rules = protocol_of(chain_run.config.score)
     time = rules.trials == "time"
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     terms = pa.concat_tables(chain_run.read("measure", "terms")).sort_by("query_id")
     cut = finite_threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     return ScoredSystem(
@@ -100,7 +100,7 @@ def _searched(own: CorpusInputs) -> pa.Table:
 
 def _about(name: str, path: str, chain_run: ChainRun, told: Measured) -> SystemInfo:
     """What a run says of itself; date and versions are those of its report, if it has one."""
-    config, own = chain_run.config, chain_run.chain.own
+    config, own = chain_run.config, chain_run.chain.inputs
     report: dict[str, Any] = {}
     if chain_run.run.exists("report.json"):
         report = json.loads(chain_run.run.read_bytes("report.json"))
@@ -116,7 +116,7 @@ def _about(name: str, path: str, chain_run: ChainRun, told: Measured) -> SystemI
         point=(point := OperatingPoint(**told.point)),
         told=rules.told(point),
         tolerance=rules.tolerance if rules.trials == "time" else None,
-        detections=sum(bucket.rows for bucket in chain_run.told("decide", Bucket)),
+        detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
         made=report.get("created"),
         versions={**{key: ", ".join(known) for key, known in frames.items()}, **report.get("versions", {})},
         settings=settings_of(config),

@@ -15,7 +15,7 @@ from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
     """With the sound of the hit and of the query."""
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     queries: dict[str, dict[str, Any]] = {}
     if own.store.manifest is None:
         return ()

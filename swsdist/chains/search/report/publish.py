@@ -55,16 +55,16 @@ def publish_report(
         What was written; None if the report that is there is of these tables and this config.
     """
     run = chain_run.run
-    if "score" not in chain_run.ended:
+    if "score" not in chain_run.outcomes:
         return None  # an early stop by choice: there is nothing to report on
     mine = _made_of(chain_run)
-    if not force and outcome.did == 0 and not outcome.failures and run.exists(PAGE) and _of(run) == mine:
+    if not force and outcome.tasks_done == 0 and not outcome.failures and run.exists(PAGE) and _of(run) == mine:
         return None
     data = replace((made or build)(outcome, chain_run), made_of=mine)
-    if outcome.did == 0:
+    if outcome.tasks_done == 0:
         data = _with_history_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(chain_run)], REJECTED)
-    if chain_run.chain.own.corpus.own_places and (scored := chain_run.chain.own.corpus.references) is not None:
+    if chain_run.chain.inputs.corpus.own_places and (scored := chain_run.chain.inputs.corpus.references) is not None:
         table = io.BytesIO()  # of the list by itself `swsdist score` gives the same values with these
         pyarrow.csv.write_csv(scored, table)
         run.write_bytes(SCORED, table.getvalue())
@@ -74,7 +74,7 @@ def publish_report(
     run.write_bytes(PAGE, render_page(data).encode())
     if data.accounts is not None:
         # Last, for what the report took is the driver's, too.
-        table = data.accounts.table((os.getpid(), sum(cpu_seconds())) if outcome.did else None)
+        table = data.accounts.table((os.getpid(), sum(cpu_seconds())) if outcome.tasks_done else None)
         parquet.publish(run, NODES_NAME, [table], NODES)
     run.write_bytes(JSON, json.dumps(write_report_json(data), indent=1, ensure_ascii=False).encode())
     return data
@@ -82,7 +82,7 @@ def publish_report(
 
 def _made_of(chain_run: ChainRun) -> str:
     """Fingerprint of what a report shows: the plan's tables, the config, and the texts of queries, which are in no table."""
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     terms = own.corpus.queries.select(["query_id", "term"]).to_pylist() if own.config.corpus.queries is not None else []
     sections = ((name, getattr(chain_run.config, name)) for name in type(chain_run.config).model_fields)
     settings = {name: section.matters() for name, section in sections if isinstance(section, Section)}

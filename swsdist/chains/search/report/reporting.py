@@ -27,7 +27,7 @@ from swsdist.pipeline.task import Receipt
 from swsdist.registry.calibration_entries import Looks, looked_at
 from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.stages.inputs.cross_corpus import takes_theirs
+from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.quantise import Quantise
 from swsdist.stages.query_statistics import QueryStatistics, Summed
@@ -41,7 +41,7 @@ FINAL = ("scored", "terms", "measures")
 
 def build(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
     """All that the report shows of a run that has come to its end."""
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     rejected = rejected_rows(chain_run)
     before = _searched_before(chain_run)
     all_spent = spent(*before, chain_run)
@@ -95,7 +95,7 @@ def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:
     if theirs.documents is None or chain_run.config.corpus.queries is None:
         return None
     normalised = any(term.normalise != "none" for term in chain_run.config.search.terms())
-    taken = chain_run.told(QueryStatistics.name, Summed) if takes_theirs(chain_run.config) else []
+    taken = chain_run.results(QueryStatistics.name, Summed) if takes_query_statistics(chain_run.config) else []
     return report.QueriesFrom(
         documents=theirs.documents,
         same_speakers=theirs.same_speakers,
@@ -119,7 +119,7 @@ def _nodes(accounts: Costs) -> tuple[report.NodeRow, ...]:
 
 def _searched_before(chain_run: ChainRun) -> list[ChainRun]:
     """Other plans that searched what this one shows."""
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     return [one for one in own.searches(chain_run) if one is not chain_run]
 
 
@@ -128,12 +128,12 @@ def rejected_rows(chain_run: ChainRun) -> pa.Table:
     tables = [REJECTED.empty_table()]
     rows: list[dict[str, Any]] = []
     for one in (*_searched_before(chain_run), chain_run):
-        own: CorpusInputs = one.chain.own
+        own: CorpusInputs = one.chain.inputs
         if own.store.manifest is not None:
             tables.append(Store(own.store.folder, own.store.manifest).rejected().drop_columns(["identity"]))
         for receipt in (*one.receipts("queries"), *one.receipts("queries.cohort")):
             rows += receipt.rejected
-    rows += [failure.row() for ended in chain_run.ended.values() for failure in ended.failures]
+    rows += [failure.row() for ended in chain_run.outcomes.values() for failure in ended.failures]
     tables.append(pa.Table.from_pylist(rows, REJECTED))
     whole = pa.concat_tables(tables)
     if not _searched_before(chain_run):
@@ -173,13 +173,13 @@ def spent(*chain_runs: ChainRun) -> Spent:
             shards = _of_store(one)
             whole = whole and bool(shards)
             index |= {receipt.fingerprint: receipt for receipt in (*shards, *_made_besides(one))}
-        for step in (step for step in one.steps if step.phase != "index" and step.name in one.ended):
-            rest[step.phase] += one.ended[step.name].receipts
+        for step in (step for step in one.steps if step.phase != "index" and step.name in one.outcomes):
+            rest[step.phase] += one.outcomes[step.name].receipts
     return Spent(list(index.values()), rest["search"], rest["score"], whole and bool(index))
 
 
 def _of_store(chain_run: ChainRun) -> list[Receipt]:
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     if own.store.manifest is None:
         return []
     stage = chain_run.chain.step("index").stage.name
@@ -197,16 +197,16 @@ def _of_store(chain_run: ChainRun) -> list[Receipt]:
 
 def _made_besides(chain_run: ChainRun) -> list[Receipt]:
     """Receipts of what a plan uses of a store besides its shards: of its own tasks, and of models that are pinned."""
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     found: list[Receipt] = []
     for step in (step for step in chain_run.chain.steps if step.phase == "index" and step.name != "index"):
         pinned = {each.file for each in own.features.fitted}
         if step.stage.name == Quantise.name and own.store.manifest is not None:
             pinned = {codebook_file(own.store.open(), chain_run.config.search) or ""}
         for receipt in chain_run.ledger.receipts(step.stage.name, chain_run.place(step)).values() if pinned else ():
-            if receipt.told.get("model") in pinned or any(part.name in pinned for part in receipt.outputs):
+            if receipt.result.get("model") in pinned or any(part.name in pinned for part in receipt.outputs):
                 found.append(receipt)
-        found += chain_run.ended[step.name].receipts if step.name in chain_run.ended else ()
+        found += chain_run.outcomes[step.name].receipts if step.name in chain_run.outcomes else ()
     return found
 
 
@@ -227,11 +227,11 @@ def _gpu(receipts: Iterable[Receipt]) -> float:
 def _resources(
     outcome: Outcome, chain_run: ChainRun, accounts: Costs, all_spent: Spent, repeated: float
 ) -> report.Resources:
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     wall: dict[str, float] = {}
-    for step in (step for step in chain_run.steps if step.name in chain_run.ended):
-        wall[step.phase] = wall.get(step.phase, 0.0) + chain_run.ended[step.name].wall
-    queries = chain_run.told("queries", Extracted)
+    for step in (step for step in chain_run.steps if step.name in chain_run.outcomes):
+        wall[step.phase] = wall.get(step.phase, 0.0) + chain_run.outcomes[step.name].wall
+    queries = chain_run.results("queries", Extracted)
     searched = math.fsum(group.seconds for group in queries)
     manifest = own.store.manifest
     return report.Resources(
@@ -259,8 +259,8 @@ def _resources(
 
 def _stages(chain_run: ChainRun, all_spent: Spent) -> tuple[report.StageRow, ...]:
     rows = []
-    for step in (step for step in chain_run.steps if step.name in chain_run.ended):
-        ended = chain_run.ended[step.name]
+    for step in (step for step in chain_run.steps if step.name in chain_run.outcomes):
+        ended = chain_run.outcomes[step.name]
         made = [one for one in all_spent.index if one.stage == step.stage.name and step.phase == "index"]
         receipts = made or ended.receipts
         tasks = max(ended.tasks, len(receipts))
@@ -282,8 +282,8 @@ def _stages(chain_run: ChainRun, all_spent: Spent) -> tuple[report.StageRow, ...
 
 
 def _counts(chain_run: ChainRun, rejected: pa.Table) -> report.Counts:
-    own: CorpusInputs = chain_run.chain.own
-    groups = chain_run.told("queries", Extracted)
+    own: CorpusInputs = chain_run.chain.inputs
+    groups = chain_run.results("queries", Extracted)
     known = own.store.manifest.counts if own.store.manifest is not None else {}
     return report.Counts(
         documents=int(known.get("documents", 0)),
@@ -291,14 +291,14 @@ def _counts(chain_run: ChainRun, rejected: pa.Table) -> report.Counts:
         queries=len({query_id for group in groups for query_id in group.query_ids}),
         examples=sum(group.examples for group in groups),
         trimmed=sum(len(group.cuts) for group in groups),
-        detections=sum(bucket.rows for bucket in chain_run.told("decide", Bucket)),
+        detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
         references=own.corpus.references.num_rows if own.corpus.references is not None else None,
         rejected=rejected.num_rows,
     )
 
 
 def _measured(chain_run: ChainRun) -> Measured | None:
-    scored = chain_run.told("score", Measured)
+    scored = chain_run.results("score", Measured)
     return scored[0] if scored else None
 
 
@@ -307,7 +307,7 @@ def _protocol(chain_run: ChainRun) -> report.Protocol | None:
     if measured is None:
         return None
     point, rules = measured.point, protocol_of(chain_run.config.score)
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     return report.Protocol(
         name=rules.name,
         beta=point["beta"],
@@ -330,7 +330,7 @@ def _measures(chain_run: ChainRun) -> report.Measures | None:
 
 
 def _looked_at(chain_run: ChainRun) -> tuple[Looks, ...]:
-    settings, fitted = chain_run.config.calibrate, chain_run.told("fit", Fitted)
+    settings, fitted = chain_run.config.calibrate, chain_run.results("fit", Fitted)
     how = fitted[0].fit if fitted else "none"
     known = chain_run.config.corpus.cohort is not None
     return looked_at(settings.steps, settings.entries(), fit=how, threshold=settings.threshold, cohort=known)

@@ -24,7 +24,7 @@ def scored_rows(
     chain_run: ChainRun,
 ) -> tuple[tuple[report.QueryRow, ...], report.DetCurve | None, report.ScoreHistogram | None]:
     """The table of queries, the DET curve and the histograms; what of them there is."""
-    own: CorpusInputs = chain_run.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     terms: dict[str, str | None] = {}
     for row in own.corpus.queries.select(["query_id", "term"]).to_pylist():
         terms.setdefault(row["query_id"], row["term"])
@@ -32,7 +32,7 @@ def scored_rows(
     for (query_id, _), seconds in seconds_in(chain_run).items():
         durations[query_id] = durations.get(query_id, 0.0) + seconds
     cuts: dict[str, float] = {}
-    for group in chain_run.told("queries", Extracted):
+    for group in chain_run.results("queries", Extracted):
         for query_id, _, before, after in group.cuts:
             cuts[query_id] = cuts.get(query_id, 0.0) + before + after
     detections: Counter[str] = Counter()
@@ -61,7 +61,7 @@ def scored_rows(
 
 def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
     """Of MTWV, over queries, as `swsdist compare` takes it by default: they are drawn anew, the threshold stays."""
-    told = chain_run.told("score", Measured)
+    told = chain_run.results("score", Measured)
     if not told or told[0].measures.get("mtwv") is None:
         return None
     measures, point = told[0].measures, told[0].point
@@ -81,7 +81,7 @@ def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
 
 def _histogram(chain_run: ChainRun) -> report.ScoreHistogram | None:
     """Of the scores of paired and unpaired detections, a bucket at a time on common edges."""
-    lists = [bucket for bucket in chain_run.told("decide", Bucket) if bucket.rows]
+    lists = [bucket for bucket in chain_run.results("decide", Bucket) if bucket.rows]
     if not lists:
         return None
     low, high = min(one.low for one in lists), max(one.high for one in lists)

@@ -22,7 +22,7 @@ from swsdist.pipeline import lock
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.operation import cancelling, events, run_status
-from swsdist.pipeline.operation.progress import Passing, Progress
+from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 from swsdist.pipeline.operation.readers import Reader
 from swsdist.pipeline.task import Failure, Receipt, Task
 
@@ -40,7 +40,7 @@ _MESSAGE = 500
 _HEARD = {"up": "worker-up", "died": "worker-died", "retry": "task-retried"}
 
 
-class Watched(Passing):
+class RunMonitor(ForwardingProgress):
     """Reports on a run to its folder, and to another progress; what happens before the first stage begins is not written.
 
     A run that comes first is watched in its own folder.
@@ -53,7 +53,7 @@ class Watched(Passing):
         holder = lock.read(self._run) or {}
         token = str(holder.get("token", ""))
         host = str(holder.get("host", socket.gethostname()))
-        self._standing = run_status.Standing(token, host, os.getpid(), began=time.time())
+        self._standing = run_status.RunStatus(token, host, os.getpid(), began=time.time())
         self._log = events.EventLog(self._run, token or "00000000")
         self._opened = self._changed = False
         self._reading: dict[str, Reader] = {}
@@ -71,7 +71,7 @@ class Watched(Passing):
         self._open()
         stages = self._standing.stages
         if not stages or stages[-1].stage != step.name or stages[-1].ended is not None:
-            stages.append(run_status.Stand(step.name, 0, 0, begun=time.time()))
+            stages.append(run_status.StageProgress(step.name, 0, 0, begun=time.time()))
         stand = stages[-1]  # a stage in rounds begins several times
         stand.tasks, stand.done, stand.before = (
             stand.tasks + todo + skipped,
@@ -241,13 +241,13 @@ def _ends_by_signal() -> bool:
 
 
 @contextmanager
-def watched(outcome: Outcome, inner: Progress) -> Iterator[Watched]:
+def monitored(outcome: Outcome, inner: Progress) -> Iterator[RunMonitor]:
     """Watch a run to its end, however it ends; the run folder is held.
 
     Raises:
         CancelledError: somebody asked for the end, and so it ended.
     """
-    watch = Watched(outcome, inner)
+    watch = RunMonitor(outcome, inner)
     watch.begin([chain_run.config.chain for chain_run in outcome.chain_runs.values()][:1])
     try:
         yield watch
@@ -264,7 +264,7 @@ def watched(outcome: Outcome, inner: Progress) -> Iterator[Watched]:
     _finish(watch, "done" if complete else "incomplete", first[:_MESSAGE])
 
 
-def _finish(watch: Watched, state: str, message: str) -> None:
+def _finish(watch: RunMonitor, state: str, message: str) -> None:
     try:
         watch.finish(state, message)
     except (SystemExit, KeyboardInterrupt):  # a signal came just then, and how the run ended may not be written

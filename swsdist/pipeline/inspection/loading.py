@@ -8,13 +8,13 @@ from swsdist.config import Config
 from swsdist.config.names import UNKNOWN
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain_run import ChainRun, Choice, begin
-from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
+from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY, Plan, another_version, load_plans, receipts_of
-from swsdist.pipeline.records.chosen import ReceiptList
+from swsdist.pipeline.records.lists import ReceiptList
 
 
-def recorded(run: Folder, name: str = ONLY) -> ChainRun:
+def load_chain_run(run: Folder, name: str = ONLY) -> ChainRun:
     """A plan of a run folder, as it was run: its chain, and the receipts of the tasks that are planned.
 
     Raises:
@@ -27,18 +27,18 @@ def recorded(run: Folder, name: str = ONLY) -> ChainRun:
             break
         found = receipts_of(chain_run.ledger, planned)
         # What lies in a store may have been compacted since: the store's state tells what there is.
-        if len(found) < planned.planned and not chain_run.plan.told(planned.place):
+        if len(found) < planned.planned and not chain_run.plan.in_state(planned.place):
             raise StoreError(
                 f"stage {step.name} is not done: {planned.planned - len(found)} of {planned.planned} tasks are left",
                 where=chain_run.run.path(),
                 remedy="run it again to its end; then it has a digest",
             )
-        chain_run.ended[step.name] = Ended(found)
-    chain_run.chain.own.recall(chain_run.plan.state)
+        chain_run.outcomes[step.name] = StepOutcome(found)
+    chain_run.chain.inputs.recall(chain_run.plan.state)
     return chain_run
 
 
-def remains(run: Folder, name: str = ONLY) -> ChainRun:
+def load_partial_run(run: Folder, name: str = ONLY) -> ChainRun:
     """What is left of a plan, as far as all of a step's tasks are done; the store is not looked for.
 
     Raises:
@@ -49,7 +49,7 @@ def remains(run: Folder, name: str = ONLY) -> ChainRun:
         planned = chain_run.plan.steps.get(step.name)
         found = ReceiptList() if planned is None else receipts_of(chain_run.ledger, planned)
         if planned is not None and len(found) == planned.planned:
-            chain_run.ended[step.name] = Ended(found)
+            chain_run.outcomes[step.name] = StepOutcome(found)
     return chain_run
 
 
@@ -98,6 +98,6 @@ def plan_of(run: Folder, name: str = ONLY) -> Plan:
 
 def _begun(run: Folder, name: str) -> ChainRun:
     plan = plan_of(run, name)
-    chain_run = begin(name, config_of(run, plan), Ledger(run), Choice())
+    chain_run = prepare_chain_run(name, config_of(run, plan), Ledger(run), StepSelection())
     chain_run.plan = plan
     return chain_run
