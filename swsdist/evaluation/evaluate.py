@@ -150,7 +150,7 @@ def evaluate(
     counts = Counts.of(aligned, terms=task.terms.num_rows)
     with warnings.catch_warnings():
         # It stands among the notices.
-        warnings.filterwarnings("ignore", message="a query has .* its false-alarm rate is negative")
+        warnings.filterwarnings("ignore", message=r".*\[negative-false-alarm-rates\]")
         return _evaluated(task, system, detections, aligned, counts, low, high, include_refless, by_type)
 
 

@@ -22,7 +22,7 @@ from swsdist.registry.registries import CALIBRATION
 from swsdist.stages import cohort as module
 from swsdist.testing.synthesis import make_corpus
 
-pytestmark = pytest.mark.filterwarnings("ignore:the slope of the llr", "ignore:the logistic's slope")
+pytestmark = pytest.mark.filterwarnings("ignore:.*negative-slope")
 
 LLR = "calibrate.options={llr: {covariates: [duration, speech, mean, gap, length-ratio], curve: rising}}"
 

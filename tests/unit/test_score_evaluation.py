@@ -12,7 +12,7 @@ from swsdist.core.types import EXCERPTS, LEXEMES
 from swsdist.evaluation import evaluate, make_system, make_task, values
 from swsdist.score import Counts, align, per_term, protocol
 from swsdist.score.trials.segments import align_segments, segments
-from tests.support.coded import raises
+from tests.support.coded import raises, says
 
 TRUE = {"query_id": ["a", "a", "b"], "doc_id": ["x", "x", "y"], "start": [1.0, 5.0, 2.0], "end": [1.5, 5.5, 3.0]}
 FOUND = {
@@ -66,14 +66,14 @@ def test_a_query_in_every_document_is_left_out() -> None:
     task = make_task(true, total_seconds=100.0, protocol=protocol("sws2011", trials="document"), documents=2)
     result = evaluate(task, make_system(FOUND))
     assert result.whole.per_term["query_id"].to_pylist() == ["b"]
-    assert "occur in every document" in str(task.notices)
+    assert says(str(task.notices), evaluation_codes.TERMS_IN_EVERY_DOCUMENT)
 
 
 def test_more_references_than_trials_is_a_notice(recwarn: pytest.WarningsRecorder) -> None:
     task = make_task(TRUE, total_seconds=1.0, protocol="stdeval", terms={"query_id": ["a"], "term": ["a"]})
     found = values(evaluate(task, make_system(FOUND)))
     assert found["atwv_pfa"] == 0
-    assert "their false-alarm rates are negative" in str(task.notices)
+    assert says(str(task.notices), score_codes.NEGATIVE_FALSE_ALARM_RATES)
     assert not [w for w in recwarn if "negative" in str(w.message)]
 
 

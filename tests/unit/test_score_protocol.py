@@ -6,7 +6,6 @@ import pytest
 
 from swsdist.config.model import Score
 from swsdist.core.codes import score as codes
-from swsdist.core.errors import UserError
 from swsdist.score import PROTOCOLS, beta, number_of_trials, protocol
 from tests.support.coded import raises
 
@@ -88,7 +87,7 @@ def test_overrides_keep_the_rest() -> None:
     "part", [{"beta": 0.0}, {"beta": math.nan}, {"tolerance": -0.1}, {"tolerance": math.inf}, {"trials_per_second": 0}]
 )
 def test_parts_out_of_range(part: dict[str, float]) -> None:
-    with pytest.raises(UserError, match=next(iter(part))):
+    with raises(codes.PROTOCOL_VALUE_OUT_OF_RANGE, part=next(iter(part))):
         protocol("sws2013", **part)
 
 

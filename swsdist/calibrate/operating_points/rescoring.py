@@ -3,10 +3,10 @@
 The scores of each term are sorted once, with counts of hits and false alarms from the top down. A point is one threshold per
 term and costs one binary search per term. Thresholds are those of KST and STO, or fitted ones
 (`swsdist.calibrate.operating_points.fitted_thresholds`). Detections that an alignment of the final scores could pair
-differently are stored separately and paired again at each point (`swsdist.score.trials.contested`). The least and greatest final scores follow
-from those of each term, because within a term a normalised score never falls as the probability rises. Counts are integers per
-class of Ntrue, and rates are computed from them as in `swsdist.score.measures.twv`, so each value is the double that a run at
-that point computes.
+differently are stored separately and paired again at each point (`swsdist.score.trials.contested`). The least and greatest
+final scores follow from those of each term, because within a term a normalised score never falls as the probability rises.
+Counts are integers per class of Ntrue, and rates are computed from them as in `swsdist.score.measures.twv`, so each value is
+the double that a run at that point computes.
 """
 
 from __future__ import annotations
