@@ -14,7 +14,7 @@ import pytest
 from commands import Command, Ended
 
 from swsdist.calibrate.procedure import Procedure, make_steps
-from swsdist.calibrate.steps.interface import Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.core.types import DETECTIONS
 from swsdist.io.nist.systemlist import read_systemlist
@@ -151,7 +151,7 @@ class Doubled(Step[Options, Any]):
     name = "doubled"
     version = 1
 
-    def threshold(self, point: Point) -> float:
+    def threshold(self, point: TwvParameters) -> float:
         return 1.0
 
     def apply(self, table: pa.Table, *_: Any) -> Any:

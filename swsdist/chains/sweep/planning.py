@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from swsdist.calibrate.procedure import sides_wanted
+from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import SweepSpec, refuse_unused_sets
@@ -360,7 +360,7 @@ def _method(config: Config, measures: set[str]) -> Decides | None:
     entries, fitted = settings.entries(), settings.fitted
     if fitted and settings.threshold == "own" and measures <= set(RESCORED):
         looks = any(entries[name].operating_point or entries[name].own_threshold for name in fitted[:-1])
-        looks = looks or bool(sides_wanted(settings))
+        looks = looks or bool(required_statistics(settings))
         if fitted[-1] in ("kst", "sto") and not looks:
             return "kst" if fitted[-1] == "kst" else "sto"
     # Scores that no beta changes, and no threshold of their own.

@@ -82,7 +82,8 @@ def line_of(code: Code[E], **values: object) -> str:
 def every_code() -> dict[str, Code[SwsdistError]]:
     """All codes by name, in alphabetical order."""
     modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
-    return dict(sorted((code.name, code) for module in modules for code in codes_of(vars(module).values())))
+    codes = [code for module in modules for code in codes_of(vars(module).values())]
+    return {code.name: code for code in sorted(codes, key=lambda code: code.name)}
 
 
 def codes_of(values: Iterable[object]) -> list[Code[SwsdistError]]:
