@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.arrays import demand_samples, is_sound, write_samples
+from swsdist.audio.arrays import check_samples, is_recording, write_samples
 from swsdist.audio.commands import is_command
 from swsdist.audio.reader import probe
 from swsdist.core.errors import AudioError, DataError, StorageError, SwsdistError, UserError
@@ -181,7 +181,7 @@ def asked(
     """
     if hasattr(queries, "columns"):  # pandas or arrow
         return _of_table(queries)
-    alone = isinstance(queries, str | Path) or is_sound(queries)
+    alone = isinstance(queries, str | Path) or is_recording(queries)
     given: Iterable[Any] = [queries] if alone or not isinstance(queries, Iterable) else queries
     rows, seen = list[dict[str, Any]](), set[str]()
     for number, one in enumerate(given, 1):
@@ -298,7 +298,7 @@ def _recorded(given: object, query_id: str, folder: Path | None) -> dict[str, An
         raise UserError(f"{type(given).__name__} is no query", where=query_id, remedy="give text")
     path = folder / f"{query_id}.wav"
     try:
-        samples, rate = demand_samples(given, query_id)
+        samples, rate = check_samples(given, query_id)
     except UserError as error:
         error.remedy = f"give text; or {error.remedy}"
         raise

@@ -72,7 +72,7 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
     assert "remedy: `swsdist store rejected " in strict
     for place in ("run", "run/store"):
         shown = swsdist("store", "rejected", place, cwd=archive).out
-        assert "document no, channel 1: not-audio: no audio format was recognised" in shown
+        assert "document no, channel 1: not-audio: no audio format is recognised" in shown
         assert f"  path: {archive}/audio/no.wav\n  remedy: drop it" in shown
         assert shown.endswith("2 rejected\n")
         rows = list(csv.DictReader(io.StringIO(swsdist("store", "rejected", place, "--csv", cwd=archive).out)))

@@ -48,9 +48,9 @@ def bad_documents(scene: Any) -> dict[str, str]:
     soundfile.write(audio / "short.wav", sound[:100], RATE)
     shutil.copy(audio / "whole.wav", audio / "mono.wav")
     reasons = {
-        "empty": "empty",
+        "empty": "empty-recording",
         "cutwav": "truncated",
-        "cutflac": "truncated",
+        "cutflac": "truncated-header",
         "text": "not-audio",
         "nan": "not-finite",
         "zero": "no-samples",
@@ -132,7 +132,7 @@ def test_bad_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     spoiled[3] = np.inf
     soundfile.write(queries / "inf.wav", spoiled, RATE, subtype="FLOAT")
     reasons = {
-        "empty": "empty",
+        "empty": "empty-recording",
         "text": "not-audio",
         "zero": "no-samples",
         "short": "too-short",

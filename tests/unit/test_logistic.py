@@ -16,10 +16,12 @@ from swsdist.calibrate.fitting import fit_models
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.logistic import Labelled, Logistic, fit_logistic
 from swsdist.calibrate.threshold import fold_of
+from swsdist.core.codes import kernels as kernels_codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.types import TRIALS
 from swsdist.kernels.regression import PRIOR_DEVIATION, exponential, sigmoid
 from tests.oracles.calibrate import deviation, penalised_loss
+from tests.support.coded import raises
 
 
 def labelled(*rows: tuple[float, int, int]) -> Labelled:
@@ -137,7 +139,7 @@ def test_scores_the_wrong_way_round_are_told() -> None:
 
 @pytest.mark.parametrize(("rows", "kind"), [([(0.0, 5, 0), (1.0, 5, 0)], "false alarm"), ([(0.0, 0, 5)], "hit")])
 def test_one_class_cannot_be_fitted(rows: list[tuple[float, int, int]], kind: str) -> None:
-    with pytest.raises(UserError, match=f"there is no {kind}"):
+    with raises(kernels_codes.ONE_KIND_OF_TRIAL, missing=kind):
         fit_logistic(labelled(*rows))
 
 
