@@ -12,7 +12,7 @@ from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registry.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
-    from swsdist.evaluation.lists import Kaldi
+    from swsdist.evaluation.lists import KaldiOptions
 
 
 @click.command(cls=Writing)
@@ -74,8 +74,8 @@ def calibrate(
     from pathlib import Path
 
     from swsdist.config.loader import section_values
-    from swsdist.core.errors import UserError
-    from swsdist.evaluation.calibration import Request
+    from swsdist.core.codes import cli as codes
+    from swsdist.evaluation.calibration import CalibrationRequest
     from swsdist.evaluation.calibration import calibrate as work
     from swsdist.evaluation.lists import read_system, reader_of
     from swsdist.evaluation.reading import protocol_for
@@ -87,18 +87,14 @@ def calibrate(
     kaldi = _kaldi(system, reader, kind, options)
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
     task, point = task_or_point(options, rules, notices)
-    request = Request(
+    request = CalibrationRequest(
         fit=fitted_file(options["fit"]),
         options=section_values(options["options"], "options"),
         **{name: options[name] for name in ("method", "folds", "alpha", "prior", "keep_scores")},
     )
     given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, reader=reader)
     if save is not None and not request.fits(given.detections["score"]):
-        raise UserError(
-            "nothing is fitted here, so there is nothing to save",
-            where=f"--save {save}",
-            remedy="leave it out, or say what to fit (--method, --fit)",
-        )
+        raise codes.NOTHING_TO_SAVE(where=f"--save {save}", remedy="name what to fit (--method, --fit)")
     result = work(given, request, task, point)
     written = write_list(result.detections, Path(out), given, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
@@ -122,22 +118,18 @@ def fitted_file(fit: str | None) -> str | None:
     return calibration_place(str(fit), {}, f"--fit {fit}")
 
 
-def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any]) -> Kaldi:
-    """How results tell places."""
-    from swsdist.core.errors import UserError
+def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any]) -> KaldiOptions:
+    """The times of Kaldi's utterances, from the options."""
+    from swsdist.core.codes import cli as codes
     from swsdist.corpora.kaldi_data import read_utterances
-    from swsdist.evaluation.lists import Kaldi
+    from swsdist.evaluation.lists import KaldiOptions
 
     files = (options["kaldi_segments"], options["kaldi_utter_map"], options["kaldi_utter_id"])
     if reader != "kaldi" and kind != "kaldi" and any(file is not None for file in files):
-        raise UserError(
-            "its first line is not one of Kaldi's results, so the files of a data folder say nothing about it",
-            where=system,
-            remedy="leave --kaldi-... out; or, if they are results, give --from kaldi",
-        )
+        raise codes.KALDI_FILES_UNUSED(where=system)
     places = read_utterances(
         segments=options["kaldi_segments"],
         recordings=options["kaldi_utter_map"],
         utter_id=options["kaldi_utter_id"],
     )
-    return Kaldi(places, options["kaldi_frame_shift"])
+    return KaldiOptions(places, options["kaldi_frame_shift"])

@@ -30,8 +30,7 @@ from swsdist.core.errors import DataError, StorageError, UserError
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.interface import Kind
 from swsdist.io.frames.archive import Form, find_items, read_item
-from swsdist.io.frames.item import Found as Array
-from swsdist.io.frames.item import Item
+from swsdist.io.frames.item import Item, RawFrames
 from swsdist.registry.options import Options
 
 #: How far the sum of a frame's probabilities may be from 1, as the distances between posteriors have it.
@@ -144,7 +143,7 @@ class External(Options):
             self._check_numbers(block, first, item, key)
             yield block
 
-    def _shaped(self, array: Array, item: Item, key: str) -> Array:
+    def _shaped(self, array: RawFrames, item: Item, key: str) -> RawFrames:
         """Frames (frames, dimension) of real numbers; a flat array of binary Parquet is cut into frames."""
         if array.ndim == 1 and item.form == "parquet" and array.size % self.dimension == 0:
             array = array.reshape(-1, self.dimension)
@@ -192,4 +191,4 @@ class External(Options):
             frame = int(right.argmin())
             least = block[frame].min()
             problem = f"it contains {least:g}" if least < 0 else f"its sum is {sums[frame]:g}"
-            raise codes.NOT_POSTERIORS(where=item.file, key=key, frame=first + frame, problem=problem)
+            raise codes.FRAMES_NOT_POSTERIORS(where=item.file, key=key, frame=first + frame, problem=problem)

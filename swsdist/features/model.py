@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError, recast
-from swsdist.io.failures import own_fault
+from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, locate
 from swsdist.io.frames.numpy_files import bounded_arrays
 from swsdist.io.remote.copies import local_file
@@ -92,7 +92,7 @@ def load_model(folder: Folder, name: str, expected: str | None = None) -> Model:
     except FileNotFoundError:
         raise codes.MISSING_MODEL(where=where) from None
     except OSError as error:
-        fault = own_fault(error, where)
+        fault = as_file_fault(error, where)
         raise codes.UNREADABLE_MODEL(where=where, detail=fault.message, fix=fault.remedy or "") from error
     try:
         arrays = bounded_arrays(io.BytesIO(data))

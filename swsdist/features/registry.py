@@ -36,8 +36,8 @@ from swsdist.features.interface import (
     places_of,
 )
 from swsdist.features.transforms.interface import Transform, Transformed, transformed
-from swsdist.io.failures import own_fault
-from swsdist.io.local import persist
+from swsdist.io.failures import as_file_fault
+from swsdist.io.local import retry_local
 from swsdist.io.remote.copies import local_file
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 from swsdist.registry.registry import Entry, Registry
@@ -260,10 +260,10 @@ def _file_states(source: Framed | Transform) -> list[_FileState]:
         raise codes.MISSING_OPTION_OBJECT(where=f"features.options of {source.name}: {error.filename}") from error
     for path in paths:
         try:
-            status = persist(Path(path).stat)
+            status = retry_local(Path(path).stat)
         except OSError as error:
             where = f"features.options of {source.name}: {path}"
-            fault = own_fault(error, where)
+            fault = as_file_fault(error, where)
             raise codes.UNREADABLE_OPTION_FILE(where=where, detail=fault.message, fix=fault.remedy or "") from error
         states.append(_FileState(str(path), status.st_size, status.st_mtime_ns))
     return states

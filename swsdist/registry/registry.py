@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from swsdist.core.codes import registry as codes
 from swsdist.core.errors import ConfigError
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Registry(Generic[E]):
             return self._own[name]
         if name not in self._added:
             raise codes.UNKNOWN_NAME(
-                where=self.where, kind=self.kind, name=name, meant=meant(name, self), known=", ".join(self)
+                where=self.where, kind=self.kind, name=name, meant=suggestion(name, self), known=", ".join(self)
             )
         point = self._added[name]
         try:

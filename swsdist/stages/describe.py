@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.reader import read_blocks
-from swsdist.calibrate.examples import Described, ExampleEntropies, ExampleSpeech, no_posteriors
-from swsdist.calibrate.procedure import sides_wanted
-from swsdist.calibrate.statistics import Tally, from_table, made, summed, to_table
+from swsdist.calibrate.examples import ExampleEntropies, ExampleGroup, ExampleSpeech, no_posteriors
+from swsdist.calibrate.procedure import required_statistics
+from swsdist.calibrate.statistics import Tally, from_table, load_statistics, summed, to_table
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.types import QUERY_STATISTICS
 from swsdist.features.interface import Given, kind_of
@@ -23,7 +23,7 @@ from swsdist.methods.query.extraction import examples_of
 from swsdist.methods.query.hearing import hear
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.task_results import Extracted
@@ -58,31 +58,33 @@ class Describe(Stage[Describing]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Describing]]:
         """What is asked for of each group, as it was made for the search."""
-        own = inputs.own(SearchInputs)
-        names = list(made(sides_wanted(inputs.config.calibrate), "examples"))
+        own = inputs.chain_inputs(SearchInputs)
+        names = list(load_statistics(required_statistics(inputs.config.calibrate), "examples"))
         heard = ExampleSpeech.name in names
         given = any(isinstance(source.extractor, Given) for source in own.features.sources)
         trim, rows = inputs.config.queries.trim == "auto" and not given, defaultdict[str, list[Values]](list)
         for row in own.examples if heard else ():
             rows[row["query_id"]].append(row)
-        for (receipt, group), part in zip(inputs.told("queries", Extracted), inputs.parts("queries"), strict=True):
+        for (receipt, group), part in zip(inputs.results("queries", Extracted), inputs.parts("queries"), strict=True):
             mine = [row for query_id in group.query_ids for row in rows[query_id]]
             payload = Describing(part.name, mine, names, trim, are_permitted())
             matters = [STATISTICS.identity(name) for name in names], receipt.fingerprint
             label = f"{group.examples} examples"
             yield inputs.task(*matters, label=label, work=group.examples, payload=payload)
 
-    def run(self, task: Task[Describing], context: Context) -> Done:
+    def run(self, task: Task[Describing], context: Context) -> TaskOutput:
         """Measure."""
         payload = task.payload
         folder, state = context.place(payload.queries)
         store = Store(folder, require(folder, state))
         with permitted(payload.commands):
-            found = described(examples_of(store), store, payload.rows, payload.names, payload.trim, context.storage)
-        return Done((context.publish(task, "described", [to_table(found)], QUERY_STATISTICS),))
+            found = measure_examples(
+                examples_of(store), store, payload.rows, payload.names, payload.trim, context.storage
+            )
+        return TaskOutput((context.publish(task, "described", [to_table(found)], QUERY_STATISTICS),))
 
 
-def described(
+def measure_examples(
     examples: pa.Table,
     store: Store,
     rows: Iterable[Mapping[str, Any]],
@@ -120,8 +122,8 @@ def described(
 
     tracks, tables = Tracks(store), store.manifest.tracks
     posteriors = tuple(tracks.places[track.name] for track in tables if track.kind == "posteriors")
-    given = Described(examples, tracks.dimension, posteriors, tuple(track.name for track in tables), heard)
-    return {name: each.of(given) for name, each in made(names).items()}
+    given = ExampleGroup(examples, tracks.dimension, posteriors, tuple(track.name for track in tables), heard)
+    return {name: each.of(given) for name, each in load_statistics(names).items()}
 
 
 def demand_posteriors(own: SearchInputs, names: Iterable[str]) -> None:
@@ -149,7 +151,7 @@ def sides_of(inputs: Inputs, slots: tuple[int, int] | None = None) -> Values | N
         inputs: of a stage that reads `described` (if there is such) and `statistics`.
         slots: of one bucket's queries; None: of all.
     """
-    names = sides_wanted(inputs.config.calibrate)
+    names = required_statistics(inputs.config.calibrate)
     if not names:
         return None
     files = [part.name for part in inputs.parts("statistics") if slots is None or part.slots == slots]
@@ -165,7 +167,7 @@ def read_sides(context: Context, sides: Values | None) -> dict[str, Tally]:
 
 def joined(parts: Iterable[Mapping[str, Tally]], names: Iterable[str]) -> dict[str, Tally]:
     """The sums of some statistics over several tables."""
-    found = {name: [Tally(each.quantities)] for name, each in made(names).items()}
+    found = {name: [Tally(each.quantities)] for name, each in load_statistics(names).items()}
     for part in parts:
         for name in found.keys() & part.keys():
             found[name].append(part[name])

@@ -12,7 +12,7 @@ import pytest
 import swsdist
 from swsdist.chains.search.report.finished import from_run
 from swsdist.core.types import TRIALS
-from swsdist.evaluation.comparison import Request, compare_systems, gather
+from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems
 from swsdist.score import PER_TERM
 from swsdist.score.compare.results import Settings
 
@@ -25,7 +25,7 @@ def test_tables_are_those_of_the_current_state(finished: Any) -> None:
     first = finished.run().measures()
     again = finished.run("score.protocol=kwseval", "score.beta=5", "score.tolerance=0.01")
     found = swsdist.run(finished.folder / "run/config.yaml")
-    assert again.outcome.did > found.outcome.did == 0
+    assert again.outcome.tasks_done > found.outcome.tasks_done == 0
     for name in ("detections", "terms", "trials", "det"):
         assert getattr(found, name)().equals(getattr(again, name)())
     for table, rows in {"terms": 3, "trials": len(found.trials()), "det": len(found.det())}.items():
@@ -76,7 +76,9 @@ def test_they_are_shown_in_short(finished: Any) -> None:
     assert "2 points" in repr(swept)
     assert swept._repr_html_().count("<tr>") == 3
     assert "store, 8 documents, 0.01449 h, mfcc>" in repr(swsdist.open_store(f"{done.folder}/store"))
-    compared = compare_systems(gather([f"a={done.folder}", f"b={done.folder}"], None, from_run), Request(), Settings())
+    compared = compare_systems(
+        gather_systems([f"a={done.folder}", f"b={done.folder}"], None, from_run), ComparisonRequest(), Settings()
+    )
     assert repr(compared) == "<ComparisonData of a, b: ATWV, MTWV>"
 
 

@@ -19,7 +19,7 @@ from swsdist.features.sources import sources_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames import archive
 from swsdist.store.writing import write_tracks
-from swsdist.testing.conformance import check_given
+from swsdist.testing.conformance import check_precomputed
 from tests.support.coded import raises
 
 
@@ -45,8 +45,8 @@ ONES = np.ones((100, 3), np.float32)
 def test_it_is_right(tmp_path: Path) -> None:
     save(tmp_path, np.random.default_rng(1).normal(size=(9000, 3)))
     save(tmp_path, ONES, "q-1")
-    check_given(given(tmp_path))
-    check_given(given(tmp_path, length=0.025, kind="logits", what="net 3"), queries=True)
+    check_precomputed(given(tmp_path))
+    check_precomputed(given(tmp_path, length=0.025, kind="logits", what="net 3"), queries=True)
     assert not isinstance(given(tmp_path), Extractor)
 
 
@@ -92,11 +92,16 @@ def test_no_shift(shift: Any) -> None:
         ),
         (np.full((5, 3), -np.inf), {"kind": "logits"}, codes.NON_FINITE_FRAMES, {"frame": 0, "value": -np.inf}),
         (np.full((5, 3), 1e39), {}, codes.NON_FINITE_FRAMES, {"frame": 0, "value": np.inf}),
-        (np.full((5, 3), 0.2), {"kind": "posteriors"}, codes.NOT_POSTERIORS, {"frame": 0, "problem": "its sum is 0.6"}),
+        (
+            np.full((5, 3), 0.2),
+            {"kind": "posteriors"},
+            codes.FRAMES_NOT_POSTERIORS,
+            {"frame": 0, "problem": "its sum is 0.6"},
+        ),
         (
             np.array([[1, 0, 0], [1.5, -0.5, 0]]),
             {"kind": "posteriors"},
-            codes.NOT_POSTERIORS,
+            codes.FRAMES_NOT_POSTERIORS,
             {"frame": 1, "problem": "it contains -0.5"},
         ),
     ],
@@ -137,7 +142,7 @@ def test_windows_that_overlap_end_later(tmp_path: Path) -> None:
 
 def test_a_shift_that_the_file_contradicts(tmp_path: Path) -> None:
     (tmp_path / "a.htk").write_bytes(struct.pack(">iihh", 100, 125_000, 12, 6) + ONES.astype(">f4").tobytes())
-    with raises(codes.WRONG_SHIFT, stated=0.0125):
+    with raises(codes.WRONG_SHIFT, shift=0.01):
         read(tmp_path)
     assert len(read(tmp_path, shift=0.0125)) == 100
 

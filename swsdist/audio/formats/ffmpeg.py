@@ -36,7 +36,7 @@ from swsdist.audio.formats.headers import CutOff
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import StorageError, recast
 from swsdist.io.byte_count import open_counted
-from swsdist.io.failures import passing_words
+from swsdist.io.failures import transient_messages
 
 _ENDINGS = (
     "3ga 3gp aac ac3 amr ape asf avi flv m2ts m4a m4b m4v mka mkv mov mp2 mp4 mpc mpeg mpg mts ogv ra rm shn tak tta webm "
@@ -316,7 +316,7 @@ class Decoded:
         if -code in KILL_SIGNALS:
             killed = codes.FFMPEG_KILLED(where=self._path, signal=-code)
             raise recast(killed, StorageError, cause="ended", passing=True)
-        if not any(word in line for line in self._errors for word in passing_words()):
+        if not any(word in line for line in self._errors for word in transient_messages()):
             return
         with open_counted(Path(self._source)) as file:
             while file.read(1 << 20):

@@ -14,11 +14,11 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.merge_lists import of_slots
 from swsdist.core.partition import slot_of
 from swsdist.core.types import DETECTIONS
-from swsdist.fusion.joining import staying
+from swsdist.fusion.joining import best_of_overlaps
 from swsdist.fusion.parts import KEY
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.task_results import Bucket
 
@@ -45,20 +45,20 @@ class FindOverlaps(BucketStage[Parting]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Parting]]:
         """Each reads its own rows of every file."""
         files, buckets = inputs.parts("scored"), inputs.config.reduce.buckets
-        overlap = inputs.own(FuseInputs).options.overlap
+        overlap = inputs.chain_inputs(FuseInputs).options.overlap
         names, rows = [part.name for part in files], sum(part.rows for part in files)
         for bucket in range(buckets) if rows else ():
             payload, work = Parting(names, overlap), rows / buckets
             yield self.numbered(bucket, inputs, names, overlap, bucket, buckets, work=work, payload=payload)
 
-    def run(self, task: Task[Parting], context: Context) -> Done:
+    def run(self, task: Task[Parting], context: Context) -> TaskOutput:
         """Best first, whatever the query."""
         payload = task.payload
         mine = [of_slots(context.read(name), "doc_id", task.slots) for name in payload.files]
         whole = pa.concat_tables([DETECTIONS.empty_table(), *mine])
-        gone = whole.filter(pa.array(~staying(whole, payload.overlap, between_queries=True))).select(KEY)
+        gone = whole.filter(pa.array(~best_of_overlaps(whole, payload.overlap, between_queries=True))).select(KEY)
         slots = pa.array([slot_of(query_id) for query_id in gone["query_id"].to_pylist()], pa.int32())
         gone = gone.add_column(0, GONE.field("slot"), slots).sort_by(
             [("slot", "ascending"), *((k, "ascending") for k in KEY)]
         )
-        return Done((context.publish(task, "gone", [gone], GONE),), Bucket(gone.num_rows))
+        return TaskOutput((context.publish(task, "gone", [gone], GONE),), Bucket(gone.num_rows))

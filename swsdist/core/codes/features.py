@@ -404,8 +404,8 @@ NON_FINITE_FRAMES = Code(
     "frame {frame} of {key!r} contains {value}",
     "replace numbers that are not finite, for example the logarithm of 0 by a floor",
 )
-NOT_POSTERIORS = Code(
-    "not-posteriors",
+FRAMES_NOT_POSTERIORS = Code(
+    "frames-not-posteriors",
     FramesError,
     "frame {frame} of {key!r} is not a posterior: {problem}",
     "give probabilities that sum to 1, or set features.options.kind: features or logits",

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
-from swsdist.io.failures import own_fault
-from swsdist.io.local import persist
+from swsdist.io.failures import as_file_fault
+from swsdist.io.local import retry_local
 
 NETS = ("band0", "band1", "merger")
 
@@ -200,9 +200,9 @@ def _norms(folder: Path, name: str) -> Path:
 
 def _read(path: Path) -> bytes:
     try:
-        return persist(path.read_bytes)
+        return retry_local(path.read_bytes)
     except OSError as error:
-        detail = own_fault(error, str(path)).message
+        detail = as_file_fault(error, str(path)).message
         raise codes.RECOGNISER_FILE_UNREADABLE(where=str(path), detail=detail) from error
 
 

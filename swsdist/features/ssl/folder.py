@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
-from swsdist.io.failures import own_fault
-from swsdist.io.local import persist
+from swsdist.io.failures import as_file_fault
+from swsdist.io.local import retry_local
 
 CONFIG, FRONT, PROCESSOR = "config.json", "preprocessor_config.json", "processor_config.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -162,11 +162,11 @@ def read_encoder(folder: str) -> Encoder:
 
 def _read(path: Path) -> _Values:
     try:
-        values = json.loads(persist(path.read_bytes))
+        values = json.loads(retry_local(path.read_bytes))
     except FileNotFoundError:
         raise codes.MODEL_FILE_MISSING(where=f"{_WHERE}: {path.parent}", file=path.name, command=_GET) from None
     except OSError as error:
-        fault = own_fault(error, str(path))
+        fault = as_file_fault(error, str(path))
         raise codes.MODEL_FILE_UNREADABLE(where=str(path), detail=fault.message, fix=fault.remedy or "") from error
     except ValueError as error:
         raise codes.MODEL_FILE_NOT_JSON(where=str(path), detail=error) from None
