@@ -211,10 +211,10 @@ def test_a_projection_that_is_none(tmp_path: Path, model: str) -> None:
         Project(model=model).becomes(Shape(("a", "b"), "features"))
     with pytest.raises(ConfigError, match="makes 4 columns, 5 are wanted"):
         Project(model=model, columns=5).becomes(shape)
-    with pytest.raises(ConfigError, match="the model is missing"):
+    with pytest.raises(ConfigError, match="the model file does not exist"):
         Project(model=str(tmp_path / "no.npz")).becomes(shape)
     (tmp_path / "bad.npz").write_bytes(b"no archive")
-    with pytest.raises(ConfigError, match="it is not a model"):
+    with pytest.raises(ConfigError, match="the file is not a model"):
         Project(model=str(tmp_path / "bad.npz")).becomes(shape)
     projection(np.zeros(6), np.zeros((6, 2)), np.zeros(6)).save(Folder(str(tmp_path)), "flat.npz")
     with pytest.raises(ConfigError, match="make no projection"):
@@ -245,7 +245,7 @@ def test_columns_that_are_not_there() -> None:
     wrong = [
         (["c39"], "the features have no column"),
         ([39], "the features have no column"),
-        (["c1", 1], "a column stands in it twice"),
+        (["c1", 1], "a column occurs twice"),
     ]
     for keep, complaint in [*wrong, ([True], "valid integer"), ([2.0], "valid integer"), ([], "at least 1 item")]:
         with pytest.raises(ConfigError, match=complaint):

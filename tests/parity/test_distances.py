@@ -411,7 +411,7 @@ def test_streams_in_a_config(tmp_path) -> None:
     ("search", "complaint"),
     [
         ({"distance": "kl"}, "search: kl compares posteriors, and normalise is mean-variance"),
-        ({"cap": 2.0}, "search: the distance cosine has no option cap"),
+        ({"cap": 2.0}, "search: the distance cosine takes no cap"),
         ({"distance": "euclidean", "floor": 0.01}, "search: the distance euclidean takes no floor"),
         (
             {"distance": "inner-product", "normalise": "none", "floor": 1e-5},

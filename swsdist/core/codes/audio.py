@@ -59,7 +59,7 @@ COMMAND_KILLED = Code(
 # Files
 
 MISSING_RECORDING = Code(
-    "missing-recording", AudioError, "the file does not exist", "check the path, and what it is relative to"
+    "missing-recording", AudioError, "there is no such file", "check the path, and what it is relative to"
 )
 UNREADABLE_RECORDING = Code("unreadable-recording", AudioError, "the file cannot be read: {detail}", "{fix}")
 RECORDING_IS_FOLDER = Code("recording-is-folder", AudioError, "the path names a folder", "name a file in the folder")
