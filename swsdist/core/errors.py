@@ -19,6 +19,7 @@ code  meaning
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping
 
 from swsdist.core.redaction import redacted
@@ -72,6 +73,28 @@ def _rebuild(
     kind: type[SwsdistError], message: str, where: str | None, remedy: str | None, code: str, values: dict[str, object]
 ) -> SwsdistError:
     return kind(message, where=where, remedy=remedy, code=code, values=values)
+
+
+E = typing.TypeVar("E", bound=SwsdistError)
+
+
+def recast(error: SwsdistError, kind: type[E], *, where: str | None = None, **attributes: typing.Any) -> E:
+    """The same error as one of another class, or at another place.
+
+    Args:
+        error: made of a code.
+        kind: class.
+        where: place; None: the error's.
+        attributes: further arguments of the class.
+    """
+    return kind(
+        error.message,
+        where=where or error.where,
+        remedy=error.remedy,
+        code=error.code,
+        values=error.values,
+        **attributes,
+    )
 
 
 class UserError(SwsdistError):

@@ -19,7 +19,7 @@ PACKAGE = Path(codes.__file__).parents[2]
 
 #: Rooms whose errors have no codes yet.
 WITHOUT = {
-    "accounts", "audio", "core", "corpora", "description", "features", "io", "kernels", "methods", "pipeline", "registry",
+    "accounts", "core", "corpora", "description", "io", "pipeline",
     "stages", "store",
 }  # fmt: skip
 

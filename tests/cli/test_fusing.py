@@ -196,7 +196,7 @@ def test_duplicates_of_one_list_are_left_out(swsdist: Command, lists: Path) -> N
         (("one.csv", "two.csv", *TASK, "--folds", "1", "--out", "f.csv"), "1 folds"),
         (
             ("one.csv", "two.csv", *TASK, "--method", "fusoin", "--out", "f.csv"),
-            "there is no step of calibration 'fusoin'",
+            "unknown step of calibration 'fusoin'",
         ),
         (
             ("one.csv", "two.csv", *TASK, "--method", "logistic", "--marks", "--out", "f.csv", "--threshold", "fitted"),

@@ -57,7 +57,7 @@ def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
         ("search: {distance: cosin}\n", 10, "distance", "cosine-squared"),
         ("search: {lanes: many}\n", 10, "search.lanes", "integer"),
         ("run: twice\n", 10, "run", "twice"),
-        ("features: {name: mfc}\n", None, "there is no feature extractor 'mfc'; did you mean mfcc?", "there are: "),
+        ("features: {name: mfc}\n", None, "unknown feature extractor 'mfc'; did you mean mfcc?", "use one of: "),
         *(
             (f"features: {{transforms: [{{name: pca, options: {{{option}}}}}]}}\n", None, f"pca.options.{at}", "of pca")
             for option, at in (("components: 5000", "components: Extra inputs"), ("columns: 0", "columns: "))
@@ -161,8 +161,8 @@ def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None
         (("search", "run/store", "--query", "gone.wav"), "there is no such file"),
         (("paper", "figure", "corpus/refs.csv", "x.pdf"), "[not-a-plot]"),
         (("paper", "table", "run/report.html", "x.md"), "[not-a-table]"),
-        (("search", "run/store", "--query", "config.yaml"), "no audio format was recognised"),
-        (("search", "run/store", "--query", "corpus/audio/d001.flac:3-2"), "not a place in the recording"),
+        (("search", "run/store", "--query", "config.yaml"), "[not-audio]"),
+        (("search", "run/store", "--query", "corpus/audio/d001.flac:3-2"), "[place-outside]"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

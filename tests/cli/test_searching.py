@@ -232,8 +232,8 @@ def test_a_run_that_decided_nothing_is_no_calibration(swsdist, place: Path, tmp_
         (f"{WORD}:0.1", 2, "[incomplete-place]", "FILE:START-END"),
         (f"{WORD}:0.1-", 2, "[incomplete-place]", "FILE:START-END"),
         ("s3:/bucket/a.wav", 2, "an S3 url begins with s3://", "s3://bucket/a.wav"),
-        (f"{WORD}:1:00-1:01", 3, "60.0 s to 61.0 s is not a place in the recording", "inside of the recording"),
-        ("silent.wav", 3, "there is no speech in the query", "--no-trim"),
+        (f"{WORD}:1:00-1:01", 3, "does not contain 60.0 s to 61.0 s", "inside the recording"),
+        ("silent.wav", 3, "the query contains no speech", "--no-trim"),
     ],
 )
 def test_queries_that_are_none(

@@ -233,7 +233,11 @@ def test_a_model_is_fitted_without_what_may_not_be_read(scene: Any, monkeypatch:
         scene.run(*sets)
     assert len(opened) == 2
     (row,) = scene.rejected()
-    assert (row["id"], row["reason"], row["message"]) == ("d003", "unreadable", "permission denied")
+    assert (row["id"], row["reason"], row["message"]) == (
+        "d003",
+        "unreadable-recording",
+        "the file cannot be read: permission denied",
+    )
     found = scene.digest()["features"]
     scene.run(*sets)
     assert scene.rejected() == []
