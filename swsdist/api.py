@@ -54,8 +54,8 @@ class RunResult:
     folder: str
 
     def __repr__(self) -> str:
-        found, failed = self.measures(), len(self.outcome.failures)
-        values = [f"{name.upper()} {found[name]:.4f}" for name in ("mtwv", "atwv") if found.get(name) is not None]
+        results, failed = self.measures(), len(self.outcome.failures)
+        values = [f"{name.upper()} {results[name]:.4f}" for name in ("mtwv", "atwv") if results.get(name) is not None]
         return f"<RunResult {', '.join([self.folder, *values, *([f'{failed} tasks failed'] if failed else [])])}>"
 
     def _repr_html_(self) -> str:
@@ -65,11 +65,11 @@ class RunResult:
         from swsdist.report.page import measures_table
         from swsdist.report.tables import Table, html
 
-        found: dict[str, Any] = self.measures()
-        if not found:
+        results: dict[str, Any] = self.measures()
+        if not results:
             return html(Table(repr(self)[1:-1], ["measure", "value"], [], "Nothing was scored."))
-        fit, thresholds = found.pop("calibration"), found.pop("atwv_thresholds")
-        table = measures_table(Measures.of(found, calibration=fit, thresholds=thresholds))
+        fit, thresholds = results.pop("calibration"), results.pop("atwv_thresholds")
+        table = measures_table(Measures.of(results, calibration=fit, thresholds=thresholds))
         return html(replace(table, caption=repr(self)[1:-1]))
 
     def detections(self) -> pd.DataFrame:
@@ -97,9 +97,9 @@ class RunResult:
         accepted. Empty where nothing was scored."""
         from swsdist.score.measures.det import DET, accepted_from
 
-        found = self._read("det", DET, [])
-        shown = accepted_from(*(found[name].to_numpy() for name in DET.names))
-        return found.assign(threshold=shown)
+        results = self._read("det", DET, [])
+        shown = accepted_from(*(results[name].to_numpy() for name in DET.names))
+        return results.assign(threshold=shown)
 
     def _read(self, table: str, schema: pa.Schema, by: list[str]) -> pd.DataFrame:
         """A table of the current state; the score, if it is sorted by that, from the greatest."""
@@ -266,7 +266,7 @@ def sweep(
     _demand_path(path, "path", "give the path of the sweep's YAML file")
     _demand_list(sets)
     done = run_sweep_file(str(path), corpus=corpus, run=run, sets=tuple(sets), progress=progress or Progress())
-    failed = {one.point.number: one.failed for one in done.results if one.failed}
+    failed = {result.point.number: result.failed for result in done.results if result.failed}
     return SweepResult(
         done.ranked.table, done.ranked.best, failed, done.notices, done.folder, done.did, tuple(done.lines)
     )
@@ -283,7 +283,7 @@ def _demand_list(sets: object) -> None:
     """A text would be taken letter by letter."""
     from swsdist.core.codes import api as codes
 
-    if isinstance(sets, str) or not isinstance(sets, Sequence) or not all(isinstance(one, str) for one in sets):
+    if isinstance(sets, str) or not isinstance(sets, Sequence) or not all(isinstance(item, str) for item in sets):
         example = sets if isinstance(sets, str) else "search.distance=cosine"
         raise codes.NOT_A_LIST_OF_SETTINGS(where="sets", value=f"{sets!r:.60}", example=example)
 
@@ -329,8 +329,8 @@ def phones(
     by, rows = transcriber(weights), []
     for row in read_documents(documents, storage).to_pylist():
         key = row["doc_id"], row["channel"]
-        found = transcribe(row["path"], by, channel=row["channel"], penalty=penalty, storage=storage)
-        rows += [(*key, *one) for one in found]
+        results = transcribe(row["path"], by, channel=row["channel"], penalty=penalty, storage=storage)
+        rows += [(*key, *item) for item in results]
     return pd.DataFrame(rows, columns=["doc_id", "channel", "start", "end", "phone", "score"])
 
 

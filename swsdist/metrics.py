@@ -77,7 +77,7 @@ def value(
         ConfigError: there is no such measure.
     """
     (key,) = measure_names((key,), "metrics.value")
-    name = next(name for name in MEASURES if key in (one.key for one in MEASURES[name].gives))
+    name = next(name for name in MEASURES if key in (item.key for item in MEASURES[name].gives))
     return _values(_evaluated(references, detections, total_seconds, **asked), (name,))[key]
 
 
@@ -194,7 +194,7 @@ def _evaluated(
 def _ids(queries: Iterable[str]) -> list[str]:
     if isinstance(queries, str) or not isinstance(queries, Iterable):
         raise codes.NOT_A_LIST_OF_QUERIES(where="queries", value=f"{queries!r:.60}")
-    ids = [str(one) for one in queries]
-    if twice := [one for one, count in Counter(ids).items() if count > 1]:
+    ids = [str(query) for query in queries]
+    if twice := [item for item, count in Counter(ids).items() if count > 1]:
         raise codes.DUPLICATE_QUERY(where="queries", query_id=twice[0])
     return ids

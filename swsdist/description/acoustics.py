@@ -78,17 +78,17 @@ def measure_acoustics(
     found: dict[int, Acoustics | AudioError | None] = {}
     pool = ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1))
     try:
-        for rows, results in zip(by_recording.values(), pool.map(together, by_recording.values()), strict=True):
-            found |= zip(rows, results, strict=True)
+        for rows, result in zip(by_recording.values(), pool.map(together, by_recording.values()), strict=True):
+            found |= zip(rows, result, strict=True)
     finally:
         pool.shutdown(cancel_futures=True)  # who interrupts does not wait for the rest
     return [_usable(row, found[k], notices) for k, row in enumerate(documents)]
 
 
-def _usable(row: Mapping[str, Any], found: Acoustics | AudioError | None, notices: Notices) -> Acoustics | None:
-    if not isinstance(found, AudioError):
-        return found
-    notices.add(codes.UNUSABLE_RECORDING, where=f"{found.where or row['path']}: {found.message}", count=1)
+def _usable(row: Mapping[str, Any], result: Acoustics | AudioError | None, notices: Notices) -> Acoustics | None:
+    if not isinstance(result, AudioError):
+        return result
+    notices.add(codes.UNUSABLE_RECORDING, where=f"{result.where or row['path']}: {result.message}", count=1)
     return None
 
 

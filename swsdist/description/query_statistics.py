@@ -63,7 +63,7 @@ def queries_of(
     examples: pa.Table,
     references: pa.Table | None,
     speaker_of: SpeakerLookup,
-    known: frozenset[str] | None,
+    vocabulary: frozenset[str] | None,
     notices: Notices,
     storage: Mapping[str, object] | None = None,
 ) -> tuple[Query, ...]:
@@ -91,41 +91,41 @@ def queries_of(
     for row in references.to_pylist() if references is not None else ():
         true.setdefault(row["query_id"], []).append(row)
     return tuple(
-        _query(query_id, mine, None if references is None else true.get(query_id, []), speaker_of, known)
-        for query_id, mine in by_query.items()
+        _query(query_id, rows, None if references is None else true.get(query_id, []), speaker_of, vocabulary)
+        for query_id, rows in by_query.items()
     )
 
 
 def _query(
     query_id: str,
-    mine: list[tuple[Mapping[str, Any], float | None]],
+    rows: list[tuple[Mapping[str, Any], float | None]],
     true: list[Mapping[str, Any]] | None,
     speaker_of: SpeakerLookup,
-    known: frozenset[str] | None,
+    vocabulary: frozenset[str] | None,
 ) -> Query:
-    term = next((row["term"] for row, _ in mine if row["term"]), None)
-    lengths = [length for _, length in mine if length is not None]
-    own = {row["speaker"] for row, _ in mine if row["speaker"]}
-    found = [(row, *speaker_of(row)) for row in true or ()]
-    told = bool(own) and all(speaker is not None for _, speaker, _ in found)
+    term = next((row["term"] for row, _ in rows if row["term"]), None)
+    lengths = [length for _, length in rows if length is not None]
+    speakers = {row["speaker"] for row, _ in rows if row["speaker"]}
+    results = [(row, *speaker_of(row)) for row in true or ()]
+    has_speakers = bool(speakers) and all(speaker is not None for _, speaker, _ in results)
 
     def said(of: list[tuple[Mapping[str, Any], str | None, str]]) -> Occurrences:
         lengths = [row["end"] - row["start"] for row, _, _ in of]
         return Occurrences(
             len(of),
             sum(lengths) / len(of) if of else None,
-            sum(speaker in own for _, speaker, _ in of) if told else None,
+            sum(speaker in speakers for _, speaker, _ in of) if has_speakers else None,
         )
 
-    parts = dict.fromkeys(part for _, _, part in found if part)
+    parts = dict.fromkeys(part for _, _, part in results if part)
     return Query(
         query_id,
         term,
-        sum(row["path"] is not None for row, _ in mine),
+        sum(row["path"] is not None for row, _ in rows),
         sum(lengths) / len(lengths) if lengths else None,
-        None if true is None else said(found),
-        {part: said([one for one in found if one[2] == part]) for part in parts},
-        None if known is None or not term else any(word not in known for word in term.lower().split()),
+        None if true is None else said(results),
+        {part: said([item for item in results if item[2] == part]) for part in parts},
+        None if vocabulary is None or not term else any(word not in vocabulary for word in term.lower().split()),
     )
 
 

@@ -61,7 +61,7 @@ class Bucket:
         self._names = Names()
         self._best = Best(self._names, nbest, span_filter)
         self._wanted = made(statistics)
-        self._parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in self._wanted.items()}
+        self._parts: dict[str, list[Tally]] = {name: [Tally(item.quantities)] for name, item in self._wanted.items()}
 
     def add(self, candidates: pa.Table) -> None:
         """Merge the CANDIDATES of a file, in which its documents are whole.
@@ -70,8 +70,8 @@ class Bucket:
             DataError: posteriors are to be summed, and a score is not in [0, 1].
         """
         known = candidates if self._speakers is None else self._speakers.added(candidates)
-        for name, each in self._wanted.items():
-            self._parts[name].append(each.of(known))
+        for name, item in self._wanted.items():
+            self._parts[name].append(item.of(known))
         # What is not among the best cannot take a better one's place, so it may go before overlaps are looked at.
         spans = spans_of(candidates, self._names, self._best.may_hold if self._merge == "best" else None)
         self._best.add(merge_overlaps(spans, self._overlap, self._merge))

@@ -124,7 +124,7 @@ def reduce_examples(
     known = example_moments(sums)
     single = pa.array([query_id for query_id, count in several.items() if count == 1], pa.string())
     wanted = made(statistics)
-    parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in wanted.items()}
+    parts: dict[str, list[Tally]] = {name: [Tally(item.quantities)] for name, item in wanted.items()}
     names = Names()
     best = Best(names, nbest, span_filter)
 
@@ -140,8 +140,8 @@ def reduce_examples(
         )
         best.add(places)
         means = whose(means)
-        for name, each in wanted.items():
-            parts[name] += [each.of(whose(table.filter(alone))), each.of(means)]
+        for name, item in wanted.items():
+            parts[name] += [item.of(whose(table.filter(alone))), item.of(means)]
     return Reduced(best.table(tick, system), to_table({name: summed(some) for name, some in parts.items()}))
 
 

@@ -43,13 +43,13 @@ def source_places(queries: Iterable[Mapping[str, Any]], documents: pa.Table, *, 
     for row in documents.select(columns).filter(meant).to_pylist():
         recording = row.get("recording") or row["doc_id"]
         by_name[row["doc_id"]] = by_name[recording] = by_file[row["path"]] = recording
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    results: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in queries:
         recording = by_name.get(row["doc_id"]) if row["doc_id"] is not None else by_file.get(row["path"])
         if recording is not None:
             span = (row["start"] or 0.0, _END if row["end"] is None else row["end"])
-            found.setdefault((row["query_id"], recording), []).append(span)
-    return {key: sorted(spans) for key, spans in sorted(found.items())}
+            results.setdefault((row["query_id"], recording), []).append(span)
+    return {key: sorted(spans) for key, spans in sorted(results.items())}
 
 
 def outside_places(table: pa.Table, places: SourcePlaces) -> pa.Table:

@@ -28,7 +28,7 @@ class Speakers:
         number = {name: k for k, name in enumerate(sorted(set(names)))}
         self._of: dict[tuple[str, int], int] = {}
         self._in: dict[tuple[str, int], set[int]] = {}
-        for doc_id, channel, recording, name in zip(*(columns[one] for one in WHO[:3]), names, strict=True):
+        for doc_id, channel, recording, name in zip(*(columns[item] for item in WHO[:3]), names, strict=True):
             self._of[doc_id, channel] = number[name]
             self._in.setdefault((recording or doc_id, channel), set()).add(number[name])
 
@@ -57,8 +57,8 @@ class Speakers:
         pairs, row = np.unique(
             np.stack([document, table["channel"].to_numpy().astype(np.int64)]), axis=1, return_inverse=True
         )
-        found = [self._one((names[code], channel), recordings) for code, channel in pairs.T.tolist()]
-        speaker: NDArray[np.int64] = np.array(found, np.int64)[row.reshape(-1)]
+        results = [self._one((names[code], channel), recordings) for code, channel in pairs.T.tolist()]
+        speaker: NDArray[np.int64] = np.array(results, np.int64)[row.reshape(-1)]
         return table.append_column("speaker", pa.array(speaker))
 
     def _one(self, key: tuple[str, int], recordings: bool) -> int:

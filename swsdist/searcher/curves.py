@@ -70,15 +70,15 @@ class Pair(NamedTuple):
         """A row for each frame of the document: start and end of the path that ends with it (s), its score, cost and document
         frames; null where none ends.
         """
-        found = curve(self.query, self.document, self.distance, self.recurrence, self.options)
-        none, last = found.frames == 0, np.arange(len(found.cost))
+        results = curve(self.query, self.document, self.distance, self.recurrence, self.options)
+        none, last = results.frames == 0, np.arange(len(results.cost))
         return pa.table(
             {
-                "start": pa.array(frames_to_seconds(last - found.frames + 1, self.shift), mask=none),
+                "start": pa.array(frames_to_seconds(last - results.frames + 1, self.shift), mask=none),
                 "end": pa.array(frames_to_seconds(last + 1, self.shift)),
-                "score": pa.array(-found.cost / (len(self.query) * self.distance.unit), mask=none),
-                "cost": pa.array(found.cost, mask=none),
-                "frames": pa.array(found.frames, mask=none),
+                "score": pa.array(-results.cost / (len(self.query) * self.distance.unit), mask=none),
+                "cost": pa.array(results.cost, mask=none),
+                "frames": pa.array(results.frames, mask=none),
             }
         )
 

@@ -50,9 +50,9 @@ class HitThreshold:
     steps: Procedure | None = None
     warnings: tuple[str, ...] = ()
 
-    def verdicts(self, found: pa.Table) -> list[Verdict]:
+    def verdicts(self, results: pa.Table) -> list[Verdict]:
         """What each hit of DETECTIONS is called, with q-normed scores."""
-        scores = (found if self.steps is None else self.steps.scores(found))["score"].to_numpy()
+        scores = (results if self.steps is None else self.steps.scores(results))["score"].to_numpy()
         return [self.verdict if score >= self.threshold else LOWER_VERDICTS[self.verdict] for score in scores.tolist()]
 
 
@@ -66,24 +66,28 @@ def _need_list(names: Sequence[str], options: Mapping[str, Mapping[str, object]]
 
 def default_threshold() -> HitThreshold:
     """By the query's own scores: nothing was fitted, and nobody knows how many are right."""
-    return HitThreshold(
-        STRONG_SCORE, f"a score of {STRONG_SCORE:g}; how many of such hits are right was not measured here"
-    )
+    return HitThreshold(STRONG_SCORE, f"score at least {STRONG_SCORE:g}; precision not measured")
 
 
 def threshold_of_run(course: Course) -> HitThreshold | None:
     """By what decided in a run; None where nothing did, or where that cannot be applied to the hits of another search."""
-    told = course.told("fit", Fitted)
-    known = [one for one in told[0].thresholds if one is not None and math.isfinite(one)] if told else []
+    text = course.told("fit", Fitted)
+    known = (
+        [threshold for threshold in text[0].thresholds if threshold is not None and math.isfinite(threshold)]
+        if text
+        else []
+    )
     settings = course.config.calibrate
     if not known or settings.unfitted != ("q-norm",) or _need_list(settings.fitted, settings.options):
         return None
     if not settings.fitted:
         least = sum(known) / len(known)
-        return _with_measured_precision(HitThreshold(least, f"a score of {least:.3f} decided in that run"), course)
+        return _with_measured_precision(
+            HitThreshold(least, f"score at least {least:.3f}, the threshold of that run"), course
+        )
     (part,) = course.parts("fit", "calibration")
     try:
-        limit = _threshold_from_steps(course.run.read_bytes(part.name), part.name, "decided in that run")
+        limit = _threshold_from_steps(course.run.read_bytes(part.name), part.name, "the threshold of that run")
     except FileNotFoundError:
         return None
     return _with_measured_precision(limit, course)
@@ -98,15 +102,16 @@ def _with_measured_precision(limit: HitThreshold, course: Course) -> HitThreshol
         or not trials.num_rows
     ):
         return limit  # scores know what is right; or trials do not say which place is
-    found = fit_promise(trials)
-    if found.is_kept:
+    results = fit_promise(trials)
+    if results.is_kept:
         description = (
-            f"a score of {found.threshold:.3f}; in that run {found.right:.0%} of such hits were right, by thresholds of other "
-            f"queries, and {found.called:.0%} of the right ones among each query's first ten were called so"
+            f"score at least {results.threshold:.3f}; in that run (cross-validated over queries): "
+            f"precision {results.right:.0%}, "
+            f"recall {results.called:.0%} of the correct hits among each query's first ten"
         )
-        return replace(limit, threshold=found.threshold, description=description, verdict="likely")
+        return replace(limit, threshold=results.threshold, description=description, verdict="likely")
     there = precision_at(trials, limit.threshold)
-    return replace(limit, description=f"{limit.description}; {there.right:.0%} of such hits were right in it")
+    return replace(limit, description=f"{limit.description}; precision in that run {there.right:.0%}")
 
 
 def threshold_from(
@@ -126,7 +131,7 @@ def threshold_from(
     """
     where = f"--calibration {path}"
     data = calibration_file(path, storage or {}, where)
-    made = "decided in" if Folder(path.rstrip("/"), storage or {}).exists("plan.json") else "was fitted in"
+    made = "the threshold of" if Folder(path.rstrip("/"), storage or {}).exists("plan.json") else "fitted in"
     known = _training_scores(data)
     if "calibrate.steps" in known:
         steps = json.loads(known["calibrate.steps"])
@@ -138,7 +143,7 @@ def threshold_from(
     other = other_scores(mine, known)
     odd = (line_of(codes.OTHER_CALIBRATION, path=path, differences="; ".join(other)),) if other else ()
     limit = _threshold_from_steps(data, where, f"{made} {path}")
-    if made == "decided in" and not odd:  # it is a run, and was searched alike
+    if made == "the threshold of" and not odd:  # it is a run, and was searched alike
         limit = _with_measured_precision(limit, recorded(Folder(path.rstrip("/"), storage or {})))
     return replace(limit, warnings=odd)
 
@@ -146,10 +151,10 @@ def threshold_from(
 def _training_scores(data: bytes) -> dict[str, str]:
     """What the scores depended on that something was fitted on; nothing where the file does not say, or is none."""
     try:
-        found = json.loads(data)["trained_on"]["scores"]
+        results = json.loads(data)["trained_on"]["scores"]
     except (ValueError, KeyError, TypeError):
         return {}  # who reads the file says what is wrong with it
-    return found if isinstance(found, dict) else {}
+    return results if isinstance(results, dict) else {}
 
 
 def _features_as_named(known: str, recipes: list[Values]) -> str:
@@ -160,15 +165,15 @@ def _features_as_named(known: str, recipes: list[Values]) -> str:
     theirs = json.loads(known)
     theirs = theirs if isinstance(theirs, list) else [theirs]
 
-    def made(one: Values, recipe: Values) -> bool:
+    def made(values: Values, recipe: Values) -> bool:
         options = {**recipe["options"], **recipe.get("paths", {})}
-        return bool(one["name"] == recipe["name"]) and all(
-            key in options and options[key] == value for key, value in one["options"].items()
+        return bool(values["name"] == recipe["name"]) and all(
+            key in options and options[key] == value for key, value in values["options"].items()
         )
 
-    def all_made(one: Values, recipe: Values) -> bool:
-        parts, stored = one.get("transforms", ()), recipe.get("transforms", ())
-        return made(one, recipe) and len(parts) == len(stored) and all(map(made, parts, stored))
+    def all_made(values: Values, recipe: Values) -> bool:
+        parts, stored = values.get("transforms", ()), recipe.get("transforms", ())
+        return made(values, recipe) and len(parts) == len(stored) and all(map(made, parts, stored))
 
     # An extractor may yield several tracks.
     distinct = [recipe for k, recipe in enumerate(recipes) if recipe not in recipes[:k]]
@@ -190,6 +195,6 @@ def _threshold_from_steps(data: bytes, where: str, made: str) -> HitThreshold:
     (least,) = fitted.thresholds
     assert least is not None  # from_file refuses a file without one
     if not names:
-        return HitThreshold(least, f"a score of {least:.3f} {made}")
+        return HitThreshold(least, f"score at least {least:.3f}, {made}")
     kind = "log-likelihood ratio" if CALIBRATION[names[-1]].gives == "llr" else "probability"
-    return HitThreshold(least, f"a {kind} of {least:.3f} {made}", steps=fitted)
+    return HitThreshold(least, f"{kind} at least {least:.3f}, {made}", steps=fitted)

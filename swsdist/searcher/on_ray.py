@@ -83,8 +83,8 @@ class RayShards:
                 scheduling_strategy="SPREAD",
             )
             of = store.folder.root, store.manifest.fingerprint, store.folder.storage
-            own = settings.model_copy(update={"backend": granted(settings.backend, needs.gpus)})
-            self._actors += [made.remote(of, own, memory, needs.cpus) for _ in places]
+            single = settings.model_copy(update={"backend": granted(settings.backend, needs.gpus)})
+            self._actors += [made.remote(of, single, memory, needs.cpus) for _ in places]
         except BaseException:
             self.close()
             raise

@@ -79,7 +79,7 @@ def extractors_of(store: Store) -> list[Extractor | Given]:
 
 def is_precomputed(extractors: Sequence[Extractor | Given]) -> bool:
     """Whether frames were given, of any of the tracks."""
-    return any(isinstance(one, Given) for one in extractors)
+    return any(isinstance(extractor, Given) for extractor in extractors)
 
 
 def _with_moved_models(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
@@ -91,12 +91,12 @@ def _with_moved_models(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
         name = f"models/{path.rsplit('/', 1)[-1]}"
         return store.folder.path(name) if "/models/" in path and store.folder.exists(name) else path
 
-    def moved(one: dict[str, Any]) -> dict[str, Any]:
-        paths = {key: here(path) for key, path in one.get("paths", {}).items()}
-        return {**one, **({"paths": paths} if paths else {})}
+    def moved(item: dict[str, Any]) -> dict[str, Any]:
+        paths = {key: here(path) for key, path in item.get("paths", {}).items()}
+        return {**item, **({"paths": paths} if paths else {})}
 
     made = moved(recipe)
-    return {**made, "transforms": [moved(one) for one in recipe["transforms"]]} if "transforms" in recipe else made
+    return {**made, "transforms": [moved(item) for item in recipe["transforms"]]} if "transforms" in recipe else made
 
 
 def _with_precomputed_frames(

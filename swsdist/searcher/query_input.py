@@ -58,7 +58,7 @@ def parse_query(text: str) -> dict[str, Any]:
         UserError: it is a folder, a command, a place with one end or with commas that may be of thousands, half of a url, or
             no UTF-8.
     """
-    if not text.isprintable() and any("\udc80" <= one <= "\udcff" for one in text):
+    if not text.isprintable() and any("\udc80" <= item <= "\udcff" for item in text):
         raise codes.QUERY_NAME_NOT_UTF8(where=text)
     there = is_remote(text) or Path(text).exists()
     place = None if Path(text).exists() else _PLACE.match(text)
@@ -79,7 +79,7 @@ def parse_query(text: str) -> dict[str, Any]:
 
 def _times(start: str, end: str, query: str) -> tuple[float, float]:
     """Begin and end of a place, s. A decimal comma is a point, unless all commas may be of thousands."""
-    commas = [one for one in (start, end) if "," in one]
+    commas = [item for item in (start, end) if "," in item]
     if commas and all(map(_THOUSANDS.fullmatch, commas)):
         point = commas[0].replace(",", ".")
         raise codes.AMBIGUOUS_COMMA(where=query, text=commas[0], decimal=point, thousands=commas[0].replace(",", ""))
@@ -170,18 +170,18 @@ def query_rows(
     alone = isinstance(queries, str | Path) or is_sound(queries)
     given: Iterable[Any] = [queries] if alone or not isinstance(queries, Iterable) else queries
     rows, seen = list[dict[str, Any]](), set[str]()
-    for number, one in enumerate(given, 1):
-        if isinstance(one, dict):
-            rows.append(one)
-        elif isinstance(one, str | Path):
-            text = str(one)
+    for number, item in enumerate(given, 1):
+        if isinstance(item, dict):
+            rows.append(item)
+        elif isinstance(item, str | Path):
+            text = str(item)
             if text not in seen:
                 with skipping(skip, text):
                     rows += _rows_of_file(text, known, say) if is_table(text) else [_typed_row(text, known, say)]
             seen.add(text)
         else:
             with skipping(skip, f"array {number}"):
-                rows.append(_sample_row(one, f"array {number}", folder))
+                rows.append(_sample_row(item, f"array {number}", folder))
     for (query_id, example), count in Counter((row["query_id"], row["example"]) for row in rows).items():
         if count > 1:
             raise codes.DUPLICATE_QUERY_EXAMPLE(where="queries", count=count, example=example, query_id=query_id)

@@ -222,13 +222,13 @@ class Searcher:
             statistics=candidate_statistics(self._calibrate),
         )
         how, speakers = rules.pop("examples"), self._speakers
-        fineness, found = rules.pop("fineness"), list[pa.Table]()
+        fineness, results = rules.pop("fineness"), list[pa.Table]()
         bucket = Bucket(**rules, speakers=speakers)
 
         def table() -> pa.Table:
             if how == "best":
                 return self._scored(bucket.reduced(last=False), sides)
-            reduced = reduce_examples(how, lambda: found, **rules, fineness=fineness, speakers=speakers)
+            reduced = reduce_examples(how, lambda: results, **rules, fineness=fineness, speakers=speakers)
             return self._scored(reduced, sides)
 
         searched, frames = 0, sum(unit.frames for unit in self._units)
@@ -237,7 +237,7 @@ class Searcher:
                 if how == "best":
                     bucket.add(candidates)
                 else:  # the mean reads them twice
-                    found.append(candidates)
+                    results.append(candidates)
             searched += unit.frames
             yield Hits(searched / max(frames, 1), table)
         if not self._units:
@@ -311,16 +311,16 @@ class Searcher:
             if query["duration"] < SHORTEST:
                 seconds = f"{query['duration']:.2f}"
                 yield line_of(codes.SHORT_QUERY, query_id=query["query_id"], seconds=seconds)
-        for one in bands.apart(examples, self._bandwidths, bands.reach(self._extractors)):
+        for item in bands.apart(examples, self._bandwidths, bands.reach(self._extractors)):
             documents = self._bandwidths.num_rows
-            yield line_of(codes.OTHER_BAND, count=one.documents, of=documents, query=one)
+            yield line_of(codes.OTHER_BAND, count=item.documents, of=documents, query=item)
 
     def _scored(self, reduced: Reduced, sides: dict[str, Tally]) -> pa.Table:
         """What was found, where it lies in recordings, with its final scores."""
         statistics = from_table(reduced.statistics)
         sides = joined([statistics, sides], sides_wanted(self._calibrate))
         detections = in_recordings(reduced.detections, self._places, self.setup.reduce.overlap)
-        first, fitted = (replace(one, sides=sides) for one in self._steps)
+        first, fitted = (replace(step, sides=sides) for step in self._steps)
         if self._speakers is not None:
             detections = self._speakers.added(detections, recordings=True)
         detections = fitted.scores(first.scores(detections, statistics))

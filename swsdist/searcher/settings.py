@@ -57,8 +57,8 @@ def setup_of(target: str) -> SearchSetup:
     now = load(Folder(setup.store))
     if now is None or now.progress is None:
         return setup
-    told = line_of(codes.INCOMPLETE_STORE, progress=now.progress)
-    return setup._replace(warnings=(*setup.warnings, told))
+    text = line_of(codes.INCOMPLETE_STORE, progress=now.progress)
+    return setup._replace(warnings=(*setup.warnings, text))
 
 
 def _default_options(manifest: Manifest | None) -> dict[str, object]:
@@ -94,6 +94,6 @@ def _setup_of(target: str) -> SearchSetup:
     if len(configs) == 1:
         ((name, config),) = configs.items()
         return SearchSetup(stores[0], settings[0], trims.pop(), run=(run, name), reduce=config.reduce)
-    if len({json.dumps(one, sort_keys=True) for one in settings}) == len(trims) == 1:
+    if len({json.dumps(setting, sort_keys=True) for setting in settings}) == len(trims) == 1:
         return SearchSetup(stores[0], settings[0], trims.pop())
     return SearchSetup(stores[0], {}, True, (line_of(codes.SETTINGS_DIFFER, count=len(configs)),))

@@ -48,12 +48,12 @@ def build(config: Config, ledger: Ledger) -> Chain:
     Raises:
         ConfigError: its options are wrong.
     """
-    own = FuseInputs(config, ledger)
-    options = own.options
-    own.demands.update(demands_of(config))
-    own.folds.update(folds_of_steps(config.calibrate))
-    own.files.update(files_of(config))
-    lists = tuple(ExternalTable(own.place(system), TABLES[options.scores]) for system in options.systems)
+    inputs = FuseInputs(config, ledger)
+    options = inputs.options
+    inputs.demands.update(demands_of(config))
+    inputs.folds.update(folds_of_steps(config.calibrate))
+    inputs.files.update(files_of(config))
+    lists = tuple(ExternalTable(inputs.place(system), TABLES[options.scores]) for system in options.systems)
     deciding: list[Step | Stage] = [Step("decide", Decide(), {"detections": "impute-scores:filled"})]
     if options.between_queries:
         deciding = [
@@ -63,9 +63,9 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ]
 
     def first() -> Mapping[str, Config]:
-        for read in own.files.values():  # before systems are run
+        for read in inputs.files.values():  # before systems are run
             read()
-        return configs(own)
+        return configs(inputs)
 
     stages = (
         Step("queries", CollectQueries()),
@@ -80,4 +80,4 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Score(),
         Step("export", Export(), {"scored": "decide:scored", "trials": "align.final:trials"}),
     )
-    return Chain("fuse", stages, own, publish, FILES, notices, rejected_rows, check, summary, first)
+    return Chain("fuse", stages, inputs, publish, FILES, notices, rejected_rows, check, summary, first)

@@ -17,31 +17,31 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.stages.inputs.search_inputs import SearchInputs
 
 
-def check(own: FuseInputs) -> Iterator[Finding]:
+def check(inputs: FuseInputs) -> Iterator[Finding]:
     """A finding or more a system; one that is bad does not end it."""
     known = set()
-    for system in own.options.systems:
+    for system in inputs.options.systems:
         if system.run is None:
             continue
         try:
-            course = recorded(Folder(own.place(system), own.config.storage))
+            course = recorded(Folder(inputs.place(system), inputs.config.storage))
             done = "decide" in course.ended
             text = course.run.path() if done else line_of(codes.UNFINISHED_SYSTEM, system=system.name)
             known |= {system.name} if done else set()
             yield Finding(f"{system.name}: run", done, text)
         except SwsdistError as error:
             yield Finding(f"{system.name}: run", False, str(error).replace("\n  remedy:", "; remedy:"))
-    own.noted.force = True
+    inputs.noted.force = True
     try:
-        if all(system.name in known for system in own.options.systems):  # others are run first
-            own.settle()
-        for notice in own.noted.found.values():
+        if all(system.name in known for system in inputs.options.systems):  # others are run first
+            inputs.settle()
+        for notice in inputs.noted.found.values():
             yield Finding("systems", False if notice.doubted else None, str(notice))
-        found = configs(own)
+        results = configs(inputs)
     except SwsdistError as error:
         yield Finding("systems", False, str(error).replace("\n  remedy:", "; remedy:"))
         return
-    for name, config in found.items():
+    for name, config in results.items():
         ledger = Ledger(Folder(config.run, config.storage))
         for finding in check_search(SearchInputs.of(config, ledger)):
             yield finding._replace(name=f"{name}: {finding.name}")

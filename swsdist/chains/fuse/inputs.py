@@ -25,8 +25,8 @@ from swsdist.stages.inputs.settings import scores_of
 
 #: What systems that are fused should have searched alike.
 _SEARCHED: dict[str, Callable[[CorpusInputs], pa.Array]] = {
-    "documents": lambda own: keys_of(own.corpus.documents["doc_id"], own.corpus.documents["channel"]),
-    "queries": lambda own: pc.unique(own.corpus.queries["query_id"]).sort(),
+    "documents": lambda inputs: keys_of(inputs.corpus.documents["doc_id"], inputs.corpus.documents["channel"]),
+    "queries": lambda inputs: pc.unique(inputs.corpus.queries["query_id"]).sort(),
 }
 
 
@@ -51,7 +51,7 @@ class FuseInputs(CorpusInputs):
             StoreError: one is not finished.
             ConfigError: one is no run of the search chain.
         """
-        found = {}
+        results = {}
         for system in self.options.systems:
             course = recorded(Folder(self.place(system), self.config.storage))
             where = f"options.systems: {system.name}"
@@ -61,8 +61,8 @@ class FuseInputs(CorpusInputs):
                 )
             if "decide" not in course.ended:
                 raise codes.UNFINISHED_SYSTEM(where=f"{where} ({course.run.path()})", system=system.name)
-            found[system.name] = course
-        return found
+            results[system.name] = course
+        return results
 
     def searches(self, course: Course) -> list[Course]:
         """The systems."""
@@ -102,12 +102,12 @@ class FuseInputs(CorpusInputs):
 
     def scores(self) -> dict[str, str]:
         """What the fused scores depend on, by key: the options, and of each system what its scores depend on."""
-        found = {
+        results = {
             f"options.{key}": json.dumps(value) for key, value in self.options.matters().items() if key != "systems"
         }
         for name, course in sorted(self.courses.items()):
-            found |= {f"{name}: {key}": value for key, value in scores_of(course.config).items()}
-        return found
+            results |= {f"{name}: {key}": value for key, value in scores_of(course.config).items()}
+        return results
 
     def recall(self, state: Mapping[str, str]) -> None:
         """Take the store that a plan had, in its state then."""

@@ -37,14 +37,14 @@ def publish(outcome: Outcome, course: Course, force: bool = False) -> ReportData
 
 def _made(outcome: Outcome, course: Course) -> ReportData:
     data = build_report(outcome, course)
-    own: FuseInputs = course.chain.own
+    inputs: FuseInputs = course.chain.own
     looks: set[Looks] = set(data.looked_at)
-    if own.options.between_queries:
+    if inputs.options.between_queries:
         looks.add("other queries")
-    for system in own.courses.values():
-        looks |= _looked_at(system, final=own.options.scores == "final")
+    for system in inputs.courses.values():
+        looks |= _looked_at(system, final=inputs.options.scores == "final")
     order: tuple[Looks, ...] = ("own query", "other queries", "references")
-    return replace(data, looked_at=tuple(one for one in order if one in looks), fusion=_fusion(course))
+    return replace(data, looked_at=tuple(item for item in order if item in looks), fusion=_fusion(course))
 
 
 def _looked_at(system: Course, *, final: bool) -> set[Looks]:
@@ -56,11 +56,11 @@ def _looked_at(system: Course, *, final: bool) -> set[Looks]:
 
 
 def _fusion(course: Course) -> FusionReport:
-    own: FuseInputs = course.chain.own
+    inputs: FuseInputs = course.chain.own
     fusions: list[Fusion] = []
     for part in course.parts("fit", "calibration"):
         fusions = fusions_in(json.loads(course.run.read_bytes(part.name)))
-    joined, made, alone = 0, dict.fromkeys(sorted(own.courses), 0), dict.fromkeys(sorted(own.courses), 0)
+    joined, made, alone = 0, dict.fromkeys(sorted(inputs.courses), 0), dict.fromkeys(sorted(inputs.courses), 0)
     for table in course.read("impute-scores", "filled", ["parts"]):
         names, _, given = parts_of(table)
         joined += table.num_rows
@@ -71,9 +71,9 @@ def _fusion(course: Course) -> FusionReport:
     gains = _gains(course)
     weights = _means(fusions)
     rows = []
-    for name, system in own.courses.items():
-        told = system.told("score", Measured)
-        measures = told[0].measures if told else {}
+    for name, system in inputs.courses.items():
+        result = system.told("score", Measured)
+        measures = result[0].measures if result else {}
         weight, mark = weights.get(name, (None, None))
         rows.append(
             FusedSystemRow(
@@ -87,17 +87,17 @@ def _fusion(course: Course) -> FusionReport:
                 gain=gains.get(name),
             )
         )
-    offset = math.fsum(one.offset for one in fusions) / len(fusions) if fusions else None
+    offset = math.fsum(fusion.offset for fusion in fusions) / len(fusions) if fusions else None
     counts = {
-        name: sum(told.rows for told in course.told(name, Bucket))
+        name: sum(result.rows for result in course.told(name, Bucket))
         for name in ("merge-lists", "impute-scores", "combine", "decide")
     }
     return FusionReport(
-        missing=own.options.missing,
-        between_queries=own.options.between_queries,
+        missing=inputs.options.missing,
+        between_queries=inputs.options.between_queries,
         joined=joined,
         overlapping=counts["merge-lists"] - counts["impute-scores"],
-        outdone=counts["combine"] - counts["decide"] if own.options.between_queries else 0,
+        outdone=counts["combine"] - counts["decide"] if inputs.options.between_queries else 0,
         offset=offset,
         systems=tuple(rows),
     )
@@ -105,61 +105,61 @@ def _fusion(course: Course) -> FusionReport:
 
 def _means(fusions: list[Fusion]) -> dict[str, tuple[float, float | None]]:
     """Weight and mark of each system, means over folds."""
-    found: dict[str, tuple[float, float | None]] = {}
+    results: dict[str, tuple[float, float | None]] = {}
     for k, name in enumerate(fusions[0].systems if fusions else ()):
-        weight = math.fsum(one.weights[k] for one in fusions) / len(fusions)
-        mark = math.fsum(one.marks[k] for one in fusions) / len(fusions) if fusions[0].marks else None
-        found[name] = weight, mark
-    return found
+        weight = math.fsum(fusion.weights[k] for fusion in fusions) / len(fusions)
+        mark = math.fsum(fusion.marks[k] for fusion in fusions) / len(fusions) if fusions[0].marks else None
+        results[name] = weight, mark
+    return results
 
 
 def _gains(course: Course) -> dict[str, Gain]:
     """Over each system that was scored for the same trials; none where the fusion was not scored."""
-    own: FuseInputs = course.chain.own
-    told = course.told("score", Measured)
+    inputs: FuseInputs = course.chain.own
+    result = course.told("score", Measured)
     alike = {
         name: part
-        for name, part in own.courses.items()
-        if (mine := part.told("score", Measured)) and told and mine[0].point == told[0].point
+        for name, part in inputs.courses.items()
+        if (mine := part.told("score", Measured)) and result and mine[0].point == result[0].point
     }
-    if not alike or told[0].measures.get("cnxe_min") is None:
+    if not alike or result[0].measures.get("cnxe_min") is None:
         return {}
     systems = [scored_of("the fusion", course), *(scored_of(name, part) for name, part in alike.items())]
     settings = Settings(resamples=DRAWS)
     entropies = compared_entropies(systems, settings)
-    found: dict[str, Gain] = {}
-    tables = {one.name: one.maximal for one in systems if one.maximal is not None}
+    results: dict[str, Gain] = {}
+    tables = {system.name: system.maximal for system in systems if system.maximal is not None}
     maxima = compare(tables, **settings.options()).pairs if len(tables) == len(systems) else ()
     for name in alike:
-        pair = next(one for one in entropies.pairs if (one.first, one.second) == ("the fusion", name))
-        best = next((one for one in maxima if (one.first, one.second) == ("the fusion", name)), None)
+        pair = next(pair for pair in entropies.pairs if (pair.first, pair.second) == ("the fusion", name))
+        best = next((item for item in maxima if (item.first, item.second) == ("the fusion", name)), None)
         twv = (
             {}
             if best is None
             else {"mtwv": best.difference, "mtwv_low": best.interval.low, "mtwv_high": best.interval.high}
         )
-        found[name] = Gain(
+        results[name] = Gain(
             **twv,
             cnxe_min=-pair.difference,
             cnxe_min_low=-pair.interval.high,
             cnxe_min_high=-pair.interval.low,
             cnxe_min_p=pair.p,
         )
-    return found
+    return results
 
 
 def notices(course: Course) -> list[str]:
     """Those of a search, and what of a fusion its user should know."""
-    own: FuseInputs = course.chain.own
-    found = of_search.notices(course)
+    inputs: FuseInputs = course.chain.own
+    results = of_search.notices(course)
     common, apart = Counter[tuple[str, str]](), Notices()
     if (ended := course.ended.get("merge-lists")) is not None and not ended.failures:
         for table in course.read("merge-lists", "joined", ["parts"]):
             common.update(places_in_common(table))
         tell_of_apart(common, apart)
-    found += [str(notice) for notice in apart.found.values()]
+    results += [str(notice) for notice in apart.found.values()]
     if not course.config.calibrate.fitted:
-        found.append(line_of(codes.UNFITTED_FUSION))
-    if own.options.between_queries and len(own.options.systems):
-        found.append(line_of(codes.DEPENDENT_QUERIES))
-    return found
+        results.append(line_of(codes.UNFITTED_FUSION))
+    if inputs.options.between_queries and len(inputs.options.systems):
+        results.append(line_of(codes.DEPENDENT_QUERIES))
+    return results

@@ -84,12 +84,12 @@ class Rescore(Stage[Rescoring]):
         """
         own = inputs.own(FuseInputs)
         margin, runs = own.options.margin, {name: system_of(name, course) for name, course in own.courses.items()}
-        for receipt, told in inputs.told("joined", Bucket):
+        for receipt, result in inputs.told("joined", Bucket):
             (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
             for name, run in runs.items():
                 method = [run.reads, run.method, run.store, run.calibrate.model_dump(mode="json")]
                 matters, label = (receipt.fingerprint, name, method, margin), f"{name}, {receipt.label}"
-                payload, work = Rescoring(joined.name, known.name, name, run, margin), told.rows / len(runs)
+                payload, work = Rescoring(joined.name, known.name, name, run, margin), result.rows / len(runs)
                 slots = range(joined.slots[0], joined.slots[1] + 1)
                 yield inputs.task(*matters, label=label, work=work, payload=payload, slots=slots)
 
@@ -110,11 +110,11 @@ def system_of(name: str, course: Course) -> System:
     Raises:
         ConfigError: its scores of single places cannot be made as those of its list were.
     """
-    own, root = course.chain.own, course.run.root
+    inputs, root = course.chain.own, course.run.root
     settings = course.config.calibrate
     entries = settings.entries()
     where = "options.missing: rescore"
-    if own.corpus.placed:
+    if inputs.corpus.placed:
         raise codes.RESCORED_SEGMENTS(where=where, system=name)
     if course.config.search.examples == "mean":
         raise codes.RESCORED_MEANS(where=where, system=name)
@@ -128,7 +128,7 @@ def system_of(name: str, course: Course) -> System:
         [part.sha256 for part in (*statistics, *queries)],
         [(f"{root}/{part.name}", *part.slots) for part in statistics],
         [f"{folder}/{part.name}" for part in queries],
-        own.store.state,
+        inputs.store.state,
         identity(course.config.search),
         course.config.search,
         settings,
@@ -151,20 +151,20 @@ def rescore_bucket(lacking: pa.Table, task: Task[Rescoring], context: Context) -
     spans = lacking.select(KEY[:3]).to_pydict()
     spans["first"] = [max(0, seconds_to_frame(start - margin, shift)) for start in lacking["start"].to_pylist()]
     spans["last"] = [max(0, seconds_to_frame(end + margin, shift) - 1) for end in lacking["end"].to_pylist()]
-    found = method.rescore(method.prepare(queries, store), store, pa.table(spans, schema=SPANS))
-    rows = match_spans(spans, found)
-    score = -found["cost"].to_numpy().astype(np.float64) / found["scale"].to_numpy()
+    results = method.rescore(method.prepare(queries, store), store, pa.table(spans, schema=SPANS))
+    rows = match_spans(spans, results)
+    score = -results["cost"].to_numpy().astype(np.float64) / results["scale"].to_numpy()
     there = lacking.take(pa.array(rows, pa.int64()))
     raw: dict[str, Any] = {name: there[name] for name in KEY}
     raw |= {name: pa.nulls(len(rows), DETECTIONS.field(name).type) for name in DETECTIONS.names if name not in raw}
-    raw |= {"score": score, "example": found["example"]}
+    raw |= {"score": score, "example": results["example"]}
     listed = pa.table({name: raw[name] for name in DETECTIONS.names}).cast(DETECTIONS)
     if any("speaker" in entry.columns for entry in system.calibrate.entries().values()):
         listed = speakers_of(system.store, context).added(listed)
     return scale_scores(listed, task, context)
 
 
-def match_spans(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
+def match_spans(spans: dict[str, list[Any]], results: pa.Table) -> list[int]:
     """The span of each match: matches come in the order of the spans, and spans that can hold none are left out.
 
     A match that lies in a span belongs to the first such span: if that could hold it, it was not left out.
@@ -173,7 +173,7 @@ def match_spans(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
     rows: list[int] = []
     at = 0
     for query, doc, channel, first, last in zip(
-        *(found[name].to_pylist() for name in ("query_id", "doc_id", "channel", "first", "last")), strict=True
+        *(results[name].to_pylist() for name in ("query_id", "doc_id", "channel", "first", "last")), strict=True
     ):
         while not (
             (columns[0][at], columns[1][at], columns[2][at]) == (query, doc, channel)

@@ -98,12 +98,14 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Score(),
         Step("export", Export(), {"queries": "queries:groups", "trials": "align.final:trials"}),
     )
-    own = SearchInputs.of(config, ledger)
-    demand_posteriors(own, sides)
-    own.demands.update(demands_of(config))
-    own.folds.update(folds_of_steps(config.calibrate))
-    own.files.update(files_of(config))
-    return Chain("search", stages, own, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier)
+    inputs = SearchInputs.of(config, ledger)
+    demand_posteriors(inputs, sides)
+    inputs.demands.update(demands_of(config))
+    inputs.folds.update(folds_of_steps(config.calibrate))
+    inputs.files.update(files_of(config))
+    return Chain(
+        "search", stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier
+    )
 
 
 def _cohort(given: bool) -> Iterator[Step | Stage]:

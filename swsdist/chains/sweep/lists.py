@@ -82,7 +82,7 @@ class _SortedLists:
     def entry(self, at: _ListPoint) -> Entry:
         """The list as the steps before the last make it, sorted."""
         before = at.steps[:-1]
-        options = {name: given for name, given in at.options.items() if name != at.steps[-1]}
+        options = {name: spec for name, spec in at.options.items() if name != at.steps[-1]}
         key = fingerprint(before, options)
         if key not in self.entries:
             request = replace(self.how, method=",".join((*before, "kst")), options=options)
@@ -93,13 +93,13 @@ class _SortedLists:
                 probable.scores(table) for table in (self.undecided.aligned, as_text(self.system.detections))
             )
             tolerance = task.protocol.tolerance if task.protocol.trials == "time" else None
-            found = Rescoring.of_list(aligned, listed, tolerance=tolerance, conventions=task.conventions.name)
+            results = Rescoring.of_list(aligned, listed, tolerance=tolerance, conventions=task.conventions.name)
             name = f"{self.name} ({', '.join(before)})" if self.entries else self.name
-            self.entries[key] = Entry(name, self.task_name, found, task.trials, task.beta, procedure.fit)
+            self.entries[key] = Entry(name, self.task_name, results, task.trials, task.beta, procedure.fit)
         return self.entries[key]
 
 
-def sweep_lists(given: SweepSpec, notices: Notices) -> tuple[list[PointResult], list[Entry], list[float]]:
+def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], list[Entry], list[float]]:
     """Read all lists, and score them at all points: system by system.
 
     Args:
@@ -114,44 +114,48 @@ def sweep_lists(given: SweepSpec, notices: Notices) -> tuple[list[PointResult], 
         UserError: files are missing, or a list has no hits or no false alarms to learn from.
         DataError: a file is broken.
     """
-    assert given.file.lists is not None
-    if others := sorted(set(measure_names(given.file.measures)) - set(RESCORED)):
-        raise codes.LIST_MEASURE(where=given.at("measures"), known=", ".join(RESCORED), measure=others[0])
-    wanted = [_list_point(given, number, keys) for number, keys in enumerate(given.points, 1)]
-    systems = list(_lists(given, notices))
+    assert spec.file.lists is not None
+    if others := sorted(set(measure_names(spec.file.measures)) - set(RESCORED)):
+        raise codes.LIST_MEASURE(where=spec.at("measures"), known=", ".join(RESCORED), measure=others[0])
+    wanted = [_list_point(spec, number, keys) for number, keys in enumerate(spec.points, 1)]
+    systems = list(_lists(spec, notices))
     results: list[PointResult] = []
-    for one in systems:
-        rows = [(dict(keys), at, number) for number, (keys, at) in enumerate(zip(given.points, wanted, strict=True), 1)]
-        rows += _oracles(wanted) if given.file.oracle_kst else []
+    for system in systems:
+        rows = [(dict(keys), at, number) for number, (keys, at) in enumerate(zip(spec.points, wanted, strict=True), 1)]
+        rows += _oracles(wanted) if spec.file.oracle_kst else []
         for keys, at, number in rows:
-            with _of_point(given, number):
+            with _of_point(spec, number):
                 results.append(
                     _scored(
-                        given, one, at, {"system": one.name, **keys} if len(systems) > 1 else keys, len(results) + 1
+                        spec,
+                        system,
+                        at,
+                        {"system": system.name, **keys} if len(systems) > 1 else keys,
+                        len(results) + 1,
                     )
                 )
     alphas = sorted({at.alpha for at in wanted if at.method in ("kst", "sto")})
-    return results, [entry for one in systems for entry in one.entries.values()], alphas
+    return results, [entry for system in systems for entry in system.entries.values()], alphas
 
 
 def _oracles(wanted: list[_ListPoint]) -> list[tuple[Keys, _ListPoint, int]]:
     """Oracle KST beside the points: one for each beta, and each sequence of steps before kst or sto."""
-    found: dict[str, tuple[Keys, _ListPoint, int]] = {}
+    results: dict[str, tuple[Keys, _ListPoint, int]] = {}
     for number, at in enumerate(wanted, 1):
         if at.method in ("kst", "sto"):
             keys: Keys = {} if at.beta is None else {"score.beta": at.beta}
             keys["calibrate.steps"] = [*at.steps[:-1], "oracle-kst"]
-            found.setdefault(fingerprint(keys_text(keys)), (keys, replace(at, alpha=1.0, oracle=True), number))
-    return list(found.values())
+            results.setdefault(fingerprint(keys_text(keys)), (keys, replace(at, alpha=1.0, oracle=True), number))
+    return list(results.values())
 
 
-def _lists(given: SweepSpec, notices: Notices) -> Iterator[_SortedLists]:
+def _lists(spec: SweepSpec, notices: Notices) -> Iterator[_SortedLists]:
     """Read all systems' lists, with their tasks."""
-    lists = given.file.lists
+    lists = spec.file.lists
     assert lists is not None
     fit = lists.fit
     if fit not in (None, "none", "crossfit", "oracle"):
-        fit = calibration_place(str(fit), {}, given.at("lists", "fit"))
+        fit = calibration_place(str(fit), {}, spec.at("lists", "fit"))
     for name, section in lists.tasks.items():
         task = read_task(
             ecf=section.ecf,
@@ -169,27 +173,27 @@ def _lists(given: SweepSpec, notices: Notices) -> Iterator[_SortedLists]:
             yield _SortedLists(label, name, task, listed, Request("none", fit, lists.folds))
 
 
-def _list_point(given: SweepSpec, number: int, keys: Keys) -> _ListPoint:
-    every = {**given.file.set, **keys}
+def _list_point(spec: SweepSpec, number: int, keys: Keys) -> _ListPoint:
+    every = {**spec.file.set, **keys}
     options: dict[str, dict[str, object]] = {}
     for key, value in every.items():
         if key.startswith("calibrate.options"):
             _put(options, key.split(".")[2:], value)
         elif key not in _KEYS:
             raise codes.LIST_KEY(
-                where=given.where(number, key), key=key, meant=meant(key, _KEYS), known=", ".join(_KEYS)
+                where=spec.where(number, key), key=key, meant=meant(key, _KEYS), known=", ".join(_KEYS)
             )
     steps = every.get("calibrate.steps")
     steps = [steps] if isinstance(steps, str) else steps
     if not isinstance(steps, list | tuple) or not steps or not all(str(name) in CALIBRATION for name in steps):
         raise codes.LIST_STEPS(
-            where=given.where(number, "calibrate.steps"), value=shown(steps), known=", ".join(CALIBRATION)
+            where=spec.where(number, "calibrate.steps"), value=shown(steps), known=", ".join(CALIBRATION)
         )
     numbers = {}
     for key, default in (("calibrate.alpha", ALPHA), ("score.beta", None)):
         value = every.get(key, default)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
-            raise codes.NOT_POSITIVE(where=given.where(number, key), key=key, value=shown(value))
+            raise codes.NOT_POSITIVE(where=spec.where(number, key), key=key, value=shown(value))
         numbers[key] = value
     alpha, beta = numbers["calibrate.alpha"], numbers["score.beta"]
     assert alpha is not None
@@ -208,43 +212,41 @@ def _put(values: dict[str, dict[str, object]], place: list[str], value: object) 
 
 
 @contextmanager
-def _of_point(given: SweepSpec, number: int) -> Iterator[None]:
+def _of_point(spec: SweepSpec, number: int) -> Iterator[None]:
     """What is wrong with a point's steps names the point."""
     try:
         yield
     except UserError as error:
         if error.where and not error.where.startswith(("--method", "calibrate.")):
             raise
-        raise of_point(error, given.where(number)) from None
+        raise of_point(error, spec.where(number)) from None
 
 
-def _scored(given: SweepSpec, one: _SortedLists, at: _ListPoint, keys: Keys, number: int) -> PointResult:
-    beta = one.task.beta if at.beta is None else at.beta
-    measure, task = given.file.objective.measure, one.task
+def _scored(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys, number: int) -> PointResult:
+    beta = item.task.beta if at.beta is None else at.beta
+    measure, task = spec.file.objective.measure, item.task
     if at.method is not None:
-        entry = one.entry(at)
+        entry = item.entry(at)
         scored, fit = entry.sweep, entry.logistic
-        found = scored.at(at.method, at.alpha, beta, trials=entry.trials)
-        measures = {name: float(value[0]) for name, value in zip(RESCORED, found.points, strict=True)}
-        counts = scored.ntrue, found.hits[:, 0], found.false_alarms[:, 0]
+        results = scored.at(at.method, at.alpha, beta, trials=entry.trials)
+        measures = {name: float(value[0]) for name, value in zip(RESCORED, results.points, strict=True)}
+        counts = scored.ntrue, results.hits[:, 0], results.false_alarms[:, 0]
         values = values_by_query(measure, scored.names.to_pylist(), counts, beta=beta, trials=entry.trials)
     else:
         task = replace(
             task, point=replace(task.point, beta=beta), notices=Notices()
         )  # what is odd was told of the list
-        made = calibrate(one.system, one.request(at), task, scored=lambda _: one.undecided)
-        whole = evaluate(task, replace(one.system, detections=made.detections), by_type=False).whole
+        made = calibrate(item.system, item.request(at), task, scored=lambda _: item.undecided)
+        whole = evaluate(task, replace(item.system, detections=made.detections), by_type=False).whole
         assert whole.actual is not None  # it is decided, and there are references
         fit, terms = made.fit, whole.per_term.filter(pc.greater(whole.per_term["ntrue"], 0))
         measures = dict(zip(RESCORED, (whole.actual.twv, whole.actual.pmiss, whole.actual.pfa), strict=True))
         column = {"atwv": "twv"}.get(measure, measure.removeprefix("atwv_"))
         values = dict(zip(terms["query_id"].to_pylist(), terms[column].to_pylist(), strict=True))
     oracle = fit == "oracle" or at.oracle
-    name = (
-        f"point-{fingerprint(one.name, keys_text({key: value for key, value in keys.items() if key != 'system'}))[:12]}"
-    )
-    rules = replace(one.task.protocol, beta=beta).told()
+    name = f"point-{fingerprint(item.name, keys_text({key: value for key, value in keys.items() if key != 'system'}))[:12]}"
+    rules = replace(item.task.protocol, beta=beta).told()
     point = SweepPoint(
-        number, keys, name, fit, oracle, at.method, {"task": one.task_name, "score.beta": shown(beta)}, rules
+        number, keys, name, fit, oracle, at.method, {"task": item.task_name, "score.beta": shown(beta)}, rules
     )
     return PointResult(point, measures, dict(sorted(values.items())))

@@ -136,7 +136,7 @@ class Plans:
 
 
 def plan_sweep(
-    given: SweepSpec, *, corpus: str | None = None, run: str | None = None, sets: tuple[str, ...] = ()
+    spec: SweepSpec, *, corpus: str | None = None, run: str | None = None, sets: tuple[str, ...] = ()
 ) -> Plans:
     """Make the config of each point.
 
@@ -149,38 +149,38 @@ def plan_sweep(
         ConfigError: a point's config is not valid, or names what is not there: it says which, and which key; or two points are
             the same.
     """
-    refuse_unused_sets(given, sets, corpus)
+    refuse_unused_sets(spec, sets, corpus)
     made: list[PlannedPoint] = []
     groups: dict[str, PointGroup] = {}
     seen = set[str]()
     known: dict[str, int] = {}
     beside: dict[str, object] = {}
-    wanted = set(measure_names(given.file.measures))
-    for number, keys in enumerate(given.points, 1):
-        with _of_point(given, number):
-            config = _config(given, keys, number, corpus, run, sets)
+    wanted = set(measure_names(spec.file.measures))
+    for number, keys in enumerate(spec.points, 1):
+        with _of_point(spec, number):
+            config = _config(spec, keys, number, corpus, run, sets)
             method = _method(config, wanted)
             if method in ("kst", "sto"):
                 alpha_of(config.calibrate)
             rules, line = scored_by(config), protocol_of(config.score).told()
         if is_chain(CHAINS, config.chain, "of_points"):
-            raise codes.SWEPT_CHAIN(where=given.where(number, "chain"), chain=config.chain)
+            raise codes.SWEPT_CHAIN(where=spec.where(number, "chain"), chain=config.chain)
         name = fingerprint(settings_of(config), _rest(config))[:12]
         if name in known:
             raise codes.DUPLICATE_POINTS(
-                where=given.where(number), first=known[name], second=number, keys=keys_text(keys)
+                where=spec.where(number), first=known[name], second=number, keys=keys_text(keys)
             )
         known[name] = number
-        config = _with_store(config, beside, given.where(number))
+        config = _with_store(config, beside, spec.where(number))
         shared = f"search-{_group(config, method)[:12]}" if method is not None else ""
-        _check_names(given, number, config, shared or name, seen)
+        _check_names(spec, number, config, shared or name, seen)
         fit = config.calibrate.fit
         made.append(PlannedPoint(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, line, config))
         if shared:
             groups.setdefault(shared, PointGroup(shared, config)).points.append(made[-1])
-    if given.file.oracle_kst:
+    if spec.file.oracle_kst:
         if not any(group.by_term for group in groups.values()):
-            raise codes.ORACLE_WITHOUT_KST(where=given.at("oracle_kst"), measures=", ".join(RESCORED))
+            raise codes.ORACLE_WITHOUT_KST(where=spec.at("oracle_kst"), measures=", ".join(RESCORED))
         for group in groups.values():
             made += _oracles(group, len(made)) if group.by_term else []
     return Plans(tuple(made), {point.name: point for point in made if point.method is None}, groups)
@@ -203,24 +203,24 @@ def scored_by(config: Config) -> dict[str, str]:
 
 
 def _config(
-    given: SweepSpec, keys: Keys, number: int, corpus: str | None, run: str | None, sets: tuple[str, ...]
+    spec: SweepSpec, keys: Keys, number: int, corpus: str | None, run: str | None, sets: tuple[str, ...]
 ) -> Config:
-    file = given.file
-    folder = folder_of(str(given.path))
-    base = [Placed(f"{key}={_text(value)}", folder, given.at("set", key)) for key, value in file.set.items()]
-    mine = [Placed(f"{key}={_text(value)}", folder, given.where(number, key)) for key, value in keys.items()]
+    file = spec.file
+    folder = folder_of(str(spec.path))
+    base = [Placed(f"{key}={_text(value)}", folder, spec.at("set", key)) for key, value in file.set.items()]
+    mine = [Placed(f"{key}={_text(value)}", folder, spec.where(number, key)) for key, value in keys.items()]
     # Relative to here, as all of the command line; those of the file are absolute.
     corpus, run = (path and _absolute(path) for path in (corpus or file.corpus, run or file.run))
     every: list[Assignment] = [*base, *sets, *mine]
     if isinstance(file.config, str):
         return load_config(file.config, every, corpus=corpus, run=run)
-    values: dict[str, object] = {"system": Path(given.path).stem, **(file.config or {})}
+    values: dict[str, object] = {"system": Path(spec.path).stem, **(file.config or {})}
     values |= {key: value for key, value in (("corpus", corpus), ("run", run)) if value is not None}
-    origins = {place[1:]: origin for place, origin in given.lines.origins.items() if place[:1] == ("config",)}
+    origins = {place[1:]: origin for place, origin in spec.lines.origins.items() if place[:1] == ("config",)}
     return config_from_dict(values, folder, every, origins=origins)
 
 
-def _check_names(given: SweepSpec, number: int, config: Config, plan: str, seen: set[str]) -> None:
+def _check_names(spec: SweepSpec, number: int, config: Config, plan: str, seen: set[str]) -> None:
     """Make sure that what a point names is there, and takes the options that it is given, as far as that is told without work.
 
     Args:
@@ -240,12 +240,12 @@ def _check_names(given: SweepSpec, number: int, config: Config, plan: str, seen:
     def look_at(some: Config, named: str | None = None) -> None:
         for key, of, look in _name_checks(some):
             if (name := fingerprint(key, of)) not in seen:
-                with _of_point(given, number, named or key):
+                with _of_point(spec, number, named or key):
                     look()
                 seen.add(name)
 
     look_at(config)
-    with _of_point(given, number, "options"):
+    with _of_point(spec, number, "options"):
         chain: Chain = CHAINS[config.chain].load()(config, Ledger(Folder(config.run, config.storage)))
         first = chain.first() if chain.first is not None else {}
     for system in first.values():
@@ -261,21 +261,21 @@ def _name_checks(config: Config) -> Iterator[tuple[str, object, Callable[[], obj
         if path is not None:
             yield f"corpus.{name}", path, partial(kind_of, path, kind, ENDINGS, storage)
     if not is_chain(CHAINS, config.chain, "joined"):
-        for one in config.features:
-            yield "features", one.model_dump(mode="json"), partial(_make, one)
+        for feature in config.features:
+            yield "features", feature.model_dump(mode="json"), partial(_make, feature)
     for name, read in files_of(config).items():
         yield "calibrate.fit", name, read
 
 
-def _make(one: Features) -> None:
+def _make(features: Features) -> None:
     """An extractor and its transforms, each by itself: some are fitted before they can stand behind one another."""
-    create(one.name, one.options)
-    for transform in one.transforms:
+    create(features.name, features.options)
+    for transform in features.transforms:
         create_transform(transform.name, transform.options)
 
 
 @contextmanager
-def _of_point(given: SweepSpec, number: int, of: str = "") -> Iterator[None]:
+def _of_point(spec: SweepSpec, number: int, of: str = "") -> Iterator[None]:
     """What is wrong with a point's config names the point, and the key of the sweep's file.
 
     Args:
@@ -286,16 +286,16 @@ def _of_point(given: SweepSpec, number: int, of: str = "") -> Iterator[None]:
     try:
         yield
     except (UserError, StoreError) as error:
-        if error.where and error.where.startswith((f"{given.path}:", "--")):
+        if error.where and error.where.startswith((f"{spec.path}:", "--")):
             raise  # it does
-        keys = given.points[number - 1]
-        every = (*keys, *given.file.set)
+        keys = spec.points[number - 1]
+        every = (*keys, *spec.file.set)
         wrong = next((key for key in every if key in str(error)), None)
         if wrong is None and of:
             wrong = next(
                 (key for key in every if f"{key}.".startswith(f"{of}.") or f"{of}.".startswith(f"{key}.")), None
             )
-        at = given.where(number, wrong) + (f" ({keys_text(keys)})" if wrong is None and keys else "")
+        at = spec.where(number, wrong) + (f" ({keys_text(keys)})" if wrong is None and keys else "")
         where = f"{at}: {error.where}" if error.where else at
         raise of_point(error, where) from None
 
@@ -388,10 +388,10 @@ def alpha_of(settings: Calibrate) -> float:
     Raises:
         ConfigError: it is no number above 0.
     """
-    given = settings.options.get(settings.steps[-1], {}).get("alpha", settings.alpha)
-    if not isinstance(given, int | float) or isinstance(given, bool) or not given > 0:
-        raise codes.NOT_POSITIVE(where="calibrate.options", key="alpha", value=shown(given))
-    return float(given)
+    spec = settings.options.get(settings.steps[-1], {}).get("alpha", settings.alpha)
+    if not isinstance(spec, int | float) or isinstance(spec, bool) or not spec > 0:
+        raise codes.NOT_POSITIVE(where="calibrate.options", key="alpha", value=shown(spec))
+    return float(spec)
 
 
 def _oracles(group: PointGroup, before: int) -> list[PlannedPoint]:

@@ -113,7 +113,7 @@ def draw_points(draws: int, seed: int, keys: Mapping[str, object], where: SweepP
     """
     if not keys:
         raise codes.EMPTY_DRAW(where=str(where))
-    by_key = {name: _distribution(given, where.below(name)) for name, given in keys.items()}
+    by_key = {name: _distribution(value, where.below(name)) for name, value in keys.items()}
     for k in range(draws):
         yield {
             name: draw(np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, k, stable_hash(name)]))))
@@ -121,26 +121,26 @@ def draw_points(draws: int, seed: int, keys: Mapping[str, object], where: SweepP
         }
 
 
-def _values(given: object, where: SweepPlace) -> list[object]:
-    if isinstance(given, list | tuple):
-        found = list(given)
-    elif isinstance(given, Mapping) and "subsets" in given:
-        found = _subsets(given, where)
-    elif isinstance(given, Mapping) and "from" in given:
-        found = _range(given, where)
+def _values(value: object, where: SweepPlace) -> list[object]:
+    if isinstance(value, list | tuple):
+        results = list(value)
+    elif isinstance(value, Mapping) and "subsets" in value:
+        results = _subsets(value, where)
+    elif isinstance(value, Mapping) and "from" in value:
+        results = _range(value, where)
     else:
-        raise codes.NOT_GRID_VALUES(where=str(where), value=shown(given, 60))
-    if not found:
+        raise codes.NOT_GRID_VALUES(where=str(where), value=shown(value, 60))
+    if not results:
         raise codes.NO_GRID_VALUES(where=str(where))
-    return found
+    return results
 
 
-def _subsets(given: Mapping[str, object], where: SweepPlace) -> list[object]:
-    _refuse_unknown_keys(given, _SUBSETS, where)
-    members = given["subsets"]
+def _subsets(value: Mapping[str, object], where: SweepPlace) -> list[object]:
+    _refuse_unknown_keys(value, _SUBSETS, where)
+    members = value["subsets"]
     if not isinstance(members, list | tuple):
         raise codes.SUBSETS_OF_LIST(where=str(where))
-    least, most = given.get("least", 1), given.get("most", len(members))
+    least, most = value.get("least", 1), value.get("most", len(members))
     if not (isinstance(least, int) and isinstance(most, int) and 0 <= least <= most <= len(members)):
         raise codes.SUBSET_SIZES(where=str(where), least=shown(least), most=shown(most), members=len(members))
     many = sum(math.comb(len(members), size) for size in range(least, most + 1))
@@ -177,11 +177,11 @@ def _range(given: Mapping[str, object], where: SweepPlace) -> list[object]:
     return [float(f"{value:.12g}") for value in made]
 
 
-def _distribution(given: object, where: SweepPlace) -> Callable[[np.random.Generator], object]:
+def _distribution(value: object, where: SweepPlace) -> Callable[[np.random.Generator], object]:
     kinds = ("uniform", "log-uniform", "integer", "choice")
-    if not isinstance(given, Mapping) or len(given) != 1:
-        raise codes.NOT_A_DISTRIBUTION(where=str(where), value=shown(given, 60))
-    ((kind, bounds),) = given.items()
+    if not isinstance(value, Mapping) or len(value) != 1:
+        raise codes.NOT_A_DISTRIBUTION(where=str(where), value=shown(value, 60))
+    ((kind, bounds),) = value.items()
     if kind not in kinds:
         raise codes.UNKNOWN_DISTRIBUTION(
             where=str(where), name=kind, meant=meant(str(kind), kinds), known=", ".join(kinds)
@@ -210,8 +210,8 @@ def _number(value: object, where: SweepPlace, name: str) -> float:
     return float(value)
 
 
-def _refuse_unknown_keys(given: Mapping[str, object], known: set[str], where: SweepPlace) -> None:
-    if others := sorted(set(given) - known):
+def _refuse_unknown_keys(value: Mapping[str, object], known: set[str], where: SweepPlace) -> None:
+    if others := sorted(set(value) - known):
         raise codes.UNKNOWN_SWEEP_KEY(
             where=str(where), key=others[0], meant=meant(others[0], sorted(known)), known=", ".join(sorted(known))
         )

@@ -172,8 +172,8 @@ def read_sweep(path: str | Path) -> SweepSpec:
     lines = SweepPlace(draft.origins)
     if (file.config is None) == (file.lists is None):
         raise codes.CONFIG_OR_LISTS(where=lines.line if file.config is None else str(lines.below("lists")))
-    for k, one in enumerate(() if file.measures == "all" else file.measures):
-        measure_names((one,), str(lines.below("measures", k)))
+    for k, item in enumerate(() if file.measures == "all" else file.measures):
+        measure_names((item,), str(lines.below("measures", k)))
     measure_names((file.objective.measure,), str(lines.below("objective")))
     if file.objective.best is None and not quantities()[file.objective.measure].best:
         raise codes.UNRANKED_OBJECTIVE(where=str(lines.below("objective")), measure=file.objective.measure)
@@ -185,46 +185,46 @@ def read_sweep(path: str | Path) -> SweepSpec:
         )
     if file.report_alpha is not None and file.report != "kst":
         raise codes.UNUSED_REPORT_ALPHA(where=str(lines.below("report_alpha")))
-    given = _points(file, lines.below("points"), name)
-    _refuse_unused(given, file.set, lambda key: given.at("set", key))
-    return given
+    spec = _points(file, lines.below("points"), name)
+    _refuse_unused(spec, file.set, lambda key: spec.at("set", key))
+    return spec
 
 
-def refuse_unused_sets(given: SweepSpec, sets: Sequence[str], corpus: str | None) -> None:
+def refuse_unused_sets(spec: SweepSpec, sets: Sequence[str], corpus: str | None) -> None:
     """That what is set for all points on the command line has an effect.
 
     Raises:
         ConfigError: every point sets the key itself.
     """
-    keys = {one.partition("=")[0].strip(): f"--set {one}" for one in sets}
+    keys = {item.partition("=")[0].strip(): f"--set {item}" for item in sets}
     keys |= {"corpus": f"--corpus {corpus}"} if corpus is not None else {}
-    _refuse_unused(given, keys, lambda key: keys[key])
+    _refuse_unused(spec, keys, lambda key: keys[key])
 
 
-def _refuse_unused(given: SweepSpec, keys: Iterable[str], told: Callable[[str], str]) -> None:
+def _refuse_unused(spec: SweepSpec, keys: Iterable[str], text: Callable[[str], str]) -> None:
     for key in keys:
         # A point that sets `features` leaves nothing of `features.name`.
-        own = [next((one for one in point if f"{key}.".startswith(f"{one}.")), None) for point in given.points]
+        own = [next((item for item in point if f"{key}.".startswith(f"{item}.")), None) for point in spec.points]
         if None in own:
             continue
         first = str(own[0])
-        raise codes.UNUSED_SETTING(where=told(key), key=key, point_key=first, first=given.places[0].below(first).line)
+        raise codes.UNUSED_SETTING(where=text(key), key=key, point_key=first, first=spec.places[0].below(first).line)
 
 
 def _validated(values: object, draft: Draft) -> SweepFile | None:
     try:
         return SweepFile.model_validate(values)
     except ValidationError as error:
-        for each in error.errors(include_url=False):
-            place = each["loc"]
+        for item in error.errors(include_url=False):
+            place = item["loc"]
             while place and place not in draft.origins:
                 place = place[:-1]  # pydantic also names the member of a union
-            text = each["msg"].removeprefix("Value error, ")
-            if each["type"] == "missing":
-                text = f"{each['loc'][-1]} is missing"
-            if each["type"] == "extra_forbidden":
-                known = _known(each["loc"][:-1])
-                text = f"no such key{meant(str(each['loc'][-1]), known) or '.'} Allowed here: {', '.join(known)}"
+            text = item["msg"].removeprefix("Value error, ")
+            if item["type"] == "missing":
+                text = f"{item['loc'][-1]} is missing"
+            if item["type"] == "extra_forbidden":
+                known = _known(item["loc"][:-1])
+                text = f"no such key{meant(str(item['loc'][-1]), known) or '.'} Allowed here: {', '.join(known)}"
             draft.complain(place, text)
         return None
 
@@ -278,30 +278,30 @@ def _with_absolute_paths(file: SweepFile, base: str) -> SweepFile:
 
 
 def _points(file: SweepFile, where: SweepPlace, name: str) -> SweepSpec:
-    given, repeated = file.points, 0
-    found: list[Keys] = []
+    spec, repeated = file.points, 0
+    results: list[Keys] = []
     places: list[SweepPlace] = []
-    if given.grid is not None:
+    if spec.grid is not None:
         place = where.below("grid")
-        found += grid_points(given.grid, place)
-        places += [place] * len(found)
-    if given.list is not None:
+        results += grid_points(spec.grid, place)
+        places += [place] * len(results)
+    if spec.list is not None:
         place = where.below("list")
-        rows = list(list_points(given.list, place))
-        found += rows
+        rows = list(list_points(spec.list, place))
+        results += rows
         places += [place.below(k) for k in range(len(rows))]
-    if given.random is not None:
+    if spec.random is not None:
         place = where.below("random", "keys")
-        for point in draw_points(given.random.draws, given.random.seed, given.random.keys, place):
-            if point in found:
+        for point in draw_points(spec.random.draws, spec.random.seed, spec.random.keys, place):
+            if point in results:
                 repeated += 1
             else:
-                found.append(point)
+                results.append(point)
                 places.append(place)
-    if not found:
+    if not results:
         raise codes.NO_POINTS(where=str(where))
-    made = SweepSpec(name, file, tuple(found), tuple(places), SweepPlace(where.origins), repeated)
-    for number, point in enumerate(found, 1):
+    made = SweepSpec(name, file, tuple(results), tuple(places), SweepPlace(where.origins), repeated)
+    for number, point in enumerate(results, 1):
         for key in point:
             if any(key == own or key.startswith(f"{own}.") for own in NOT_OF_POINTS):
                 raise codes.FIXED_KEY(where=made.where(number, key), key=key)

@@ -109,28 +109,28 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> SweepRun:
     swept.searches = searches
     swept.rescorings = {name: rescored[f"{name}.points"] for name in plans.groups if f"{name}.points" in rescored}
     uses = _task_uses([*own.values()], swept)
-    found: dict[int, PointResult] = {}
+    results: dict[int, PointResult] = {}
     for name, point in plans.single.items():
         if name in own:
-            found[point.number] = _own_plan_result(point, own[name], objective, uses)
+            results[point.number] = _own_plan_result(point, own[name], objective, uses)
         else:
-            found[point.number] = PointResult(point, failed=failed[name])
+            results[point.number] = PointResult(point, failed=failed[name])
     for name, group in plans.groups.items():
         why = failed.get(name) or failed.get(f"{name}.points")
         if why is not None:
-            found |= {point.number: PointResult(point, failed=why) for point in group.points}
+            results |= {point.number: PointResult(point, failed=why) for point in group.points}
         else:
-            found |= _group_results(group, swept.searches[name], swept.rescorings[name], objective, uses)
-    swept.results = [found[point.number] for point in plans.points]
+            results |= _group_results(group, swept.searches[name], swept.rescorings[name], objective, uses)
+    swept.results = [results[point.number] for point in plans.points]
     swept.notices = _notices([*searches.values(), *own.values()])
     return swept
 
 
 def _notices(courses: Sequence[Course]) -> list[str]:
     """What runs of these would warn of, and how many inputs were rejected."""
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     for course in {id(course.chain.own): course for course in courses}.values():
-        found |= dict.fromkeys(course.notices())
+        results |= dict.fromkeys(course.notices())
         rejected: dict[tuple[str, str], list[Values]] = {}
         for row in course.rejected().to_pylist():
             if row["kind"] != "task":
@@ -138,8 +138,8 @@ def _notices(courses: Sequence[Course]) -> list[str]:
         for (kind, reason), rows in sorted(rejected.items()):
             first = rows[0]
             said = f"{len(rows)} {kind}(s) rejected, {reason}; the first: {first['path'] or first['id']}: {first['message']}"
-            found[said] = None
-    return list(found)
+            results[said] = None
+    return list(results)
 
 
 def _run_all(
@@ -184,7 +184,7 @@ def _run(configs: Mapping[str, Config], until: str | None, progress: Progress, s
 
 def _is_complete(course: Course) -> bool:
     ended = [course.ended.get(step.name) for step in course.steps]
-    return all(one is not None and not one.failures for one in ended)
+    return all(item is not None and not item.failures for item in ended)
 
 
 def point_at(config: Config, course: Course) -> OperatingPoint:
@@ -223,20 +223,20 @@ def values_of(point: PlannedPoint, search: Course) -> Values:
 
 def _task_uses(own: list[Course], swept: SweepRun) -> dict[tuple[str, str], int]:
     """How many points need a task."""
-    found: dict[tuple[str, str], int] = {}
+    results: dict[tuple[str, str], int] = {}
 
     def count(course: Course, many: int) -> None:
         for receipt in _receipts(course):
             key = receipt.stage, receipt.fingerprint
-            found[key] = found.get(key, 0) + many
+            results[key] = results.get(key, 0) + many
 
     for course in own:
         count(course, 1)
     for name, course in swept.rescorings.items():
         many = len(course.config.options["points"])  # type: ignore[arg-type]
-        for one in (swept.searches[name], course):
-            count(one, many)
-    return found
+        for item in (swept.searches[name], course):
+            count(item, many)
+    return results
 
 
 def _receipts(course: Course) -> Iterator[Receipt]:
@@ -251,7 +251,7 @@ def _receipts(course: Course) -> Iterator[Receipt]:
 
 def _cost(receipts: list[Receipt], uses: Mapping[tuple[str, str], int]) -> tuple[float, float]:
     cpu = sum(receipt.cost.cpu for receipt in receipts)
-    share = sum(one.cost.cpu / max(1, uses.get((one.stage, one.fingerprint), 1)) for one in receipts)
+    share = sum(receipt.cost.cpu / max(1, uses.get((receipt.stage, receipt.fingerprint), 1)) for receipt in receipts)
     return round(cpu, 3), round(share, 3)
 
 
@@ -260,7 +260,7 @@ def _own_plan_result(
 ) -> PointResult:
     scored = course.told("score", Measured)
     cpu, share = _cost(list(_receipts(course)), uses)
-    if any(told.fit == "oracle" for told in course.told("fit", Fitted)):
+    if any(text.fit == "oracle" for text in course.told("fit", Fitted)):
         point = replace(point, oracle=True)  # a file may have been fitted on what is scored
     if not scored:
         return PointResult(point, cpu=cpu, share=share, failed="nothing was scored: there are no references")
@@ -287,14 +287,14 @@ def _values(course: Course, objective: str, scored: Measured) -> dict[str, float
         ]
     else:
         tables = list(course.read("measure", "terms"))
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for table in tables:
         for query, ntrue, value in zip(
             *(table[name].to_pylist() for name in ("query_id", "ntrue", column)), strict=True
         ):
             if ntrue and value is not None:
-                found[query] = value
-    return dict(sorted(found.items()))
+                results[query] = value
+    return dict(sorted(results.items()))
 
 
 def _group_results(
@@ -306,9 +306,9 @@ def _group_results(
     whole: dict[str, float] = {}
     for receipt in course.receipts("score_points"):
         points = receipt.told["points"]
-        for one in points:
-            whole[point_id(one)] = receipt.cost.cpu
-            shares[point_id(one)] = receipt.cost.cpu / len(points)
+        for item in points:
+            whole[point_id(item)] = receipt.cost.cpu
+            shares[point_id(item)] = receipt.cost.cpu / len(points)
     for table in course.read("score_points", "rescored"):
         for row in table.to_pylist():
             rows[row["point"]] = row
@@ -316,23 +316,23 @@ def _group_results(
     names, ntrue = queries["query_id"].to_pylist(), queries["ntrue"].to_numpy()
     fitted = group.config.calibrate.fit in ("crossfit", "oracle")
     of_scored = not fitted and named_calibration(group.config, search.chain.own)[1]
-    before = [one for one in (*_receipts(search), *_receipts(course)) if one.stage != "score_points"]
+    before = [receipt for receipt in (*_receipts(search), *_receipts(course)) if receipt.stage != "score_points"]
     cpu, share = _cost(before, uses)
-    found: dict[int, PointResult] = {}
+    results: dict[int, PointResult] = {}
     for point in group.points:
         at = ids[point.number]
         row = rows[point_id(at)]
         kept = ("best_hits", "best_false_alarms") if objective.startswith("mtwv") else ("hits", "false_alarms")
         counts = ntrue, *(np.array(row[name], np.int64) for name in kept)
         values = values_by_query(objective, names, counts, beta=at["beta"], trials=at["trials"])
-        found[point.number] = PointResult(
+        results[point.number] = PointResult(
             replace(point, oracle=True) if of_scored else point,
             {name: row[name] for name in (RESCORED if group.by_term else FITTED)},
             values,
             round(cpu + whole[point_id(at)], 3),
             round(share + shares[point_id(at)], 6),
         )
-    return found
+    return results
 
 
 def values_by_query(
@@ -351,7 +351,7 @@ def values_by_query(
     if objective.endswith("_threshold"):
         return {}
     if objective.endswith("twv"):
-        found = query_values(ntrue, hits, false_alarms, beta=beta, trials=trials)
+        results = query_values(ntrue, hits, false_alarms, beta=beta, trials=trials)
     else:
-        found = (ntrue - hits) / ntrue if objective.endswith("_pmiss") else false_alarms / (trials - ntrue)
-    return dict(zip(names, found.tolist(), strict=True))
+        results = (ntrue - hits) / ntrue if objective.endswith("_pmiss") else false_alarms / (trials - ntrue)
+    return dict(zip(names, results.tolist(), strict=True))

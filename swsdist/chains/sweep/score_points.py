@@ -99,13 +99,13 @@ class ScorePoints(Stage[Scoring]):
             return inputs.task(source, some, label=f"{len(some)} points", work=len(some), payload=payload)
 
         for _, receipt in sorted(inputs.ledger.receipts(self.name).items()):
-            told = receipt.tells(ScoredPoints)
-            if told.source == source and any(point_id(one) in left for one in told.points):
-                before = task(told.points)
+            batch = receipt.tells(ScoredPoints)
+            if batch.source == source and any(point_id(point) in left for point in batch.points):
+                before = task(batch.points)
                 if inputs.redo or inputs.ledger.receipt(before) is None:
                     continue
-                for one in told.points:
-                    left.pop(point_id(one), None)
+                for item in batch.points:
+                    left.pop(point_id(item), None)
                 yield before
         rest = [left[key] for key in sorted(left)]
         step = FITTED_A_TASK if options["tolerance"] is None else POINTS_A_TASK
@@ -139,24 +139,24 @@ def _read(payload: Scoring, context: Context) -> Rescoring:
 def _rows(list_of: Rescoring, some: list[Values], rejects_all: bool) -> list[Values]:
     """Rows of points of one thresholding, or whose thresholds are fitted in the same folds."""
     first, beta = some[0], np.array([point["beta"] for point in some], np.float64)
-    found: dict[str, Rescored] = {}
+    results: dict[str, Rescored] = {}
     values: dict[str, Floats] = {}
     if first["method"] == "fitted":
         fitted = at_fitted(list_of, first["folds"], beta, trials=first["trials"], rejects_all=rejects_all)
-        found, values = {"a": fitted.decided, "m": fitted.best}, {"mtwv_threshold": fitted.threshold}
+        results, values = {"a": fitted.decided, "m": fitted.best}, {"mtwv_threshold": fitted.threshold}
     else:
         alpha = np.array([point["alpha"] for point in some], np.float64)
-        found = {"a": list_of.at(first["method"], alpha, beta, trials=first["trials"])}
+        results = {"a": list_of.at(first["method"], alpha, beta, trials=first["trials"])}
     counts: dict[str, Ints] = {}
-    for letter, one in found.items():
+    for letter, item in results.items():
         names = (f"{letter}twv", f"{letter}twv_pmiss", f"{letter}twv_pfa")
-        values |= dict(zip(names, one.points, strict=True))
+        values |= dict(zip(names, item.points, strict=True))
         best = "best_" if letter == "m" else ""
-        counts |= {f"{best}hits": one.hits, f"{best}false_alarms": one.false_alarms}
+        counts |= {f"{best}hits": item.hits, f"{best}false_alarms": item.false_alarms}
     return [_row(point, k, values, counts) for k, point in enumerate(some)]
 
 
 def _row(point: Values, k: int, values: Mapping[str, Floats], counts: Mapping[str, Ints]) -> Values:
-    known = {name: float(each[k]) for name, each in values.items()}
+    known = {name: float(item[k]) for name, item in values.items()}
     numbers = {name: None if math.isnan(value) else value for name, value in known.items()}
-    return {"point": point_id(point), **numbers, **{name: each[:, k].tolist() for name, each in counts.items()}}
+    return {"point": point_id(point), **numbers, **{name: item[:, k].tolist() for name, item in counts.items()}}

@@ -53,12 +53,12 @@ class SortScores(BucketStage[Compacting]):
         payload, tolerance = task.payload, task.payload.tolerance
         models = Procedure.from_run(context.read_bytes(payload.models))
         aligned = models.scores(context.read(payload.trials))
-        found = compacted(
+        results = compacted(
             aligned, tolerance=tolerance, conventions=payload.conventions, probabilities=tolerance is not None
         )
         outputs = (
-            context.publish(task, "terms", [found.terms], TERMS_OF),
-            context.publish(task, "ranks", [found.ranks], RANKS),
-            context.publish(task, "contested", [found.contested], TRIALS),
+            context.publish(task, "terms", [results.terms], TERMS_OF),
+            context.publish(task, "ranks", [results.ranks], RANKS),
+            context.publish(task, "contested", [results.contested], TRIALS),
         )
-        return Done(outputs, Bucket(found.terms.num_rows))
+        return Done(outputs, Bucket(results.terms.num_rows))

@@ -57,41 +57,41 @@ def run_sweep_file(
         ConfigError: the file or a point is not valid.
         UserError, DataError: nothing sensible can be done.
     """
-    given = read_sweep(path)
-    at = given.file.report_alpha
+    spec = read_sweep(path)
+    at = spec.file.report_alpha
     notices = Notices()
     found: Study | None = None
-    told: list[str] = []
-    if given.file.lists is not None:
-        folder = _folder_of_lists(given, corpus, run, sets)
+    text: list[str] = []
+    if spec.file.lists is not None:
+        folder = _folder_of_lists(spec, corpus, run, sets)
         demand_run_folder(folder)
-        results, systems, alphas = sweep_lists(given, notices)
-        found = study(systems, alphas=alphas, alpha=at) if given.file.report == "kst" else None
+        results, systems, alphas = sweep_lists(spec, notices)
+        found = study(systems, alphas=alphas, alpha=at) if spec.file.report == "kst" else None
         did, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
     else:
-        plans = plan_sweep(given, corpus=corpus, run=run, sets=sets)
-        alphas = alphas_of(given, plans) if given.file.report == "kst" else []
+        plans = plan_sweep(spec, corpus=corpus, run=run, sets=sets)
+        alphas = alphas_of(spec, plans) if spec.file.report == "kst" else []
         config = plans.points[0].config
         folder, name = Folder(config.run, config.storage), config.system
         demand_run_folder(folder)
-        swept = run_sweep(plans, given.file.objective.measure, progress)
-        found, told = study_of(plans, swept, alphas, at) if alphas else None, list(swept.notices)
+        swept = run_sweep(plans, spec.file.objective.measure, progress)
+        found, text = study_of(plans, swept, alphas, at) if alphas else None, list(swept.notices)
         results, did = swept.results, swept.did
-    table = rank_points(results, measure_names(given.file.measures), given.file.objective, given.file.tests)
-    told += [str(notice) for notice in notices.found.values()]
-    data = data_of(given, f"Sweep of {name}", table, results, told, found)
-    publish(folder, given, data, table, found)
-    place = folder.path(place_of(given))
+    table = rank_points(results, measure_names(spec.file.measures), spec.file.objective, spec.file.tests)
+    text += [str(notice) for notice in notices.found.values()]
+    data = data_of(spec, f"Sweep of {name}", table, results, text, found)
+    publish(folder, spec, data, table, found)
+    place = folder.path(place_of(spec))
     lines = text_lines(data)
     if found is not None:
         lines += ["", *studied.text_lines(found)]
-    return SweepOutcome(results, table, (*told, *data.notices[len(told) :]), place, did, lines)
+    return SweepOutcome(results, table, (*text, *data.notices[len(text) :]), place, did, lines)
 
 
-def _folder_of_lists(given: SweepSpec, corpus: str | None, run: str | None, sets: tuple[str, ...]) -> Folder:
+def _folder_of_lists(spec: SweepSpec, corpus: str | None, run: str | None, sets: tuple[str, ...]) -> Folder:
     if corpus is not None or sets:
-        raise codes.LISTS_WITHOUT_CONFIG(where=given.at("lists"))
-    place = run or given.file.run
+        raise codes.LISTS_WITHOUT_CONFIG(where=spec.at("lists"))
+    place = run or spec.file.run
     if place is None:
-        raise codes.NO_RESULT_FOLDER(where=given.at("run"))
+        raise codes.NO_RESULT_FOLDER(where=spec.at("run"))
     return Folder(place if "://" in place else os.path.abspath(place))  # noqa: PTH100

@@ -54,7 +54,7 @@ def lines(answers: Sequence[Answer], verdict: Verdict, description: str) -> Iter
         head = ("", "", "score", *(["channel"] if several else []), "place")
         widths = [max(len(row[k]) for row in [head, *cells]) for k in range(len(head))]
         for row in [head, *cells] if cells else ():
-            padded = (one.rjust(widths[k]) if k in (0, 2) else one.ljust(widths[k]) for k, one in enumerate(row))
+            padded = (item.rjust(widths[k]) if k in (0, 2) else item.ljust(widths[k]) for k, item in enumerate(row))
             yield ("  " + "  ".join(padded)).rstrip()
         yield ""
     yield f"{verdict}: {description}"

@@ -111,13 +111,13 @@ class _Sounds:
 
     def of_query(self, query: PlayedQuery) -> Sound | str:
         if not query.path:
-            return "there is no recording"
+            return "no recording"
         pad = 0.0 if query.start is None and query.end is None else 0.25
         return self._of(query.path, query.start, query.end, query.channel, query.searched, pad)
 
     def of_hit(self, hit: AnswerHit) -> Sound | str:
         if not hit.path:
-            return "there is no recording"
+            return "no recording"
         return self._of(hit.path, hit.start, hit.end, hit.channels[0], None, None)
 
     def _of(

@@ -86,13 +86,15 @@ def _promise_of(threshold: float, hits: _Hits, called: NDArray[np.bool_]) -> Pro
 
 def _hits(trials: pa.Table) -> _Hits:
     """Detections, best first within each query."""
-    found = trials.filter(pc.is_valid(trials["score"])).sort_by([("query_id", "ascending"), ("score", "descending")])
-    names = found["query_id"].to_numpy(zero_copy_only=False)
+    results = trials.filter(pc.is_valid(trials["score"])).sort_by([("query_id", "ascending"), ("score", "descending")])
+    names = results["query_id"].to_numpy(zero_copy_only=False)
     known, code = np.unique(names.astype(str), return_inverse=True)
     rank = np.arange(len(code)) - np.searchsorted(code, code)
     folds = np.array([stable_hash(name) % _FOLDS for name in known.tolist()], np.int64)
-    right = pc.is_valid(found["ref_start"]).to_numpy(zero_copy_only=False)
-    return _Hits(found["score"].to_numpy(), right, rank < _FIRST, folds[code] if len(known) else np.empty(0, np.int64))
+    right = pc.is_valid(results["ref_start"]).to_numpy(zero_copy_only=False)
+    return _Hits(
+        results["score"].to_numpy(), right, rank < _FIRST, folds[code] if len(known) else np.empty(0, np.int64)
+    )
 
 
 def _threshold(score: NDArray[np.float64], right: NDArray[np.bool_]) -> float:

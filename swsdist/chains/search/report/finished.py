@@ -59,17 +59,17 @@ def scored_of(name: str, course: Course) -> Scored:
         UserError: it was not scored.
     """
     path = course.run.path()
-    told = course.told("score", Measured)
-    if not told:
+    result = course.told("score", Measured)
+    if not result:
         raise codes.UNSCORED_RUN(where=path)
-    measures, point = told[0].measures, told[0].point
+    measures, point = result[0].measures, result[0].point
 
     def parts() -> Iterable[pa.Table]:
         return course.read("align.final", "trials")
 
     rules = protocol_of(course.config.score)
     time = rules.trials == "time"
-    own: CorpusInputs = course.chain.own
+    inputs: CorpusInputs = course.chain.own
     terms = pa.concat_tables(course.read("measure", "terms")).sort_by("query_id")
     cut = threshold_of(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     return Scored(
@@ -81,28 +81,28 @@ def scored_of(name: str, course: Course) -> Scored:
         point["trials"],
         point["beta"],
         rules.rules.rate(rules.trials_per_second) if time else None,
-        _searched(own) if time else None,
+        _searched(inputs) if time else None,
         reject_all=rules.rules.rejects_all,
-        about=_about(name, path, course, told[0]),
+        about=_about(name, path, course, result[0]),
         line=lambda: _line(name, course, measures),
         measures=lambda: measures,
     )
 
 
-def _searched(own: CorpusInputs) -> pa.Table:
+def _searched(inputs: CorpusInputs) -> pa.Table:
     """Seconds of each document as trials name it: of its recording, where documents are places in recordings."""
-    found = spans_of(own.store.open().documents(columns=COLUMNS))
-    seconds = pc.if_else(pc.equal(found["channel"], 1), found["duration"], 0.0)
-    return pa.table({"doc_id": found["doc_id"], "seconds": seconds})
+    results = spans_of(inputs.store.open().documents(columns=COLUMNS))
+    seconds = pc.if_else(pc.equal(results["channel"], 1), results["duration"], 0.0)
+    return pa.table({"doc_id": results["doc_id"], "seconds": seconds})
 
 
-def _about(name: str, path: str, course: Course, told: Measured) -> About:
+def _about(name: str, path: str, course: Course, result: Measured) -> About:
     """What a run says of itself; date and versions are those of its report, if it has one."""
-    config, own = course.config, course.chain.own
+    config, inputs = course.config, course.chain.own
     report: dict[str, Any] = {}
     if course.run.exists("report.json"):
         report = json.loads(course.run.read_bytes("report.json"))
-    frames = {} if own.store.manifest is None else own.store.manifest.libraries
+    frames = {} if inputs.store.manifest is None else inputs.store.manifest.libraries
     corpus, rules = config.corpus, protocol_of(config.score)
     return About(
         name=name,
@@ -110,8 +110,8 @@ def _about(name: str, path: str, course: Course, told: Measured) -> About:
         path=path,
         label=config.system,
         digest=combined(digests(course, FINAL)),
-        corpus=tuple(str(one) for one in (corpus.documents, corpus.queries, corpus.references) if one is not None),
-        point=(point := OperatingPoint(**told.point)),
+        corpus=tuple(str(item) for item in (corpus.documents, corpus.queries, corpus.references) if item is not None),
+        point=(point := OperatingPoint(**result.point)),
         told=rules.told(point),
         tolerance=rules.tolerance if rules.trials == "time" else None,
         detections=sum(bucket.rows for bucket in course.told("decide", Bucket)),

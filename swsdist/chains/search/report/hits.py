@@ -15,18 +15,18 @@ from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 def best_hits(course: Course) -> tuple[Hit, ...]:
     """With the sound of the hit and of the query."""
-    own: CorpusInputs = course.chain.own
+    inputs: CorpusInputs = course.chain.own
     queries: dict[str, dict[str, Any]] = {}
-    if own.store.manifest is None:
+    if inputs.store.manifest is None:
         return ()
     if course.config.corpus.queries is not None:
-        for row in own.corpus.queries.to_pylist():
+        for row in inputs.corpus.queries.to_pylist():
             queries.setdefault(row["query_id"], row)
     scored, trials = (
         top_hits.files(course.parts(step, table)) for step, table in (("decide", "scored"), ("align.final", "trials"))
     )
     hits = []
-    for row in top_hits.rows(course.run, scored, trials, own.store.open(), course.config.report.clips):
+    for row in top_hits.rows(course.run, scored, trials, inputs.store.open(), course.config.report.clips):
         query = queries.get(row["query_id"], {})
         hits.append(
             Hit(

@@ -79,8 +79,12 @@ def publish_report(
 
 def _made_of(course: Course) -> str:
     """Fingerprint of what a report shows: the plan's tables, the config, and the texts of queries, which are in no table."""
-    own: CorpusInputs = course.chain.own
-    terms = own.corpus.queries.select(["query_id", "term"]).to_pylist() if own.config.corpus.queries is not None else []
+    inputs: CorpusInputs = course.chain.own
+    terms = (
+        inputs.corpus.queries.select(["query_id", "term"]).to_pylist()
+        if inputs.config.corpus.queries is not None
+        else []
+    )
     sections = ((name, getattr(course.config, name)) for name in type(course.config).model_fields)
     settings = {name: section.matters() for name, section in sections if isinstance(section, Section)}
     chain, state, steps = course.plan.tables()
@@ -93,10 +97,10 @@ def _made_of(course: Course) -> str:
 def _of(run: Folder) -> str | None:
     """What the report that is there was made of."""
     try:
-        found = json.loads(run.read_bytes(JSON))["made_of"]
+        results = json.loads(run.read_bytes(JSON))["made_of"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return found if isinstance(found, str) else None
+    return results if isinstance(results, str) else None
 
 
 def _with_course_of(run: Folder, data: ReportData) -> ReportData:

@@ -41,17 +41,17 @@ FINAL = ("scored", "terms", "measures")
 
 def build_report(outcome: Outcome, course: Course) -> report.ReportData:
     """All that the report shows of a run that has come to its end."""
-    own: CorpusInputs = course.chain.own
+    inputs: CorpusInputs = course.chain.own
     rejected = rejected_rows(course)
     before = _earlier_searches(course)
     all_spent = receipts_by_phase(*before, course)
-    accounts = Costs(records(*(one.run for one in (*before, course))), all_spent.all())
+    accounts = Costs(records(*(item.run for item in (*before, course))), all_spent.all())
     queries, det, scores = scored_rows(course)
     measures = _measures(course)
     # A task that two systems of a fusion did is no attempt that was lost.
-    apart = [Costs(records(one.run), receipts_by_phase(one).all()) for one in before]
+    apart = [Costs(records(item.run), receipts_by_phase(item).all()) for item in before]
     mine = Costs(records(course.run), receipts_by_phase(course).all()) if before else accounts
-    repeated = math.fsum(one.repeated() for one in (*apart, mine))
+    repeated = math.fsum(item.repeated() for item in (*apart, mine))
     resources = _resources(outcome, course, accounts, all_spent, repeated)
     return report.ReportData(
         name=course.run.root.rstrip("/").rpartition("/")[2],
@@ -66,7 +66,7 @@ def build_report(outcome: Outcome, course: Course) -> report.ReportData:
         protocol=_protocol(course),
         measures=measures,
         mtwv_interval=mtwv_interval(course),
-        unscored=None if measures is not None else _why_unscored(own),
+        unscored=None if measures is not None else _why_unscored(inputs),
         looked_at=_looked_at(course),
         queries_from=_queries_from(course),
         warnings=tuple(course.notices()),
@@ -100,7 +100,7 @@ def _queries_from(course: Course) -> report.QueriesFrom | None:
         documents=theirs.documents,
         same_speakers=theirs.same_speakers,
         statistics=theirs.statistics if normalised else "none",
-        taken_from=sum(one.documents for one in taken if one.extractor == 0),
+        taken_from=sum(item.documents for item in taken if item.extractor == 0),
     )
 
 
@@ -119,19 +119,19 @@ def _nodes(accounts: Costs) -> tuple[report.NodeRow, ...]:
 
 def _earlier_searches(course: Course) -> list[Course]:
     """Other plans that searched what this one shows."""
-    own: CorpusInputs = course.chain.own
-    return [one for one in own.searches(course) if one is not course]
+    inputs: CorpusInputs = course.chain.own
+    return [search for search in inputs.searches(course) if search is not course]
 
 
 def rejected_rows(course: Course) -> pa.Table:
     """REJECTED: documents and queries of the present corpus that could not be used, and tasks that failed; each once."""
     tables = [REJECTED.empty_table()]
     rows: list[dict[str, Any]] = []
-    for one in (*_earlier_searches(course), course):
-        own: CorpusInputs = one.chain.own
-        if own.store.manifest is not None:
-            tables.append(Store(own.store.folder, own.store.manifest).rejected().drop_columns(["identity"]))
-        for receipt in (*one.receipts("queries"), *one.receipts("queries.cohort")):
+    for item in (*_earlier_searches(course), course):
+        inputs: CorpusInputs = item.chain.own
+        if inputs.store.manifest is not None:
+            tables.append(Store(inputs.store.folder, inputs.store.manifest).rejected().drop_columns(["identity"]))
+        for receipt in (*item.receipts("queries"), *item.receipts("queries.cohort")):
             rows += receipt.rejected
     rows += [failure.row() for ended in course.ended.values() for failure in ended.failures]
     tables.append(pa.Table.from_pylist(rows, REJECTED))
@@ -168,27 +168,27 @@ def receipts_by_phase(*courses: Course) -> ReceiptsByPhase:
     index: dict[str, Receipt] = {}
     rest: dict[str, list[Receipt]] = {"search": [], "score": []}
     whole = True
-    for one in courses:
-        if any(step.name == "index" for step in one.chain.steps):
-            shards = _of_store(one)
+    for course in courses:
+        if any(step.name == "index" for step in course.chain.steps):
+            shards = _of_store(course)
             whole = whole and bool(shards)
-            index |= {receipt.fingerprint: receipt for receipt in (*shards, *_other_index_receipts(one))}
-        for step in (step for step in one.steps if step.phase != "index" and step.name in one.ended):
-            rest[step.phase] += one.ended[step.name].receipts
+            index |= {receipt.fingerprint: receipt for receipt in (*shards, *_other_index_receipts(course))}
+        for step in (step for step in course.steps if step.phase != "index" and step.name in course.ended):
+            rest[step.phase] += course.ended[step.name].receipts
     return ReceiptsByPhase(list(index.values()), rest["search"], rest["score"], whole and bool(index))
 
 
 def _of_store(course: Course) -> list[Receipt]:
-    own: CorpusInputs = course.chain.own
-    if own.store.manifest is None:
+    inputs: CorpusInputs = course.chain.own
+    if inputs.store.manifest is None:
         return []
     stage = course.chain.step("index").stage.name
     made = {
         part.name: receipt
-        for receipt in course.ledger.receipts(stage, own.store.folder.root).values()
+        for receipt in course.ledger.receipts(stage, inputs.store.folder.root).values()
         for part in receipt.outputs
     }
-    files = [file.name for shard in own.store.manifest.shards for file in shard.files.values()]
+    files = [file.name for shard in inputs.store.manifest.shards for file in shard.files.values()]
     if any(name not in made for name in files):
         return []  # somebody else made a part of it, so what it cost is not known
     # Several tracks of one pass are one receipt's.
@@ -197,22 +197,22 @@ def _of_store(course: Course) -> list[Receipt]:
 
 def _other_index_receipts(course: Course) -> list[Receipt]:
     """Receipts of what a plan uses of a store besides its shards: of its own tasks, and of models that are pinned."""
-    own: CorpusInputs = course.chain.own
-    found: list[Receipt] = []
+    inputs: CorpusInputs = course.chain.own
+    results: list[Receipt] = []
     for step in (step for step in course.chain.steps if step.phase == "index" and step.name != "index"):
-        pinned = {each.file for each in own.features.fitted}
-        if step.stage.name == Quantise.name and own.store.manifest is not None:
-            pinned = {codebook_file(own.store.open(), course.config.search) or ""}
+        pinned = {item.file for item in inputs.features.fitted}
+        if step.stage.name == Quantise.name and inputs.store.manifest is not None:
+            pinned = {codebook_file(inputs.store.open(), course.config.search) or ""}
         for receipt in course.ledger.receipts(step.stage.name, course.place(step)).values() if pinned else ():
             if receipt.told.get("model") in pinned or any(part.name in pinned for part in receipt.outputs):
-                found.append(receipt)
-        found += course.ended[step.name].receipts if step.name in course.ended else ()
-    return found
+                results.append(receipt)
+        results += course.ended[step.name].receipts if step.name in course.ended else ()
+    return results
 
 
 def _phases(course: Course, whole: bool) -> dict[str, str]:
     """Phases of all stages, by the names that receipts have; without that of the index where it is not known whole."""
-    steps = [step for one in (*_earlier_searches(course), course) for step in one.chain.steps]
+    steps = [step for item in (*_earlier_searches(course), course) for step in item.chain.steps]
     return {step.stage.name: step.phase for step in steps if whole or step.phase != "index"}
 
 
@@ -227,13 +227,13 @@ def _gpu(receipts: Iterable[Receipt]) -> float:
 def _resources(
     outcome: Outcome, course: Course, accounts: Costs, all_spent: ReceiptsByPhase, repeated: float
 ) -> report.Resources:
-    own: CorpusInputs = course.chain.own
+    inputs: CorpusInputs = course.chain.own
     wall: dict[str, float] = {}
     for step in (step for step in course.steps if step.name in course.ended):
         wall[step.phase] = wall.get(step.phase, 0.0) + course.ended[step.name].wall
     queries = course.told("queries", Extracted)
     searched = math.fsum(group.seconds for group in queries)
-    manifest = own.store.manifest
+    manifest = inputs.store.manifest
     return report.Resources(
         index_cpu_s=_cpu(all_spent.index) if all_spent.complete else None,
         search_cpu_s=_cpu(all_spent.search),
@@ -261,7 +261,7 @@ def _stages(course: Course, all_spent: ReceiptsByPhase) -> tuple[report.StageRow
     rows = []
     for step in (step for step in course.steps if step.name in course.ended):
         ended = course.ended[step.name]
-        made = [one for one in all_spent.index if one.stage == step.stage.name and step.phase == "index"]
+        made = [item for item in all_spent.index if item.stage == step.stage.name and step.phase == "index"]
         receipts = made or ended.receipts
         tasks = max(ended.tasks, len(receipts))
         rows.append(
@@ -282,9 +282,9 @@ def _stages(course: Course, all_spent: ReceiptsByPhase) -> tuple[report.StageRow
 
 
 def _counts(course: Course, rejected: pa.Table) -> report.Counts:
-    own: CorpusInputs = course.chain.own
+    inputs: CorpusInputs = course.chain.own
     groups = course.told("queries", Extracted)
-    known = own.store.manifest.counts if own.store.manifest is not None else {}
+    known = inputs.store.manifest.counts if inputs.store.manifest is not None else {}
     return report.Counts(
         documents=int(known.get("documents", 0)),
         speech=known["speech_seconds"] / known["heard_seconds"] if known.get("heard_seconds") else None,
@@ -292,7 +292,7 @@ def _counts(course: Course, rejected: pa.Table) -> report.Counts:
         examples=sum(group.examples for group in groups),
         trimmed=sum(len(group.cuts) for group in groups),
         detections=sum(bucket.rows for bucket in course.told("decide", Bucket)),
-        references=own.corpus.references.num_rows if own.corpus.references is not None else None,
+        references=inputs.corpus.references.num_rows if inputs.corpus.references is not None else None,
         rejected=rejected.num_rows,
     )
 
@@ -307,7 +307,7 @@ def _protocol(course: Course) -> report.Protocol | None:
     if measured is None:
         return None
     point, rules = measured.point, protocol_of(course.config.score)
-    own: CorpusInputs = course.chain.own
+    inputs: CorpusInputs = course.chain.own
     return report.Protocol(
         name=rules.name,
         beta=point["beta"],
@@ -315,7 +315,7 @@ def _protocol(course: Course) -> report.Protocol | None:
         trials_are=rules.trials,
         trials_per_second=rules.trials_per_second,
         trials=point["trials"],
-        seconds=own.seconds,
+        seconds=inputs.seconds,
         conventions=rules.conventions,
     )
 
@@ -336,9 +336,9 @@ def _looked_at(course: Course) -> tuple[Looks, ...]:
     return looked_at(settings.steps, settings.entries(), fit=how, threshold=settings.threshold, cohort=known)
 
 
-def _why_unscored(own: CorpusInputs) -> str:
-    if not own.config.corpus.tells_truth:
+def _why_unscored(inputs: CorpusInputs) -> str:
+    if not inputs.config.corpus.tells_truth:
         return "no references were given (corpus.references)"
-    if own.corpus.references is not None and own.corpus.references.num_rows == 0:
+    if inputs.corpus.references is not None and inputs.corpus.references.num_rows == 0:
         return "the table of references has no rows"
     return "scoring was not reached"

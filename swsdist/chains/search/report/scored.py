@@ -24,9 +24,9 @@ def scored_rows(
     course: Course,
 ) -> tuple[tuple[report.QueryRow, ...], report.DetCurve | None, report.ScoreHistogram | None]:
     """The table of queries, the DET curve and the histograms; what of them there is."""
-    own: CorpusInputs = course.chain.own
+    inputs: CorpusInputs = course.chain.own
     terms: dict[str, str | None] = {}
-    for row in own.corpus.queries.select(["query_id", "term"]).to_pylist():
+    for row in inputs.corpus.queries.select(["query_id", "term"]).to_pylist():
         terms.setdefault(row["query_id"], row["term"])
     durations: dict[str, float] = {}
     for (query_id, _), seconds in seconds_in(course).items():
@@ -61,10 +61,10 @@ def scored_rows(
 
 def mtwv_interval(course: Course) -> tuple[float, float] | None:
     """Of MTWV, over queries, as `swsdist compare` takes it by default: they are drawn anew, the threshold stays."""
-    told = course.told("score", Measured)
-    if not told or told[0].measures.get("mtwv") is None:
+    result = course.told("score", Measured)
+    if not result or result[0].measures.get("mtwv") is None:
         return None
-    measures, point = told[0].measures, told[0].point
+    measures, point = result[0].measures, result[0].point
     cut = threshold_of(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     values: dict[str, float] = {}
     for part in course.read("align.final", "trials"):
@@ -84,12 +84,12 @@ def _histogram(course: Course) -> report.ScoreHistogram | None:
     lists = [bucket for bucket in course.told("decide", Bucket) if bucket.rows]
     if not lists:
         return None
-    low, high = min(one.low for one in lists), max(one.high for one in lists)
+    low, high = min(item.low for item in lists), max(item.high for item in lists)
     edges = np.linspace(low, high if high > low else low + 1.0, 61)
     true, false = np.zeros(60, np.int64), np.zeros(60, np.int64)
     for table in course.read("align.final", "trials", ["score", "ref_start"]):
-        found = table.filter(pc.is_valid(table["score"]))
-        paired = pc.is_valid(found["ref_start"])
-        true += np.histogram(found.filter(paired)["score"].to_numpy(), edges)[0]
-        false += np.histogram(found.filter(pc.invert(paired))["score"].to_numpy(), edges)[0]
+        results = table.filter(pc.is_valid(table["score"]))
+        paired = pc.is_valid(results["ref_start"])
+        true += np.histogram(results.filter(paired)["score"].to_numpy(), edges)[0]
+        false += np.histogram(results.filter(pc.invert(paired))["score"].to_numpy(), edges)[0]
     return report.ScoreHistogram(edges, true, false)
