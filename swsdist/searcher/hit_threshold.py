@@ -1,5 +1,7 @@
-"""What a hit of a search without a run is called, by its score: `likely` where a run with references has measured that four
-fifths of such hits are right (`report.answers.promise`); else `strong`, above what decided in a run, or stands far out.
+"""The threshold that gives hits of a search without a run their verdict.
+
+Hits above it are `likely` if a run with references measured a precision of four fifths there (`report.answers.promise`). Else
+they are `strong`: above a run's decision threshold, or above `STRONG_SCORE`.
 """
 
 from __future__ import annotations
@@ -34,14 +36,14 @@ _REMEDY = "name a run that was decided, or a file of its folder calibration/"
 
 @dataclass(frozen=True)
 class HitThreshold:
-    """What makes a hit likely, or strong.
+    """The least score of a likely, or strong, hit.
 
     Attributes:
-        threshold: least final score of such a hit.
+        threshold: least final score.
         description: the same in words.
         verdict: of a hit above it.
-        steps: that make final scores of q-normed ones; None: these are final.
-        warnings: what is odd about it.
+        steps: from q-normed scores to final ones; None: q-normed scores are final.
+        warnings: about the calibration.
     """
 
     threshold: float
@@ -51,13 +53,13 @@ class HitThreshold:
     warnings: tuple[str, ...] = ()
 
     def verdicts(self, results: pa.Table) -> list[Verdict]:
-        """What each hit of DETECTIONS is called, with q-normed scores."""
+        """The verdict of each hit (DETECTIONS with q-normed scores)."""
         scores = (results if self.steps is None else self.steps.scores(results))["score"].to_numpy()
         return [self.verdict if score >= self.threshold else LOWER_VERDICTS[self.verdict] for score in scores.tolist()]
 
 
 def _need_list(names: Sequence[str], options: Mapping[str, Mapping[str, object]]) -> bool:
-    """Whether some steps look at more than a hit: at a whole list, at the query, at several systems, or speakers."""
+    """Whether any step needs more than single hits: a whole list, statistics of queries, several systems, or speakers."""
     return any(
         step.of_list() or step.wants() or set(CALIBRATION[step.name].columns) - set(DETECTIONS.names)
         for step in make_steps(names, options)
@@ -65,12 +67,12 @@ def _need_list(names: Sequence[str], options: Mapping[str, Mapping[str, object]]
 
 
 def default_threshold() -> HitThreshold:
-    """By the query's own scores: nothing was fitted, and nobody knows how many are right."""
+    """The default threshold of q-normed scores: not fitted, with unknown precision."""
     return HitThreshold(STRONG_SCORE, f"score at least {STRONG_SCORE:g}; precision not measured")
 
 
 def threshold_of_run(course: Course) -> HitThreshold | None:
-    """By what decided in a run; None where nothing did, or where that cannot be applied to the hits of another search."""
+    """The decision threshold of a run; None without decisions, or if the threshold does not apply to another search."""
     text = course.told("fit", Fitted)
     known = (
         [threshold for threshold in text[0].thresholds if threshold is not None and math.isfinite(threshold)]
@@ -94,14 +96,14 @@ def threshold_of_run(course: Course) -> HitThreshold | None:
 
 
 def _with_measured_precision(limit: HitThreshold, course: Course) -> HitThreshold:
-    """The same with what was measured in the run; with the threshold of likely hits, where these keep the promise."""
+    """A threshold with its precision in the run; or the threshold of likely hits, if the run keeps the promise."""
     trials = pa.concat_tables([TRIALS.empty_table(), *course.read("align.final", "trials")])
     if (
         course.config.calibrate.fit == "oracle"
         or protocol_of(course.config.score).trials != "time"
         or not trials.num_rows
     ):
-        return limit  # scores know what is right; or trials do not say which place is
+        return limit  # oracle scores use the references; other trials have no places
     results = fit_promise(trials)
     if results.is_kept:
         description = (
@@ -117,16 +119,16 @@ def _with_measured_precision(limit: HitThreshold, course: Course) -> HitThreshol
 def threshold_from(
     path: str, search: Search, recipes: Iterable[Values], storage: Mapping[str, object] | None = None
 ) -> HitThreshold:
-    """By a calibration that the user names.
+    """The threshold of a calibration that the user names.
 
     Args:
         path: a file that `fit` wrote, below calibration/ of a run, or a run's folder.
-        search: the section by which is searched now.
-        recipes: of the tracks of the store that is searched.
+        search: the settings of the present search.
+        recipes: of the tracks of the searched store.
         storage: options for s3fs.
 
     Raises:
-        ConfigError: there is none, or it is of scores that a search without a run does not have.
+        ConfigError: no calibration there, or it needs scores that a search without a run lacks.
         StoreError: the run is not finished.
     """
     where = f"--calibration {path}"
@@ -143,24 +145,24 @@ def threshold_from(
     other = other_scores(mine, known)
     odd = (line_of(codes.OTHER_CALIBRATION, path=path, differences="; ".join(other)),) if other else ()
     limit = _threshold_from_steps(data, where, f"{made} {path}")
-    if made == "the threshold of" and not odd:  # it is a run, and was searched alike
+    if made == "the threshold of" and not odd:  # a run with the same search settings
         limit = _with_measured_precision(limit, recorded(Folder(path.rstrip("/"), storage or {})))
     return replace(limit, warnings=odd)
 
 
 def _training_scores(data: bytes) -> dict[str, str]:
-    """What the scores depended on that something was fitted on; nothing where the file does not say, or is none."""
+    """The settings of the scores that a calibration was fitted on; empty if the file lacks them."""
     try:
         results = json.loads(data)["trained_on"]["scores"]
     except (ValueError, KeyError, TypeError):
-        return {}  # who reads the file says what is wrong with it
+        return {}  # the reader of the file reports the error
     return results if isinstance(results, dict) else {}
 
 
 def _features_as_named(known: str, recipes: list[Values]) -> str:
-    """The features of a store in the words of a config; those that are known where they made it.
+    """The features of a store as a config would name them: `known` if those made the store.
 
-    A config names the options that somebody gave, and a recipe has them all.
+    A config names only the options that were set; a recipe has all.
     """
     theirs = json.loads(known)
     theirs = theirs if isinstance(theirs, list) else [theirs]
@@ -183,10 +185,10 @@ def _features_as_named(known: str, recipes: list[Values]) -> str:
 
 
 def _threshold_from_steps(data: bytes, where: str, made: str) -> HitThreshold:
-    """By what was fitted in a run.
+    """The threshold of fitted steps.
 
     Raises:
-        ConfigError: it is no such file, or its steps need a whole list, and no hits alone.
+        ConfigError: not a calibration file, or its steps need a whole list.
     """
     fitted = Procedure.from_file(data, where)
     names = [step.name for step in fitted.steps]
