@@ -77,13 +77,13 @@ def bench(
     from swsdist.bench.page import text_lines, write_page
     from swsdist.bench.results import Plan, run_benchmark
     from swsdist.config import load_config
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import is_remote
 
     assert config is not None
     loaded = load_config(config, sets)
     if folder is None and is_remote(loaded.run):
-        raise UserError("the run folder is remote", where="run", remedy="say where results go: --folder FOLDER")
+        raise codes.REMOTE_RUN_FOLDER(where="run")
     place = Path(folder) if folder is not None else Path(loaded.run).parent / "bench"
     plan = Plan(workers, times, repeats, seed, keep)
     results = run_benchmark(loaded, place, plan, lambda line: print(line, file=sys.stderr))
@@ -140,17 +140,17 @@ def forecast(
     swsdist forecast run --hours 10000 --nodes 100 --cpus 16 --price 0.8
     """
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.forecast.costs import costs_of, informed
+    from swsdist.pipeline.forecast.costs import costs_of, pooled_costs
     from swsdist.pipeline.forecast.forecast import forecast as foresee
     from swsdist.pipeline.forecast.forecast import rules_of
-    from swsdist.pipeline.inspection.recorded import remains
+    from swsdist.pipeline.inspection.loading import load_partial_run
 
-    course, *others = (remains(Folder(run)) for run in runs)
-    config = course.config
+    chain_run, *others = (load_partial_run(Folder(run)) for run in runs)
+    config = chain_run.config
     if until is not None:
-        course.chain.step(until)
-    costs = informed(costs_of(course), *map(costs_of, others))
-    names = [step.name for step in course.chain.steps]
+        chain_run.chain.step(until)
+    costs = pooled_costs(costs_of(chain_run), *map(costs_of, others))
+    names = [step.name for step in chain_run.chain.steps]
     if until is not None:
         costs = [one for one in costs if names.index(one.name) <= names.index(until)]
     machines = _cluster(cluster, {name: value for name, value in given.items() if value is not None})
@@ -176,28 +176,29 @@ def forecast(
 
 def _cluster(path: str | None, given: dict[str, Any]) -> Cluster:
     """The machines of a file, or of the options."""
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.pipeline.forecast.cluster import cluster_of
 
     if path is None:
-        values: dict[str, Any] = {name: given.pop(name) for name in _SHARED if name in given}
-        values["kinds"] = [{**_NODE, **given}]
-        return cluster_of(values, "the options")
+        cluster: dict[str, Any] = {name: given.pop(name) for name in _SHARED if name in given}
+        cluster["kinds"] = [{**_NODE, **given}]
+        return cluster_of(cluster, "the options")
     if given:
         option = "--" + next(iter(given)).replace("_", "-")
-        raise UserError(f"{option} is in the file too", where=path, remedy="give the file or the options, not both")
+        raise codes.OPTION_IN_FILE_TOO(where=path, option=option)
     from pathlib import Path
 
     from swsdist.config.reading import Draft, Origin, read
+    from swsdist.core.codes import config as config_codes
 
-    origin = Origin(path, str(Path(path).parent))
+    origin = Origin(path, str(Path(path).parent), line=1)
     draft = Draft(origins={(): origin})
-    written = read(Path(path).read_text("utf-8-sig"), (), draft, origin)
-    for told in draft.problems.values():
-        raise UserError(told[0][1], where=str(told[0][0]), remedy="mend the file")
-    if not isinstance(written, dict):
-        raise UserError("this is no mapping", where=path, remedy="write keys such as kinds: and start_s:")
-    return cluster_of(written, path)
+    values = read(Path(path).read_text("utf-8-sig"), (), draft, origin)
+    if not isinstance(values, dict) and not draft.problems:
+        draft.complain((), config_codes.NOT_A_MAPPING, what="cluster file")
+    if draft.problems or not isinstance(values, dict):
+        raise draft.error("write keys such as kinds: and start_s:")
+    return cluster_of(values, path)
 
 
 def _show(told: Forecast) -> None:

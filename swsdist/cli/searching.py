@@ -80,7 +80,7 @@ def search(
     swsdist search config.yaml
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
     """
-    from swsdist.core.errors import IncompleteError, UserError
+    from swsdist.core.codes import cli as codes
 
     if not queries and Path(target).is_file():
         from swsdist.cli.running import go
@@ -95,22 +95,14 @@ def search(
             "--json": as_json,
         }
         if wrong := [name for name, value in given.items() if value]:
-            raise UserError(
-                f"{wrong[0]} is for queries that are given with --query",
-                where=target,
-                remedy="give --query, or run the config: `swsdist run` writes a page and clips",
-            )
+            raise codes.OPTION_NEEDS_QUERY(where=target, option=wrong[0])
         if no_trim:
             sets = (*sets, "queries.trim=none")
         return go(target, sets, strict=strict, dry_run=dry_run, force=force, until="search", whole=True)
     from swsdist.config.loader import section_values
 
     if not queries:
-        raise UserError(
-            "there is nothing to search for",
-            where=target,
-            remedy="give a config file, or a store and --query FILE",
-        )
+        raise codes.NO_QUERY(where=target)
     from swsdist.cli.outputs import check_new_folder, write_data
     from swsdist.cli.progress import searching
     from swsdist.searcher.hit_threshold import default_threshold, threshold_from
@@ -118,23 +110,15 @@ def search(
     from swsdist.searcher.searcher import Searcher
 
     if dry_run:
-        raise UserError(
-            "--dry-run is for a config: the queries of --query are searched here and now",
-            where=target,
-            remedy="leave it out",
-        )
+        raise codes.DRY_RUN_WITH_QUERY(where=target)
     if as_csv and as_json:
-        raise UserError("--csv and --json are two forms of one output", where=target, remedy="give one of them")
+        raise codes.TWO_FORMATS(where=target)
     check_new_folder(clips)
     typed = list(dict.fromkeys(line for one in queries for line in (_listed() if one == "-" else [one.strip()])))
     if not any(typed):
-        raise UserError("there is nothing to search for", where="--query -", remedy="give a query a line")
+        raise codes.NO_QUERY(where="--query -")
     if word is not None and (tables := [line for line in typed if is_table(line)]):
-        raise UserError(
-            "--word is for recordings, and a table says itself which examples are of one query",
-            where=tables[0],
-            remedy="leave --word out, or name the recordings of one word",
-        )
+        raise codes.WORD_WITH_TABLE(where=tables[0])
     warnings: list[str] = []
 
     def warn(text: str) -> None:
@@ -208,18 +192,15 @@ def search(
     if html is not None:
         _write_page(answers, rows, cuts, searcher.options, limit, store, Path(html))
     if skipped:
-        raise IncompleteError(
-            f"{len(skipped)} of {len(rows) + len(skipped)} {'queries' if word is None else 'examples'} were skipped: "
-            + "; ".join(f"{error.where}: {error.message}" for error in skipped.values()),
+        raise codes.QUERIES_SKIPPED(
             where=target,
-            remedy="the others were searched; give these anew, or leave them out",
+            count=len(skipped),
+            of=len(rows) + len(skipped),
+            what="queries" if word is None else "examples",
+            errors="; ".join(f"{error.where}: {error.message}" for error in skipped.values()),
         )
     if strict and warnings:
-        raise IncompleteError(
-            f"{len(warnings)} warnings; the first: {warnings[0]}",
-            where=target,
-            remedy="see the warnings above; without --strict they are no errors",
-        )
+        raise codes.STRICT_WARNINGS(where=target, count=len(warnings), first=warnings[0], show=" above")
     return 0
 
 
@@ -236,16 +217,12 @@ def _listed() -> list[str]:
     Raises:
         UserError: it is no text: somebody has sent the sound itself.
     """
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
 
     found = []
     for line in sys.stdin:
         if "\0" in line or "\ufffd" in line or line.startswith(("RIFF", "fLaC", "OggS")):
-            raise UserError(
-                "standard input is a list of queries, a path a line, and this is something else",
-                where="--query -",
-                remedy="name the recording: --query FILE",
-            )
+            raise codes.QUERIES_NOT_TEXT(where="--query -")
         found.append(line.strip())
     return [line for line in found if line]
 
@@ -370,7 +347,7 @@ def _write_page(
     page: Path,
 ) -> None:
     from swsdist.audio.reader import probe
-    from swsdist.io.frames.archive import single
+    from swsdist.io.frames.archive import single_item
     from swsdist.report.answers.page import PlayedQuery, SearchFacts, render_answers
 
     storage = store.folder.storage
@@ -383,7 +360,7 @@ def _write_page(
         searched = None
         if cut is not None and cut.example == row["example"] and (cut.before or cut.after):
             searched = cut.before, probe(path, storage).duration - cut.after
-        sound = path if single(path, storage) is None else ""  # frames have none
+        sound = path if single_item(path, storage) is None else ""  # frames have none
         asked.append(PlayedQuery(answer.query_id, sound, channel, start, end, searched))
     counts = store.manifest.counts
     about = SearchFacts(

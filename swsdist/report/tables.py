@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from swsdist.core.codes import report as codes
 from swsdist.core.plain import plain
-from swsdist.core.text import meant, shown
+from swsdist.core.text import shown, suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,7 +178,7 @@ def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, fi
             raise codes.NO_SUCH_COLUMN(
                 where=path,
                 column=name,
-                meant=meant(name, rows.column_names),
+                meant=suggestion(name, rows.column_names),
                 columns=", ".join(rows.column_names),
             )
     if by:

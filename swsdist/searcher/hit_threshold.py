@@ -20,15 +20,15 @@ from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.core.types import DETECTIONS, TRIALS
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import recorded
-from swsdist.pipeline.run_plan import Course
+from swsdist.pipeline.chain_run import ChainRun
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.task import Values
 from swsdist.registry.registries import CALIBRATION
 from swsdist.report.answers.hits import LOWER_VERDICTS, STRONG_SCORE, Verdict
 from swsdist.report.answers.promise import fit_promise, precision_at
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.provenance import calibration_file
-from swsdist.stages.inputs.settings import describe, in_words, other_scores
+from swsdist.stages.inputs.settings import as_text, describe, score_differences
 from swsdist.stages.task_results import Fitted
 
 _REMEDY = "name a run that was decided, or a file of its folder calibration/"
@@ -71,36 +71,36 @@ def default_threshold() -> HitThreshold:
     return HitThreshold(STRONG_SCORE, f"score at least {STRONG_SCORE:g}; precision not measured")
 
 
-def threshold_of_run(course: Course) -> HitThreshold | None:
+def threshold_of_run(chain_run: ChainRun) -> HitThreshold | None:
     """The decision threshold of a run; None without decisions, or if the threshold does not apply to another search."""
-    text = course.told("fit", Fitted)
+    text = chain_run.results("fit", Fitted)
     known = (
         [threshold for threshold in text[0].thresholds if threshold is not None and math.isfinite(threshold)]
         if text
         else []
     )
-    settings = course.config.calibrate
+    settings = chain_run.config.calibrate
     if not known or settings.unfitted != ("q-norm",) or _need_list(settings.fitted, settings.options):
         return None
     if not settings.fitted:
         least = sum(known) / len(known)
         return _with_measured_precision(
-            HitThreshold(least, f"score at least {least:.3f}, the threshold of that run"), course
+            HitThreshold(least, f"score at least {least:.3f}, the threshold of that run"), chain_run
         )
-    (part,) = course.parts("fit", "calibration")
+    (part,) = chain_run.parts("fit", "calibration")
     try:
-        limit = _threshold_from_steps(course.run.read_bytes(part.name), part.name, "the threshold of that run")
+        limit = _threshold_from_steps(chain_run.run.read_bytes(part.name), part.name, "the threshold of that run")
     except FileNotFoundError:
         return None
-    return _with_measured_precision(limit, course)
+    return _with_measured_precision(limit, chain_run)
 
 
-def _with_measured_precision(limit: HitThreshold, course: Course) -> HitThreshold:
+def _with_measured_precision(limit: HitThreshold, chain_run: ChainRun) -> HitThreshold:
     """A threshold with its precision in the run; or the threshold of likely hits, if the run keeps the promise."""
-    trials = pa.concat_tables([TRIALS.empty_table(), *course.read("align.final", "trials")])
+    trials = pa.concat_tables([TRIALS.empty_table(), *chain_run.read("align.final", "trials")])
     if (
-        course.config.calibrate.fit == "oracle"
-        or protocol_of(course.config.score).trials != "time"
+        chain_run.config.calibrate.fit == "oracle"
+        or protocol_of(chain_run.config.score).trials != "time"
         or not trials.num_rows
     ):
         return limit  # oracle scores use the references; other trials have no places
@@ -139,14 +139,14 @@ def threshold_from(
         steps = json.loads(known["calibrate.steps"])
         if steps[:1] != ["q-norm"] or _need_list(steps[1:], json.loads(known.get("calibrate.options", "{}"))):
             raise codes.CALIBRATION_SCORES(where=where, steps=", ".join(steps))
-    mine = in_words("search", Section.matters(search))
+    mine = as_text("search", Section.matters(search))
     if "features" in known:
         mine["features"] = _features_as_named(known["features"], list(recipes))
-    other = other_scores(mine, known)
+    other = score_differences(mine, known)
     odd = (line_of(codes.OTHER_CALIBRATION, path=path, differences="; ".join(other)),) if other else ()
     limit = _threshold_from_steps(data, where, f"{made} {path}")
     if made == "the threshold of" and not odd:  # a run with the same search settings
-        limit = _with_measured_precision(limit, recorded(Folder(path.rstrip("/"), storage or {})))
+        limit = _with_measured_precision(limit, load_chain_run(Folder(path.rstrip("/"), storage or {})))
     return replace(limit, warnings=odd)
 
 

@@ -10,7 +10,7 @@ from swsdist.core import errors
 from swsdist.core.codes import searcher as codes
 from swsdist.features.interface import Extractor, Given
 from swsdist.features.registry import made_by
-from swsdist.io.frames.archive import single
+from swsdist.io.frames.archive import single_item
 from swsdist.methods.query.extraction import Extracted, extract
 from swsdist.methods.query.hearing import speaks
 from swsdist.searcher.query_input import Skip, skipping
@@ -108,7 +108,7 @@ def _with_precomputed_frames(
         UserError: it is not a file of frames, or the store has several tracks.
     """
     path = str(row["path"])
-    item = single(path, store.folder.storage)
+    item = single_item(path, store.folder.storage)
     if item is None or len(extractors) > 1:
         if len(extractors) > 1:
             raise codes.PRECOMPUTED_TRACKS(where=path, tracks=len(extractors))

@@ -29,7 +29,7 @@ from swsdist.corpora.queries import Finder, read_queries
 from swsdist.io.filesystem import is_remote
 from swsdist.io.notices import Notices
 from swsdist.methods.query.hearing import speaks
-from swsdist.store.places import found_again
+from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
 
 #: Receives a skipped example: query, number, and error.
@@ -133,7 +133,7 @@ class StoreDocuments:
         """PLACED without `listed`."""
         names = ["doc_id", "channel", "path", "duration", "speaker", "recording", "start"]
         table = self._store.documents(columns=names)
-        now = found_again(self._store.folder, self._store.manifest.recordings, table["path"], table["path"])
+        now = relocated_paths(self._store.folder, self._store.manifest.recordings, table["path"], table["path"])
         table = table.set_column(names.index("path"), "path", now)
         return table.append_column("end", pc.add(table["start"], table["duration"]))
 

@@ -48,7 +48,7 @@ from swsdist.searcher.curves import Pair
 from swsdist.searcher.queries import extract_queries, extractors_of, is_precomputed
 from swsdist.searcher.query_input import Skip, StoreDocuments, query_rows, typed_query
 from swsdist.searcher.settings import SearchSetup, setup_of
-from swsdist.stages.describe import described, joined
+from swsdist.stages.describe import joined, measure_examples
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
@@ -135,7 +135,7 @@ class Searcher:
         now = ending.enter_context(reading(there))
         where = section_from(Executor, "executor", {"kind": "serial"}, executor)
         held = Memory(memory) if memory and where.kind == "serial" else None
-        self.store = (now if isinstance(store, str) else there).holding(held)
+        self.store = (now if isinstance(store, str) else there).with_memory(held)
         self._actors: RayShards | None = None
         if where.kind == "ray":
             from swsdist.searcher.on_ray import RayShards
@@ -289,7 +289,7 @@ class Searcher:
                 made(sides_wanted(self._calibrate), "examples"),
                 self.trim and not is_precomputed(self._extractors),
             )
-            sides = described(extracted.examples, self.store, rows, wanted, trim, self.store.folder.storage)
+            sides = measure_examples(extracted.examples, self.store, rows, wanted, trim, self.store.folder.storage)
         if on_cut is not None:
             for cut in extracted.cuts:
                 on_cut(cut)
@@ -361,8 +361,8 @@ def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:
         ConfigError: a step needs more than a search without a run has.
     """
     score, entries = METHODS[search.method].score, calibrate.entries()
-    if complaint := misfit_of(calibrate, score, references=False):
-        raise codes.UNSUITABLE_STEPS(where="calibrate.steps", problem=complaint)
+    if error := misfit_of(calibrate, score, references=False, where="calibrate.steps"):
+        raise error
     check_steps(calibrate, score)
     needs = {
         "a cohort of queries": [name for name in entries if entries[name].cohort],

@@ -10,7 +10,7 @@ from swsdist.config.model import Reduce
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import config_of, remains
+from swsdist.pipeline.inspection.loading import config_of, load_partial_run
 from swsdist.pipeline.plan import load_plans
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
@@ -39,7 +39,7 @@ class SearchSetup(NamedTuple):
 
     def hit_threshold(self) -> HitThreshold:
         """The threshold of likely, or strong, hits of this setup."""
-        known = None if self.run is None else threshold_of_run(remains(*self.run))
+        known = None if self.run is None else threshold_of_run(load_partial_run(*self.run))
         return known or default_threshold()
 
 

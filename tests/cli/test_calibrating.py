@@ -465,8 +465,8 @@ def test_points_of_lists_take_any_registered_step(place: Path, swsdist: Command)
     ("lists", "points", "complaint"),
     [
         ("tasks: {}", "", "lists.tasks: Dictionary should have at least 1"),
-        ("tasks: {a: {ecf: z}}", "", "lists.tasks.a: systems is missing"),
-        ("tasks: {a: {systems: {x: y}, rtm: z}}", "", "no such key; did you mean rttm?"),
+        ("tasks: {a: {ecf: z}}", "", "lists.tasks.a.systems: missing key [missing-key]"),
+        ("tasks: {a: {systems: {x: y}, rtm: z}}", "", "did you mean rttm? [unknown-key]"),
         (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpha: [1, 2]}", "calibrate.steps is null [list-steps]"),
         (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpa: [1, 2]}", "did you mean calibrate.alpha?"),
         (f"{ONE}mine: posteriors.csv}}}}}}", "{search.distance: [cosine]}", "search.distance [list-key]"),

@@ -53,7 +53,7 @@ def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "complaint", "help_"),
     [
-        ("serch: {}\n", 10, "serch: no such key", "did you mean search"),
+        ("serch: {}\n", 10, "serch: unknown key; did you mean search?", "[unknown-key]"),
         ("search: {distance: cosin}\n", 10, "distance", "cosine-squared"),
         ("search: {lanes: many}\n", 10, "search.lanes", "integer"),
         ("run: twice\n", 10, "run", "twice"),

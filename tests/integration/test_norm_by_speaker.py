@@ -16,12 +16,13 @@ from swsdist.calibrate.steps.speaker_norm import SpeakerNorm, SpeakerNormOptions
 from swsdist.chains.search.check import check
 from swsdist.config import load_config
 from swsdist.core.codes import chains as chains_codes
-from swsdist.core.errors import StoreError, UserError
+from swsdist.core.codes import config as config_codes
+from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.pipeline.stage import Context
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.stages.document_lookup import speakers_of
@@ -81,7 +82,7 @@ def test_documents_are_read_once_a_process(scene: Any, tmp_path: Path, monkeypat
 
 
 def test_it_comes_first(scene: Any) -> None:
-    with pytest.raises(UserError, match="speaker-norm is of the scores that the search gave: it must come first"):
+    with raises(config_codes.STEPS_MISFIT):
         scene.run("calibrate.steps=[q-norm, speaker-norm]")
 
 
@@ -112,5 +113,5 @@ def test_recordings_of_several_speakers_are_refused_before_any_work(own_corpus: 
     assert says(found[0].text, chains_codes.SEVERAL_SPEAKERS)
     plain = config.model_copy(update={"calibrate": config.calibrate.model_copy(update={"steps": ("q-norm",)})})
     with raises(chains_codes.SEVERAL_SPEAKERS):
-        run_plans({"a": plain, "b": config}, Choice(), Progress())
+        run_plans({"a": plain, "b": config}, StepSelection(), Progress())
     assert not (own_corpus.folder / "run" / "store").exists()

@@ -189,8 +189,8 @@ def test_recall_counts_what_is_the_same_in_every_number() -> None:
     [
         ({"name": "averaged", "factors": [2, 4]}, "do not fall"),
         ({"name": "averaged", "factors": [3, 1]}, "no average"),
-        ({"name": "coarse", "factors": [4, 2]}, "takes one of factors"),
-        ({"name": "coarse", "factors": [2], "visit": False}, "visit: false"),
+        ({"name": "coarse", "factors": [4, 2]}, "takes one of the factors"),
+        ({"name": "coarse", "factors": [2], "visit": False}, "takes no visit: false"),
         ({"name": "best"}, "there is no such name"),
     ],
 )
@@ -200,7 +200,7 @@ def test_a_config_that_cannot_be_done_is_refused(options: dict, message: str) ->
 
 
 def test_a_first_pass_is_for_the_bounded_slope() -> None:
-    with pytest.raises(ValidationError, match="needs recurrence: bounded-slope"):
+    with pytest.raises(ValidationError, match=r"recurrence: averages.*recurrence: bounded-slope"):
         Search.model_validate({"recurrence": "averages", "first_pass": {"name": "coarse"}})
 
 
@@ -234,9 +234,9 @@ def _store(factory) -> tuple[str, str]:
     """A store of made-up speech in three shards, and the path of one of its documents."""
     if "store" not in _made:
         from swsdist.config import config_from_dict
+        from swsdist.pipeline.chain_run import StepSelection
         from swsdist.pipeline.driver import run_stages
         from swsdist.pipeline.operation.progress import Progress
-        from swsdist.pipeline.run_plan import Choice
         from swsdist.testing.synthesis import make_corpus
 
         folder = factory.mktemp("first-passes")
@@ -249,6 +249,6 @@ def _store(factory) -> tuple[str, str]:
                 "executor": {"kind": "serial"},
             }
         )
-        own = run_stages(config, Choice(until="index"), Progress()).course.chain.own
+        own = run_stages(config, StepSelection(until="index"), Progress()).chain_run.chain.inputs
         _made["store"] = own.store.folder.root, own.corpus.documents["path"][4].as_py()
     return _made["store"]

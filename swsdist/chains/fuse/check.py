@@ -12,7 +12,7 @@ from swsdist.core.codes import line_of
 from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.finding import Finding
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.stages.inputs.search_inputs import SearchInputs
 
@@ -24,18 +24,18 @@ def check(inputs: FuseInputs) -> Iterator[Finding]:
         if system.run is None:
             continue
         try:
-            course = recorded(Folder(inputs.place(system), inputs.config.storage))
-            done = "decide" in course.ended
-            text = course.run.path() if done else line_of(codes.UNFINISHED_SYSTEM, system=system.name)
+            chain_run = load_chain_run(Folder(inputs.place(system), inputs.config.storage))
+            done = "decide" in chain_run.outcomes
+            text = chain_run.run.path() if done else line_of(codes.UNFINISHED_SYSTEM, system=system.name)
             known |= {system.name} if done else set()
             yield Finding(f"{system.name}: run", done, text)
         except SwsdistError as error:
             yield Finding(f"{system.name}: run", False, str(error).replace("\n  remedy:", "; remedy:"))
-    inputs.noted.force = True
+    inputs.notices.force = True
     try:
         if all(system.name in known for system in inputs.options.systems):  # others are run first
             inputs.settle()
-        for notice in inputs.noted.found.values():
+        for notice in inputs.notices.found.values():
             yield Finding("systems", False if notice.doubted else None, str(notice))
         results = configs(inputs)
     except SwsdistError as error:

@@ -19,7 +19,7 @@ from swsdist.evaluation.comparison import compared_entropies
 from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart
 from swsdist.fusion.weights import Fusion
 from swsdist.io.notices import Notices
-from swsdist.pipeline.run_plan import Course, Outcome
+from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.registry.calibration_entries import Looks, looked_at
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
 from swsdist.score.compare.paired import compare
@@ -30,24 +30,24 @@ from swsdist.stages.task_results import Bucket, Measured
 DRAWS = 1000
 
 
-def publish(outcome: Outcome, course: Course, force: bool = False) -> ReportData | None:
+def publish(outcome: Outcome, chain_run: ChainRun, force: bool = False) -> ReportData | None:
     """Write the report, as the search chain does."""
-    return publish_report(outcome, course, force, _made)
+    return publish_report(outcome, chain_run, force, _made)
 
 
-def _made(outcome: Outcome, course: Course) -> ReportData:
-    data = build_report(outcome, course)
-    inputs: FuseInputs = course.chain.own
+def _made(outcome: Outcome, chain_run: ChainRun) -> ReportData:
+    data = build_report(outcome, chain_run)
+    inputs: FuseInputs = chain_run.chain.inputs
     looks: set[Looks] = set(data.looked_at)
     if inputs.options.between_queries:
         looks.add("other queries")
-    for system in inputs.courses.values():
+    for system in inputs.chain_runs.values():
         looks |= _looked_at(system, final=inputs.options.scores == "final")
     order: tuple[Looks, ...] = ("own query", "other queries", "references")
-    return replace(data, looked_at=tuple(item for item in order if item in looks), fusion=_fusion(course))
+    return replace(data, looked_at=tuple(item for item in order if item in looks), fusion=_fusion(chain_run))
 
 
-def _looked_at(system: Course, *, final: bool) -> set[Looks]:
+def _looked_at(system: ChainRun, *, final: bool) -> set[Looks]:
     """What a system's scores look at that are fused: final ones, or those before the first step that is fitted."""
     settings, cohort = system.config.calibrate, system.config.corpus.cohort is not None
     names = settings.steps if final else settings.unfitted
@@ -55,24 +55,24 @@ def _looked_at(system: Course, *, final: bool) -> set[Looks]:
     return set(looked_at(names, settings.entries(), fit=fit, threshold="own", cohort=cohort)) if names else set()
 
 
-def _fusion(course: Course) -> FusionReport:
-    inputs: FuseInputs = course.chain.own
+def _fusion(chain_run: ChainRun) -> FusionReport:
+    inputs: FuseInputs = chain_run.chain.inputs
     fusions: list[Fusion] = []
-    for part in course.parts("fit", "calibration"):
-        fusions = fusions_in(json.loads(course.run.read_bytes(part.name)))
-    joined, made, alone = 0, dict.fromkeys(sorted(inputs.courses), 0), dict.fromkeys(sorted(inputs.courses), 0)
-    for table in course.read("impute-scores", "filled", ["parts"]):
+    for part in chain_run.parts("fit", "calibration"):
+        fusions = fusions_in(json.loads(chain_run.run.read_bytes(part.name)))
+    joined, made, alone = 0, dict.fromkeys(sorted(inputs.chain_runs), 0), dict.fromkeys(sorted(inputs.chain_runs), 0)
+    for table in chain_run.read("impute-scores", "filled", ["parts"]):
         names, _, given = parts_of(table)
         joined += table.num_rows
         single = given.sum(axis=1) == 1
         for k, name in enumerate(names):
             made[name] += int(given[:, k].sum())
             alone[name] += int((given[:, k] & single).sum())
-    gains = _gains(course)
+    gains = _gains(chain_run)
     weights = _means(fusions)
     rows = []
-    for name, system in inputs.courses.items():
-        result = system.told("score", Measured)
+    for name, system in inputs.chain_runs.items():
+        result = system.results("score", Measured)
         measures = result[0].measures if result else {}
         weight, mark = weights.get(name, (None, None))
         rows.append(
@@ -89,7 +89,7 @@ def _fusion(course: Course) -> FusionReport:
         )
     offset = math.fsum(fusion.offset for fusion in fusions) / len(fusions) if fusions else None
     counts = {
-        name: sum(result.rows for result in course.told(name, Bucket))
+        name: sum(result.rows for result in chain_run.results(name, Bucket))
         for name in ("merge-lists", "impute-scores", "combine", "decide")
     }
     return FusionReport(
@@ -113,18 +113,18 @@ def _means(fusions: list[Fusion]) -> dict[str, tuple[float, float | None]]:
     return results
 
 
-def _gains(course: Course) -> dict[str, Gain]:
+def _gains(chain_run: ChainRun) -> dict[str, Gain]:
     """Over each system that was scored for the same trials; none where the fusion was not scored."""
-    inputs: FuseInputs = course.chain.own
-    result = course.told("score", Measured)
+    inputs: FuseInputs = chain_run.chain.inputs
+    result = chain_run.results("score", Measured)
     alike = {
         name: part
-        for name, part in inputs.courses.items()
-        if (mine := part.told("score", Measured)) and result and mine[0].point == result[0].point
+        for name, part in inputs.chain_runs.items()
+        if (mine := part.results("score", Measured)) and result and mine[0].point == result[0].point
     }
     if not alike or result[0].measures.get("cnxe_min") is None:
         return {}
-    systems = [scored_of("the fusion", course), *(scored_of(name, part) for name, part in alike.items())]
+    systems = [scored_of("the fusion", chain_run), *(scored_of(name, part) for name, part in alike.items())]
     settings = Settings(resamples=DRAWS)
     entropies = compared_entropies(systems, settings)
     results: dict[str, Gain] = {}
@@ -148,17 +148,17 @@ def _gains(course: Course) -> dict[str, Gain]:
     return results
 
 
-def notices(course: Course) -> list[str]:
+def notices(chain_run: ChainRun) -> list[str]:
     """Those of a search, and what of a fusion its user should know."""
-    inputs: FuseInputs = course.chain.own
-    results = of_search.notices(course)
+    inputs: FuseInputs = chain_run.chain.inputs
+    results = of_search.notices(chain_run)
     common, apart = Counter[tuple[str, str]](), Notices()
-    if (ended := course.ended.get("merge-lists")) is not None and not ended.failures:
-        for table in course.read("merge-lists", "joined", ["parts"]):
+    if (ended := chain_run.outcomes.get("merge-lists")) is not None and not ended.failures:
+        for table in chain_run.read("merge-lists", "joined", ["parts"]):
             common.update(places_in_common(table))
         tell_of_apart(common, apart)
     results += [str(notice) for notice in apart.found.values()]
-    if not course.config.calibrate.fitted:
+    if not chain_run.config.calibrate.fitted:
         results.append(line_of(codes.UNFITTED_FUSION))
     if inputs.options.between_queries and len(inputs.options.systems):
         results.append(line_of(codes.DEPENDENT_QUERIES))

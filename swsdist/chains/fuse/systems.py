@@ -52,7 +52,7 @@ def demand_configured(inputs: FuseInputs) -> None:
         ConfigError: a system was run by other settings, or on another corpus.
     """
     for name, config in configs(inputs).items():
-        was = inputs.courses[name].config
+        was = inputs.chain_runs[name].config
         if differ := [key for key, value in _of_results(config).items() if _of_results(was).get(key) != value]:
             raise codes.CHANGED_SYSTEM_CONFIG(
                 where=f"options.systems: {name} ({config.run})", system=name, keys=", ".join(differ)

@@ -26,7 +26,7 @@ from swsdist.config.suggest import shown
 from swsdist.core.codes import sweep as codes
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import fingerprint
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.evaluation.calibration import Request, as_text, calibrate, list_procedure, undecided_list
 from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.lists import read_system
@@ -181,7 +181,7 @@ def _list_point(spec: SweepSpec, number: int, keys: Keys) -> _ListPoint:
             _put(options, key.split(".")[2:], value)
         elif key not in _KEYS:
             raise codes.LIST_KEY(
-                where=spec.where(number, key), key=key, meant=meant(key, _KEYS), known=", ".join(_KEYS)
+                where=spec.where(number, key), key=key, meant=suggestion(key, _KEYS), known=", ".join(_KEYS)
             )
     steps = every.get("calibrate.steps")
     steps = [steps] if isinstance(steps, str) else steps

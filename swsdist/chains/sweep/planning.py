@@ -24,7 +24,7 @@ from swsdist.chains.sweep.reading import SweepSpec, refuse_unused_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.files import folder_of
-from swsdist.config.loader import Assignment, Placed
+from swsdist.config.loader import Assignment, FileAssignment
 from swsdist.config.model import Features
 from swsdist.config.suggest import shown
 from swsdist.core import errors
@@ -36,7 +36,7 @@ from swsdist.corpora.kinds import kind_of
 from swsdist.features.registry import create, create_transform
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain
-from swsdist.pipeline.inspection.recorded import config_of, plan_of
+from swsdist.pipeline.inspection.loading import config_of, plan_of
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
@@ -207,8 +207,8 @@ def _config(
 ) -> Config:
     file = spec.file
     folder = folder_of(str(spec.path))
-    base = [Placed(f"{key}={_text(value)}", folder, spec.at("set", key)) for key, value in file.set.items()]
-    mine = [Placed(f"{key}={_text(value)}", folder, spec.where(number, key)) for key, value in keys.items()]
+    base = [FileAssignment(f"{key}={_text(value)}", folder, spec.at("set", key)) for key, value in file.set.items()]
+    mine = [FileAssignment(f"{key}={_text(value)}", folder, spec.where(number, key)) for key, value in keys.items()]
     # Relative to here, as all of the command line; those of the file are absolute.
     corpus, run = (path and _absolute(path) for path in (corpus or file.corpus, run or file.run))
     every: list[Assignment] = [*base, *sets, *mine]
@@ -247,7 +247,7 @@ def _check_names(spec: SweepSpec, number: int, config: Config, plan: str, seen: 
     look_at(config)
     with _of_point(spec, number, "options"):
         chain: Chain = CHAINS[config.chain].load()(config, Ledger(Folder(config.run, config.storage)))
-        first = chain.first() if chain.first is not None else {}
+        first = chain.prerequisites() if chain.prerequisites is not None else {}
     for system in first.values():
         look_at(system, "options")
 
@@ -353,7 +353,7 @@ def _of_run(config: Config) -> object:
 def _method(config: Config, measures: set[str]) -> Decides | None:
     """How the chain `sweep` can score a point; None where it cannot."""
     settings, rules = config.calibrate, protocol_of(config.score)
-    if not is_chain(CHAINS, config.chain, "searches") or not config.corpus.tells_truth:
+    if not is_chain(CHAINS, config.chain, "searches") or not config.corpus.has_references:
         return None
     if rules.trials != "time" or settings.fit == "none":
         return None

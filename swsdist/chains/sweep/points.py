@@ -25,7 +25,7 @@ from swsdist.config.reading import Origin
 from swsdist.config.suggest import Place, dotted, shown
 from swsdist.core.codes import sweep as codes
 from swsdist.core.fingerprint import stable_hash
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 
 #: A point: the keys in which it differs from the base, with their values.
 Keys = dict[str, object]
@@ -184,7 +184,7 @@ def _distribution(value: object, where: SweepPlace) -> Callable[[np.random.Gener
     ((kind, bounds),) = value.items()
     if kind not in kinds:
         raise codes.UNKNOWN_DISTRIBUTION(
-            where=str(where), name=kind, meant=meant(str(kind), kinds), known=", ".join(kinds)
+            where=str(where), name=kind, meant=suggestion(str(kind), kinds), known=", ".join(kinds)
         )
     if not isinstance(bounds, list | tuple) or not bounds or (kind != "choice" and len(bounds) != 2):
         raise codes.DISTRIBUTION_BOUNDS(where=str(where), name=kind, value=shown(bounds, 60))
@@ -213,5 +213,5 @@ def _number(value: object, where: SweepPlace, name: str) -> float:
 def _refuse_unknown_keys(value: Mapping[str, object], known: set[str], where: SweepPlace) -> None:
     if others := sorted(set(value) - known):
         raise codes.UNKNOWN_SWEEP_KEY(
-            where=str(where), key=others[0], meant=meant(others[0], sorted(known)), known=", ".join(sorted(known))
+            where=str(where), key=others[0], meant=suggestion(others[0], sorted(known)), known=", ".join(sorted(known))
         )

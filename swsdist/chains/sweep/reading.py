@@ -25,10 +25,10 @@ from swsdist.chains.sweep.points import Keys, SweepPlace, draw_points, grid_poin
 from swsdist.config.files import absolute, folder_of, text_of
 from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
-from swsdist.config.suggest import dotted, shown
+from swsdist.config.suggest import shown
+from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import sweep as codes
-from swsdist.core.errors import ConfigError
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.registry.registries import quantities
 from swsdist.score.parts.evaluating import measure_names
 
@@ -164,10 +164,10 @@ def read_sweep(path: str | Path) -> SweepSpec:
     draft = Draft(origins={(): Origin(name, folder_of(name), line=1)})
     values = read(text, (), draft, draft.origins[()])
     if not isinstance(values, dict) and not draft.problems:
-        draft.complain((), "a sweep is a mapping of keys to values")
+        draft.complain((), config_codes.NOT_A_MAPPING, what="sweep")
     file = None if draft.problems else _validated(values, draft)
     if file is None:
-        raise _error(draft)
+        raise draft.error(_REMEDY)
     file = _with_absolute_paths(file, folder_of(name))
     lines = SweepPlace(draft.origins)
     if (file.config is None) == (file.lists is None):
@@ -219,13 +219,14 @@ def _validated(values: object, draft: Draft) -> SweepFile | None:
             place = item["loc"]
             while place and place not in draft.origins:
                 place = place[:-1]  # pydantic also names the member of a union
-            text = item["msg"].removeprefix("Value error, ")
+            name = str(item["loc"][-1]) if item["loc"] else ""
             if item["type"] == "missing":
-                text = f"{item['loc'][-1]} is missing"
-            if item["type"] == "extra_forbidden":
-                known = _known(item["loc"][:-1])
-                text = f"no such key{meant(str(item['loc'][-1]), known) or '.'} Allowed here: {', '.join(known)}"
-            draft.complain(place, text)
+                draft.complain(item["loc"], config_codes.MISSING_KEY, allowed=f"{name}: ...", meaning="")
+            elif item["type"] == "extra_forbidden":
+                keys = _known(item["loc"][:-1])
+                draft.complain(place, config_codes.UNKNOWN_KEY, meant=suggestion(name, keys), keys=", ".join(keys))
+            else:
+                draft.complain_of(place, item)
         return None
 
 
@@ -240,17 +241,6 @@ def _known(place: tuple[int | str, ...]) -> list[str]:
     if place[:2] == ("lists", "tasks"):
         return list(TaskSection.model_fields)
     return list(models.get(str(place[-1]) if place else "", SweepFile).model_fields)
-
-
-def _error(draft: Draft) -> ConfigError:
-    problems = [
-        (str(origin), dotted(place), text) for place, all_of in draft.problems.items() for origin, text in all_of
-    ]
-    if len(problems) == 1:
-        where, key, text = problems[0]
-        return codes.INVALID_SWEEP(where=where, count=1, problems=f": {key}: {text}" if key else f": {text}")
-    lines = "".join(f"\n  {where}: {key}: {text}" for where, key, text in problems)
-    return codes.INVALID_SWEEP(where=draft.origins[()].source, count=len(problems), problems=lines)
 
 
 def _with_absolute_paths(file: SweepFile, base: str) -> SweepFile:

@@ -31,7 +31,7 @@ class SweepOutcome:
         ranked: the table.
         notices: what is odd.
         folder: that holds the results, in the run folder.
-        did: tasks that were done now.
+        tasks_done: tasks that were done now.
         lines: for a terminal.
     """
 
@@ -39,7 +39,7 @@ class SweepOutcome:
     ranked: RankedPoints
     notices: tuple[str, ...]
     folder: str
-    did: int
+    tasks_done: int
     lines: list[str]
 
 
@@ -67,7 +67,7 @@ def run_sweep_file(
         demand_run_folder(folder)
         results, systems, alphas = sweep_lists(spec, notices)
         found = study(systems, alphas=alphas, alpha=at) if spec.file.report == "kst" else None
-        did, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
+        tasks_done, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
     else:
         plans = plan_sweep(spec, corpus=corpus, run=run, sets=sets)
         alphas = alphas_of(spec, plans) if spec.file.report == "kst" else []
@@ -76,7 +76,7 @@ def run_sweep_file(
         demand_run_folder(folder)
         swept = run_sweep(plans, spec.file.objective.measure, progress)
         found, text = study_of(plans, swept, alphas, at) if alphas else None, list(swept.notices)
-        results, did = swept.results, swept.did
+        results, tasks_done = swept.results, swept.tasks_done
     table = rank_points(results, measure_names(spec.file.measures), spec.file.objective, spec.file.tests)
     text += [str(notice) for notice in notices.found.values()]
     data = data_of(spec, f"Sweep of {name}", table, results, text, found)
@@ -85,7 +85,7 @@ def run_sweep_file(
     lines = text_lines(data)
     if found is not None:
         lines += ["", *studied.text_lines(found)]
-    return SweepOutcome(results, table, (*text, *data.notices[len(text) :]), place, did, lines)
+    return SweepOutcome(results, table, (*text, *data.notices[len(text) :]), place, tasks_done, lines)
 
 
 def _folder_of_lists(spec: SweepSpec, corpus: str | None, run: str | None, sets: tuple[str, ...]) -> Folder:

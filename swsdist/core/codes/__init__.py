@@ -58,7 +58,12 @@ class Code(Generic[E]):
         from pydantic_core import PydanticCustomError
 
         message, remedy = self.text(**values)
-        return PydanticCustomError(self.name, "{message}", {"message": f"{message}; {remedy}" if remedy else message})
+        context = {
+            "message": f"{message}; {remedy}" if remedy else message,
+            "parts": (message, remedy),
+            "values": values,
+        }
+        return PydanticCustomError(self.name, "{message}", context)
 
     @property
     def kind(self) -> str:

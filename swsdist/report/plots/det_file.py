@@ -38,7 +38,7 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
     """
     curve = result.pooled if pooled else result.whole.curve
     if curve is None:
-        raise codes.NO_DET_CURVE()
+        raise codes.UNDEFINED_DET_CURVE()
     errors = None
     if with_bands:
         errors = _pooled_errors(result, curve) if pooled else _term_weighted_errors(result, curve)

@@ -11,40 +11,40 @@ from swsdist.calibrate.threshold import undecided
 from swsdist.core.codes import chains as codes
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
 from swsdist.methods.query import bands
-from swsdist.pipeline.run_plan import Course
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.task import Values
 from swsdist.stages.inputs.corpus_documents import keys_of, places_in
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.inputs.supervision import taught, tell_of_labels
+from swsdist.stages.inputs.supervision import note_supervision, supervisions
 from swsdist.stages.queries import bandwidths_in, seconds_in
 from swsdist.stages.task_results import Exported, Fitted, Measured
 from swsdist.store.libraries import made_with
 
 
-def notices(course: Course) -> list[str]:
+def notices(chain_run: ChainRun) -> list[str]:
     """What is odd in the tables, exports left out, queries that cannot be scored, statistics of recordings that are gone."""
-    inputs: CorpusInputs = course.chain.own
-    inputs.noted.force = True  # what is implausible has ended the run before, or is wanted
-    inputs.look()
-    again = inputs.look_again(seconds_in(course))
-    tell_of_labels(inputs, again)
-    _tell_of_bands(course, again)
-    settings = course.config.calibrate
+    inputs: CorpusInputs = chain_run.chain.inputs
+    inputs.notices.force = True  # what is implausible has ended the run before, or is wanted
+    inputs.check_tables()
+    again = inputs.check_measured(seconds_in(chain_run))
+    note_supervision(inputs, again)
+    _tell_of_bands(chain_run, again)
+    settings = chain_run.config.calibrate
     by_speaker = [name for name, entry in settings.entries().items() if "speaker" in entry.columns]
     if by_speaker and not any(inputs.corpus.documents["speaker"].to_pylist()):
         again.add(
             codes.MISSING_SPEAKERS,
-            where=course.config.corpus.documents,
+            where=chain_run.config.corpus.documents,
             step=by_speaker[0],
             count=inputs.corpus.documents.num_rows,
         )
-    _tell_of_undecided(course, again)
-    doubted = (barrier(course, step, force=True) for step in ("index", "queries") if step in course.ended)
-    results = [str(notice) for notices in (*doubted, inputs.noted, again) for notice in notices.found.values()]
-    results += [warning for result in course.told("export", Exported) for warning in result.warnings]
+    _tell_of_undecided(chain_run, again)
+    doubted = (barrier(chain_run, step, force=True) for step in ("index", "queries") if step in chain_run.outcomes)
+    results = [str(notice) for notices in (*doubted, inputs.notices, again) for notice in notices.found.values()]
+    results += [warning for result in chain_run.results("export", Exported) for warning in result.warnings]
     late, store = Notices(), inputs.store.folder.path()
-    references = str(course.config.corpus.references or course.config.corpus.documents)
-    for result in course.told("score", Measured):
+    references = str(chain_run.config.corpus.references or chain_run.config.corpus.documents)
+    for result in chain_run.results("score", Measured):
         measures, count = result.measures, result.point["true"]
         if measures.get("stwv") == 0:
             late.add(codes.ALL_MISSED, where=references, count=count)
@@ -52,7 +52,7 @@ def notices(course: Course) -> list[str]:
             late.add(codes.ALL_FOUND, where=references, count=count)
         if result.left_out:
             late.add(codes.UNSCORED_QUERIES, where=result.left_out[0], count=len(result.left_out))
-    if labels := sorted({source.file for source in taught(inputs)}):
+    if labels := sorted({source.file for source in supervisions(inputs)}):
         late.add(codes.UNCOUNTED_LABEL_COST, where=", ".join(labels), count=len(labels))
     if inputs.store.manifest is not None:
         here = made_with(inputs.store.manifest.libraries)
@@ -71,82 +71,86 @@ def notices(course: Course) -> list[str]:
     return [*results, *(str(notice) for notice in late.found.values())]
 
 
-def _tell_of_undecided(course: Course, notices: Notices) -> None:
+def _tell_of_undecided(chain_run: ChainRun, notices: Notices) -> None:
     """ATWV counts all of a query as missed that no threshold decides."""
-    inputs: CorpusInputs = course.chain.own
-    for result in course.told("fit", Fitted):
+    inputs: CorpusInputs = chain_run.chain.inputs
+    for result in chain_run.results("fit", Fitted):
         queries = undecided(set(inputs.corpus.queries["query_id"].to_pylist()), result.thresholds)
         if queries:
             notices.add(codes.UNDECIDED_QUERIES, where=queries[0], count=len(queries))
 
 
-def _tell_of_bands(course: Course, notices: Notices) -> None:
-    inputs: CorpusInputs = course.chain.own
+def _tell_of_bands(chain_run: ChainRun, notices: Notices) -> None:
+    inputs: CorpusInputs = chain_run.chain.inputs
     highest = bands.reach(source.extractor for source in inputs.features.sources)
     if inputs.store.manifest is None or not highest:
         return
     documents = inputs.store.open().documents(columns=["doc_id", "bandwidth"])
     if (found := bands.narrow(documents, highest)) is not None:
         notices.add(codes.NARROW_BAND, where=str(found), count=found.documents)
-    if "queries" in course.ended:
+    if "queries" in chain_run.outcomes:
         of = documents.num_rows
-        several = bands.apart(bandwidths_in(course), documents, highest)
+        several = bands.apart(bandwidths_in(chain_run), documents, highest)
         odd = [results for results in several if results.documents > of / 2]
         if odd:
             notices.add(codes.DIFFERENT_BAND, where=str(odd[0]), count=len(odd))
 
 
-def barrier(course: Course, step: str, *, force: bool) -> Notices:
+def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
     """What is implausible of what a step has made: most of the documents, or of the queries, were rejected; times do not fit.
 
     Args:
-        course: of the plan.
+        chain_run: of the plan.
         step: that has ended.
         force: note it, and do not raise.
 
     Raises:
         ImplausibleError: see `swsdist.io.notices`.
     """
-    inputs: CorpusInputs = course.chain.own
+    inputs: CorpusInputs = chain_run.chain.inputs
     results = Notices(force=force)
     if step == "index" and inputs.store.manifest is not None:
-        inputs.look_again({}, force=force)
+        inputs.check_measured({}, force=force)
         _weigh_rejected(
-            inputs.store.open().rejected().to_pylist(), inputs.corpus.documents.num_rows, "documents", course, results
+            inputs.store.open().rejected().to_pylist(),
+            inputs.corpus.documents.num_rows,
+            "documents",
+            chain_run,
+            results,
         )
     elif step == "queries" and isinstance(inputs.corpus.queries, pa.Table):
-        rows = [row for receipt in course.receipts("queries") for row in receipt.rejected]
-        _weigh_rejected(rows, inputs.corpus.queries.num_rows, "examples of queries", course, results)
+        rows = [row for receipt in chain_run.receipts("queries") for row in receipt.rejected]
+        _weigh_rejected(rows, inputs.corpus.queries.num_rows, "examples of queries", chain_run, results)
     return results
 
 
-def _weigh_rejected(rows: Sequence[Values], of: int, what: str, course: Course, notices: Notices) -> None:
+def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: ChainRun, notices: Notices) -> None:
     if len(rows) > FEW and REJECTED * of < len(rows) < of:  # of none that can be used there is nothing to search
         first = rows[0]
         notices.doubt(
             codes.MANY_REJECTED,
             where=f"{first['path'] or first['id']}: {first['message']}",
             inputs=what,
-            run=course.run.path(),
+            run=chain_run.run.path(),
             count=len(rows),
             of=of,
         )
 
 
-def summary(course: Course) -> list[str]:
+def summary(chain_run: ChainRun) -> list[str]:
     """What the store holds, what was new to it, and what the user wanted to be left out."""
-    inputs: CorpusInputs = course.chain.own
+    inputs: CorpusInputs = chain_run.chain.inputs
     if inputs.store.manifest is None:
         return []
     counts = inputs.store.manifest.counts
     line = (
         f"{inputs.store.folder.path()}: {counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h of audio"
     )
-    if inputs.store.compared is not None:
-        results, refused = inputs.store.compared.counts, inputs.store.open().rejected()
-        fresh = int((places_in(keys_of(refused["id"], refused["part"]), inputs.store.known_before) < 0).sum())
+    if inputs.store.comparison is not None:
+        results, refused = inputs.store.comparison.counts, inputs.store.open().rejected()
+        fresh = int((places_in(keys_of(refused["id"], refused["part"]), inputs.store.earlier_keys) < 0).sum())
         line += f"; {max(results.new - fresh, 0)} new, {results.changed} changed, {results.gone} gone"
         line += f", {results.moved} moved" if results.moved else ""
         line += f" ({results.held} renamed or copied: their frames were there)" if results.held else ""
-    asked = [str(notice) for notice in inputs.noted.wanted.values()]
+    asked = [str(notice) for notice in inputs.notices.wanted.values()]
     return [f"{line}, {counts['rejected']:.0f} rejected", *asked]
