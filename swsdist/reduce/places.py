@@ -1,7 +1,7 @@
 """Detections in documents that are places in recordings become detections in the recordings.
 
-Times are the recording's: the document's begin is added, to 1e-6 s. Documents of one recording may overlap, and what lies in
-both was found twice: of two detections that overlap by more than a part of the shorter one the better stays, as within a
+Times become those of the recording, rounded to 1e-6 s. Documents of one recording may overlap, and give duplicate
+detections: of two detections that overlap by more than a part of the shorter, the better is kept, as within a
 document.
 """
 

@@ -1,4 +1,4 @@
-"""Who speaks in the documents of candidates and of detections, as numbers."""
+"""Speakers of documents, as numbers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from swsdist.core.codes import chains as codes
 from swsdist.kernels.coding import coded
 
-#: Columns of DOCUMENTS that are wanted.
+#: The columns of DOCUMENTS that are needed.
 WHO = ("doc_id", "channel", "recording", "speaker")
 
 
 class Speakers:
-    """Speakers of documents, and of recordings that documents are places in; nobody is a speaker too.
+    """Speakers of documents, and of recordings with several documents; an empty name is a speaker too.
 
     A speaker's number is the place of the name among all, sorted.
 
@@ -33,10 +33,10 @@ class Speakers:
             self._in.setdefault((recording or doc_id, channel), set()).add(number[name])
 
     def demand_one_each(self) -> None:
-        """Whether one speaker speaks in each recording, so that detections in recordings have a speaker.
+        """Check that each recording has one speaker, so that detections in recordings have a speaker.
 
         Raises:
-            DataError: several speak in one.
+            DataError: several speakers in a recording.
         """
         for key in sorted(self._in):
             self._one(key, recordings=True)
@@ -46,10 +46,10 @@ class Speakers:
 
         Args:
             table: columns doc_id and channel.
-            recordings: doc_id is the recording's, where documents are places in one.
+            recordings: doc_id names the recording of documents that are segments.
 
         Raises:
-            DataError: several speak in one recording.
+            DataError: several speakers in a recording.
         """
         if not table.num_rows:
             return table.append_column("speaker", pa.array([], pa.int64()))

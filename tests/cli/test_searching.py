@@ -59,10 +59,10 @@ def test_the_page(swsdist, place: Path, tmp_path: Path) -> None:
     policy = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
     assert policy.findall(text) == policy.findall(report)
     assert not re.search(r'(?:src|href)="(?!data:|#)', text)
-    words = [one for one in page.all("span") if (one.get("class") or "").startswith("word ")]
+    words = [one for one in page.all("span") if (one.get("class") or "").startswith("verdict ")]
     assert len(words) == 6
     lines = [line.split() for line in ended.out.splitlines() if line[:3].strip().isdigit()]
-    assert [one["class"] for one in words] == [f"word {line[1]}" for line in lines]
+    assert [one["class"] for one in words] == [f"verdict {line[1]}" for line in lines]
     for line in lines:
         name, begin, end = re.fullmatch(r"(.+?):(.+)-(.+)", line[3]).groups()
         assert f"{begin} – {end}" in page.text
@@ -95,7 +95,7 @@ def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.Mon
     text = pages.render_answers(found, asked, pages.SearchFacts("s", 1.0, 1, "strong", "so", {}))
     heard = [one["aria-label"] for one in Elements(text).all("audio")]
     assert heard == ["query q1", "hit 1 in q1-0", "hit 2 in q1-1", "query q2", "hit 1 in q2-0"]
-    assert "3 clips are not on this page" in text
+    assert "3 clips are left out" in text
 
 
 def test_a_recording_that_has_gone_has_no_player(place: Path) -> None:

@@ -194,7 +194,7 @@ def test_the_page_shows_three_oddities_and_folds_the_others() -> None:
     assert "copy it again" in shown
     assert [f"oddity {number}" in folded for number in range(4)] == [True] * 4
     quiet = render_page(a_quiet_run())
-    assert "no warning, nothing rejected, no task failed" in quiet
+    assert "no warnings, no rejected inputs, no failed tasks" in quiet
     assert "<li>" not in quiet[quiet.index('id="issues"') : quiet.index('id="det"')]
 
 

@@ -204,7 +204,7 @@ def test_points_of_which_no_two_are_scored_alike_have_no_best() -> None:
     given = data(rows, ("a",))
     assert list(best_rows(given)) == []
     assert text_lines(given)[-1] == "No two points have the same scoring setup, so there is no ranking."
-    assert "nothing to rank" in render_sweep(given)
+    assert "so there is no ranking" in render_sweep(given)
 
 
 def test_wide_tables_stay_in_their_box() -> None:
