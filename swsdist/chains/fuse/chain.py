@@ -1,12 +1,12 @@
-"""The fuse chain leads from the lists of several systems to the scored report of one.
+"""The chain fuse: from the lists of several systems to the scored report of their fusion.
 
 ::
 
-    (systems that are run first) -> queries -> union -> [rescore] -> fill -> align.train -> fit -> combine -> [apart -> decide]
-                                                            decide -> align.final -> measure -> score; decide -> export
+    (systems that are run first) -> queries -> merge-lists -> [rescore] -> impute-scores -> align.train -> fit
+        -> combine -> [find-overlaps -> decide]
+    decide -> align.final -> measure -> score; decide -> export
 
-From align.train on the stages are those of the search chain. Where detections of different queries do not compete, combine is
-called decide.
+From align.train on, the stages are those of the chain search. Without options.between_queries, combine is named decide.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from swsdist.stages.score import Score
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
-    """The chain of a config.
+    """The chain for a config.
 
     Raises:
-        ConfigError: its options are wrong.
+        ConfigError: invalid options.
     """
     inputs = FuseInputs(config, ledger)
     options = inputs.options

@@ -1,4 +1,4 @@
-"""What of a fusion can be told before any work, for `swsdist check`: its runs, and the inputs of what is run first."""
+"""Checks of a fusion for `swsdist check`: its runs, and the inputs of systems that are run first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from swsdist.stages.inputs.search_inputs import SearchInputs
 
 
 def check(inputs: FuseInputs) -> Iterator[Finding]:
-    """A finding or more a system; one that is bad does not end it."""
+    """Findings for each system, including all errors."""
     known = set()
     for system in inputs.options.systems:
         if system.run is None:

@@ -1,4 +1,4 @@
-"""asked tells which queries the systems searched: it reads no audio."""
+"""The stage collect-queries: the queries of all systems, without reading audio."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swsdist.stages.task_results import Extracted
 
 
 class CollectQueries(Stage[Extracted]):
-    """A query that several systems searched has the examples and frames of the first that did."""
+    """A query of several systems has the examples and frames of the first of them."""
 
     name = "collect-queries"
     version = 1
@@ -44,5 +44,5 @@ class CollectQueries(Stage[Extracted]):
         yield inputs.task(result, label=f"{len(seen)} queries", work=len(seen), payload=Extracted(**result))
 
     def run(self, task: Task[Extracted], context: Context) -> TaskOutput:
-        """Tell them."""
+        """Return the queries."""
         return TaskOutput((), task.payload)

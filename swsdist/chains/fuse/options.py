@@ -34,7 +34,7 @@ class FusedSystem(Section):
 
 
 class FuseOptions(Section):
-    """All of them."""
+    """The options of the chain fuse."""
 
     systems: Annotated[tuple[FusedSystem, ...], ONE_OR_MORE] = Field(
         (), description="the systems, one at least: {name, run} or {name, config} each"

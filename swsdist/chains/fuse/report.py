@@ -1,4 +1,4 @@
-"""The report of a fusion: that of a search, and what each system has in it."""
+"""The report of a fusion: that of a search, and the contribution of each system."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DRAWS = 1000
 
 
 def publish(outcome: Outcome, chain_run: ChainRun, force: bool = False) -> ReportData | None:
-    """Write the report, as the search chain does."""
+    """Write the report."""
     return publish_report(outcome, chain_run, force, _made)
 
 
@@ -48,7 +48,7 @@ def _made(outcome: Outcome, chain_run: ChainRun) -> ReportData:
 
 
 def _looked_at(system: ChainRun, *, final: bool) -> set[Looks]:
-    """What a system's scores look at that are fused: final ones, or those before the first step that is fitted."""
+    """The dependencies of a system's fused scores: final scores, or those before the first fitted step."""
     settings, cohort = system.config.calibrate, system.config.corpus.cohort is not None
     names = settings.steps if final else settings.unfitted
     fit = settings.fit if final else "none"
@@ -104,7 +104,7 @@ def _fusion(chain_run: ChainRun) -> FusionReport:
 
 
 def _means(fusions: list[Fusion]) -> dict[str, tuple[float, float | None]]:
-    """Weight and mark of each system, means over folds."""
+    """Weight and offset for missing scores of each system, means over folds."""
     results: dict[str, tuple[float, float | None]] = {}
     for k, name in enumerate(fusions[0].systems if fusions else ()):
         weight = math.fsum(fusion.weights[k] for fusion in fusions) / len(fusions)
@@ -114,7 +114,7 @@ def _means(fusions: list[Fusion]) -> dict[str, tuple[float, float | None]]:
 
 
 def _gains(chain_run: ChainRun) -> dict[str, Gain]:
-    """Over each system that was scored for the same trials; none where the fusion was not scored."""
+    """Gains over each system with the same trials; empty if the fusion was not scored."""
     inputs: FuseInputs = chain_run.chain.inputs
     result = chain_run.results("score", Measured)
     alike = {
@@ -149,7 +149,7 @@ def _gains(chain_run: ChainRun) -> dict[str, Gain]:
 
 
 def notices(chain_run: ChainRun) -> list[str]:
-    """Those of a search, and what of a fusion its user should know."""
+    """Notices of a search, and of the fusion."""
     inputs: FuseInputs = chain_run.chain.inputs
     results = of_search.notices(chain_run)
     common, apart = Counter[tuple[str, str]](), Notices()

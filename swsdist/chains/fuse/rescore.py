@@ -1,4 +1,4 @@
-"""rescore asks a system for the best match at places that only others found."""
+"""The stage rescore: a system's best match at places that only other systems detected."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from swsdist.store.reading import Store
 
 
 class System(NamedTuple):
-    """What a task needs of a system to ask its method and normalise what it says.
+    """The parts of a system that rescoring needs: its method and its normalisation.
 
     Attributes:
-        reads: SHA-256 of what it made that is read.
+        reads: SHA-256 of the files that are read.
         statistics: files of its score statistics, each with its first and last slot.
         queries: files of its queries.
-        store: that it searched.
-        method: what its matches depend on.
+        store: of the system.
+        method: settings that affect its matches.
         search, calibrate: sections of its config.
     """
 
@@ -64,9 +64,9 @@ class Rescoring(NamedTuple):
 
 
 class Rescore(Stage[Rescoring]):
-    """A task a bucket and system. The match lies in the place, widened by a margin, and is normalised as the system's are.
+    """One task per bucket and system. The match lies in the place, widened by a margin, with the system's normalisation.
 
-    A query that the system did not search, or a place too short for its query, has no score: what stands for it is filled in.
+    A query that the system did not search, or a place too short for its query, stays without a score, which is imputed later.
     """
 
     name = "rescore"
@@ -77,10 +77,10 @@ class Rescore(Stage[Rescoring]):
     tables = {"rescored": Table(RESCORED, order=(*KEY[1:], "system"), digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Rescoring]]:
-        """Of each system the places in the bucket that it did not find.
+        """For each system, the places of the bucket that it did not detect.
 
         Raises:
-            ConfigError: a system's documents are places in recordings, which its method does not know by these names.
+            ConfigError: a system cannot rescore places.
         """
         own = inputs.chain_inputs(FuseInputs)
         margin, runs = (
@@ -108,10 +108,10 @@ class Rescore(Stage[Rescoring]):
 
 
 def system_of(name: str, chain_run: ChainRun) -> System:
-    """What a task needs of a system.
+    """The parts of a system that a task needs.
 
     Raises:
-        ConfigError: its scores of single places cannot be made as those of its list were.
+        ConfigError: its scores of single places would not be comparable with its list.
     """
     inputs, root = chain_run.chain.inputs, chain_run.run.root
     settings = chain_run.config.calibrate
@@ -139,7 +139,7 @@ def system_of(name: str, chain_run: ChainRun) -> System:
 
 
 def rescore_bucket(lacking: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
-    """RESCORED of the places of a bucket that a system did not find."""
+    """RESCORED for the places of a bucket that a system did not detect."""
     system, margin = task.payload.system, task.payload.margin
     store = Store.at(*system.store, storage=context.storage)
     method, shift = create(system.search), store.manifest.tick
@@ -168,9 +168,9 @@ def rescore_bucket(lacking: pa.Table, task: Task[Rescoring], context: Context) -
 
 
 def match_spans(spans: dict[str, list[Any]], results: pa.Table) -> list[int]:
-    """The span of each match: matches come in the order of the spans, and spans that can hold none are left out.
+    """The span of each match. Matches are in the order of the spans; spans too short for a match have none.
 
-    A match that lies in a span belongs to the first such span: if that could hold it, it was not left out.
+    A match belongs to the first span that contains it.
     """
     columns = [spans[name] for name in ("query_id", "doc_id", "channel", "first", "last")]
     rows: list[int] = []
@@ -190,7 +190,7 @@ def match_spans(spans: dict[str, list[Any]], results: pa.Table) -> list[int]:
 
 
 def scale_scores(listed: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
-    """RESCORED in the scale that is fused: by the system's steps before the first fitted one, then as its list was scaled."""
+    """RESCORED on the scale of the fusion: by the system's unfitted steps, then by the scale of its list."""
     payload, low, high = task.payload, task.slots[0], task.slots[-1]
     files = [name for name, first, last in payload.system.statistics if first <= high and low <= last]
     statistics = from_table(pa.concat_tables(context.read(name) for name in files))
@@ -199,7 +199,7 @@ def scale_scores(listed: pa.Table, task: Task[Rescoring], context: Context) -> p
     known = context.read(payload.known)
     mine = [row for row in known.to_pylist() if row["system"] == payload.name]
     scale = {row["query_id"]: (row["mean"], row["deviation"]) for row in mine}
-    # A query of which the system made no detection has no scale of its own, as long as its list has one.
+    # A query without detections of the system has no scale, if its list has scales.
     changed = any(pair != (0.0, 1.0) for pair in scale.values())
     there = [query_id in scale or not changed for query_id in listed["query_id"].to_pylist()]
     listed = listed.filter(pa.array(there, pa.bool_()))

@@ -12,9 +12,9 @@ from swsdist.stages.inputs.settings import settings_of
 
 
 def configs(inputs: FuseInputs) -> dict[str, Config]:
-    """By name: each with corpus, protocol, executor and storage of the fusion, in a run folder below its own.
+    """Configs by name, with corpus, protocol, executor and storage of the fusion, in run folders below its own.
 
-    Systems that compute the same features share a store, unless their configs name one: below RUN/systems/stores, named by a
+    Systems with the same features share a store, unless their configs name one: below RUN/systems/stores, named by a
     fingerprint of these, whatever else is fused.
 
     Raises:
@@ -46,7 +46,7 @@ def configs(inputs: FuseInputs) -> dict[str, Config]:
 
 
 def demand_configured(inputs: FuseInputs) -> None:
-    """Refuse systems whose run folder holds a run of another config: one fusion would take what another ran.
+    """Refuse systems whose run folder holds a run of another config.
 
     Raises:
         ConfigError: a system was run by other settings, or on another corpus.

@@ -1,4 +1,4 @@
-"""What of a config's inputs can be told before any work, for `swsdist check`: tables, headers, and the queries themselves."""
+"""Checks of a config's inputs for `swsdist check`: tables, headers of recordings, and the queries."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from swsdist.stages.inputs.validation import (
 )
 from swsdist.store.precomputed import precomputed_frames
 
-#: Hz at which queries are listened to.
+#: Sample rate of queries, Hz.
 _RATE = 16_000
 #: Keys of frames that a finding shows.
 _KEYS = 4
 
 
 def check(inputs: SearchInputs) -> Iterator[Finding]:
-    """Look at everything that is cheap to read, one finding after the other; one that is bad does not end it."""
+    """Check everything that is cheap to read, and report all findings, including all errors."""
     parts, complaints = dict(_Checking(inputs).parts()), set[str]()
     for name, look in parts.items():
         result, wanted = len(inputs.notices.found), len(inputs.notices.wanted)
@@ -57,7 +57,7 @@ def check(inputs: SearchInputs) -> Iterator[Finding]:
             inputs.check_tables()
         except SwsdistError as error:
             text = str(error).replace("\n  remedy:", "; remedy:")
-            # What one part cannot read, others that need it cannot either; it is that of the section that it lies in.
+            # Several parts may need the same broken input: it is reported once, by the part of its section.
             section = (error.where or "").split(".")[0]
             results = [] if text in complaints else [Finding(section if section in parts else name, False, text)]
             complaints.add(text)
@@ -69,11 +69,11 @@ def check(inputs: SearchInputs) -> Iterator[Finding]:
 
 
 class _Checking:
-    """The parts of a check; later ones use what earlier ones have read."""
+    """The parts of a check; later ones use the tables of earlier ones."""
 
     def __init__(self, inputs: SearchInputs) -> None:
         self._own = inputs
-        inputs.notices.force = True  # what is implausible is told beside all else
+        inputs.notices.force = True  # implausible inputs become findings
         self._corpus, self._storage = inputs.config.corpus, inputs.config.storage
         self._seconds: dict[tuple[str, int], float] = {}
 
@@ -212,7 +212,7 @@ class _Checking:
             self._own.demand_marks()
 
     def _given(self, source: Source, given: Given) -> Iterator[Finding]:
-        """How many have frames; those of the first document are read."""
+        """Count documents with frames, and read those of the first."""
         asked = {"documents": list(self._own.corpus_documents.values())}
         if self._corpus.queries is not None:
             asked["examples of queries"] = self._own.examples

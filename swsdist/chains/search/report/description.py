@@ -1,4 +1,4 @@
-"""The description of hardware and processing resources that SWS 2013 asks of every system, ready for its description.
+"""The description of hardware and processing resources that SWS 2013 requires of every system.
 
 Rodriguez-Fuentes and Penagarikano (2013), section 4.3: number and type of nodes; of each type the computer's brand, the CPU's
 model, cores and clock, RAM and operating system; ISF, SSF, PMU of both phases, and PL.
@@ -19,10 +19,10 @@ _COSTS = ("nodes", "ISF", "SSF, 1/s", "SSF, 1/h", "PMU index, GB", "PMU search, 
 
 
 def system_description(types: tuple[TypeCost, ...], whole: Resources) -> list[Table]:
-    """Two tables: what the nodes are, and what the work took, by type of node and together.
+    """Two tables: the hardware, and the costs by type of node and in total.
 
     Args:
-        types: of nodes that worked.
+        types: of the nodes used.
         whole: the run's resources.
     """
     hardware = [

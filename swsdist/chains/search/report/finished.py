@@ -1,4 +1,4 @@
-"""This module reads a finished run, local or `s3://`: its config, and its scored system, to compare it with others."""
+"""Finished runs, local or `s3://`: their configs, and their scored systems for comparison."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from swsdist.store.digest import combined
 
 
 def run_config(folder: str, sets: Sequence[str] = ()) -> Config:
-    """The config of a run folder, as its plan has it; its paths are absolute, wherever it lies.
+    """The config of a run folder's plan, with absolute paths.
 
     Args:
         folder: local or `s3://`.
         sets: as of `swsdist.config.load_config`.
 
     Raises:
-        StoreError: it is not a run folder, or another version of swsdist wrote it.
-        ConfigError: `sets` are wrong.
+        StoreError: not a run folder, or written by another version of swsdist.
+        ConfigError: invalid `sets`.
     """
     run = Folder(folder.rstrip("/"))
     return config_from_dict(config_of(run, plan_of(run)).model_dump(mode="json"), run.root, sets)
@@ -47,7 +47,7 @@ def from_run(name: str, path: str) -> Scored:
     """A run folder that has been scored, local or `s3://`.
 
     Raises:
-        UserError: it was not scored.
+        UserError: not scored.
     """
     return scored_of(name, load_chain_run(Folder(path)))
 
@@ -56,7 +56,7 @@ def scored_of(name: str, chain_run: ChainRun) -> Scored:
     """A plan that has been scored.
 
     Raises:
-        UserError: it was not scored.
+        UserError: not scored.
     """
     path = chain_run.run.path()
     result = chain_run.results("score", Measured)
@@ -90,14 +90,14 @@ def scored_of(name: str, chain_run: ChainRun) -> Scored:
 
 
 def _searched(inputs: CorpusInputs) -> pa.Table:
-    """Seconds of each document as trials name it: of its recording, where documents are places in recordings."""
+    """Seconds of each document named by trials, which is its recording if documents are segments."""
     results = spans_of(inputs.store.open().documents(columns=COLUMNS))
     seconds = pc.if_else(pc.equal(results["channel"], 1), results["duration"], 0.0)
     return pa.table({"doc_id": results["doc_id"], "seconds": seconds})
 
 
 def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> About:
-    """What a run says of itself; date and versions are those of its report, if it has one."""
+    """Facts of a run; date and versions are those of its report, if any."""
     config, inputs = chain_run.config, chain_run.chain.inputs
     report: dict[str, Any] = {}
     if chain_run.run.exists("report.json"):
@@ -122,7 +122,7 @@ def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> About
 
 
 def _line(name: str, chain_run: ChainRun, measures: Mapping[str, Any]) -> DetLine | None:
-    """The DET curve that the run's report draws."""
+    """The DET curve of the run's report."""
 
     def point(of: str) -> Point | None:
         value, pmiss, pfa = (measures.get(key) for key in (of, f"{of}_pmiss", f"{of}_pfa"))

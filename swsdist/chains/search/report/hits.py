@@ -1,4 +1,4 @@
-"""This module prepares a run's best hits, with sound, for the page."""
+"""A run's best hits, with sound, for the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 
 def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
-    """With the sound of the hit and of the query."""
+    """The best hits, with sound of hit and query."""
     inputs: CorpusInputs = chain_run.chain.inputs
     queries: dict[str, dict[str, Any]] = {}
     if inputs.store.manifest is None:
@@ -53,7 +53,7 @@ def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
 def _sound(
     chain_run: ChainRun, path: str | None, channel: int, start: float | None, end: float | None, pad: float
 ) -> str | None:
-    """A data URI; None where there is no recording, or none any more: the page then shows the hit without sound."""
+    """A data URI; None without a readable recording: the page then shows the hit without sound."""
     if not path:
         return None
     storage = chain_run.config.storage

@@ -1,4 +1,4 @@
-"""A run ends with these warnings, and a part of it with a line on the store."""
+"""Warnings at the end of a run, and a summary of its store."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from swsdist.store.libraries import made_with
 
 
 def notices(chain_run: ChainRun) -> list[str]:
-    """What is odd in the tables, exports left out, queries that cannot be scored, statistics of recordings that are gone."""
+    """All warnings: suspicious tables, omitted exports, queries that cannot be scored, statistics of missing recordings."""
     inputs: CorpusInputs = chain_run.chain.inputs
-    inputs.notices.force = True  # what is implausible has ended the run before, or is wanted
+    inputs.notices.force = True  # implausible inputs ended the run before, or were forced
     inputs.check_tables()
     again = inputs.check_measured(seconds_in(chain_run))
     note_supervision(inputs, again)
@@ -72,7 +72,7 @@ def notices(chain_run: ChainRun) -> list[str]:
 
 
 def _tell_of_undecided(chain_run: ChainRun, notices: Notices) -> None:
-    """ATWV counts all of a query as missed that no threshold decides."""
+    """Note queries without a threshold, whose occurrences ATWV counts as missed."""
     inputs: CorpusInputs = chain_run.chain.inputs
     for result in chain_run.results("fit", Fitted):
         queries = undecided(set(inputs.corpus.queries["query_id"].to_pylist()), result.thresholds)
@@ -97,12 +97,12 @@ def _tell_of_bands(chain_run: ChainRun, notices: Notices) -> None:
 
 
 def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
-    """What is implausible of what a step has made: most of the documents, or of the queries, were rejected; times do not fit.
+    """Check a finished step for implausible results: most documents or queries rejected, or inconsistent times.
 
     Args:
         chain_run: of the plan.
-        step: that has ended.
-        force: note it, and do not raise.
+        step: name of the finished step.
+        force: note, do not raise.
 
     Raises:
         ImplausibleError: see `swsdist.io.notices`.
@@ -125,7 +125,7 @@ def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
 
 
 def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: ChainRun, notices: Notices) -> None:
-    if len(rows) > FEW and REJECTED * of < len(rows) < of:  # of none that can be used there is nothing to search
+    if len(rows) > FEW and REJECTED * of < len(rows) < of:  # without any usable input the next step fails
         first = rows[0]
         notices.doubt(
             codes.MANY_REJECTED,
@@ -138,7 +138,7 @@ def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: Chain
 
 
 def summary(chain_run: ChainRun) -> list[str]:
-    """What the store holds, what was new to it, and what the user wanted to be left out."""
+    """The contents of the store, its changes, and exclusions that the user asked for."""
     inputs: CorpusInputs = chain_run.chain.inputs
     if inputs.store.manifest is None:
         return []

@@ -1,4 +1,4 @@
-"""This module turns receipts and journals into the report's data."""
+"""The report's data, from receipts and journals."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from swsdist.stages.task_results import Bucket, Extracted, Fitted, Measured
 from swsdist.store.digest import combined
 from swsdist.store.reading import Store
 
-#: Tables whose digest the report shows: the end of the way, which is quick to read.
+#: Tables of the result digest: the last ones, which are quick to read.
 FINAL = ("scored", "terms", "measures")
 
 
 def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
-    """All that the report shows of a run that has come to its end."""
+    """The report's data for a finished run."""
     inputs: CorpusInputs = chain_run.chain.inputs
     rejected = rejected_rows(chain_run)
     before = _earlier_searches(chain_run)
@@ -48,7 +48,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
     accounts = Costs(records(*(item.run for item in (*before, chain_run))), all_spent.all())
     queries, det, scores = scored_rows(chain_run)
     measures = _measures(chain_run)
-    # A task that two systems of a fusion did is no attempt that was lost.
+    # A task that two systems of a fusion did is not a lost attempt.
     apart = [Costs(records(item.run), receipts_by_phase(item).all()) for item in before]
     mine = Costs(records(chain_run.run), receipts_by_phase(chain_run).all()) if before else accounts
     repeated = math.fsum(item.repeated() for item in (*apart, mine))
@@ -90,7 +90,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
 
 
 def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:
-    """Of another corpus, if they are."""
+    """The other corpus of the queries, if any."""
     theirs = chain_run.config.corpus.queries_from
     if theirs.documents is None or chain_run.config.corpus.queries is None:
         return None
@@ -118,7 +118,7 @@ def _nodes(accounts: Costs) -> tuple[report.NodeRow, ...]:
 
 
 def _earlier_searches(chain_run: ChainRun) -> list[ChainRun]:
-    """Other plans that searched what this one shows."""
+    """Other plans whose searches this report includes."""
     inputs: CorpusInputs = chain_run.chain.inputs
     return [search for search in inputs.searches(chain_run) if search is not chain_run]
 
@@ -143,14 +143,14 @@ def rejected_rows(chain_run: ChainRun) -> pa.Table:
 
 @dataclass(frozen=True)
 class ReceiptsByPhase:
-    """Receipts of all that a run shows, by what they count as; nothing else says what ISF and SSF count.
+    """Receipts of a run by phase. This class defines what ISF and SSF include.
 
     Attributes:
-        index: of what was made of the documents before any query was asked for: shards of the store, models that were fitted,
-            indexes of first passes; whoever made it, and when.
-        search: of what was made for the queries.
-        score: of the rest, which is in no factor.
-        complete: whether `index` is all of it: one cannot tell where somebody else made a part of a store.
+        index: of products of the documents alone: shards of the store, fitted models,
+            indexes of first passes; of any run.
+        search: of products for the queries.
+        score: of the rest, which no factor includes.
+        complete: whether `index` has all receipts; those of other runs' shards may be missing.
     """
 
     index: list[Receipt]
@@ -159,12 +159,12 @@ class ReceiptsByPhase:
     complete: bool
 
     def all(self) -> list[Receipt]:
-        """Of all of them."""
+        """All receipts."""
         return [*self.index, *self.search, *self.score]
 
 
 def receipts_by_phase(*chain_runs: ChainRun) -> ReceiptsByPhase:
-    """What some plans spent; what several of them have of one store counts once."""
+    """Receipts of some plans; those of a shared store count once."""
     index: dict[str, Receipt] = {}
     rest: dict[str, list[Receipt]] = {"search": [], "score": []}
     whole = True
@@ -190,13 +190,13 @@ def _of_store(chain_run: ChainRun) -> list[Receipt]:
     }
     files = [file.name for shard in inputs.store.manifest.shards for file in shard.files.values()]
     if any(name not in made for name in files):
-        return []  # somebody else made a part of it, so what it cost is not known
-    # Several tracks of one pass are one receipt's.
+        return []  # another run made a part, at an unknown cost
+    # Several tracks of one pass share a receipt.
     return list({made[name].fingerprint: made[name] for name in files}.values())
 
 
 def _other_index_receipts(chain_run: ChainRun) -> list[Receipt]:
-    """Receipts of what a plan uses of a store besides its shards: of its own tasks, and of models that are pinned."""
+    """Receipts of index products other than shards: of the plan's tasks, and of pinned models."""
     inputs: CorpusInputs = chain_run.chain.inputs
     results: list[Receipt] = []
     for step in (step for step in chain_run.chain.steps if step.phase == "index" and step.name != "index"):
@@ -211,7 +211,7 @@ def _other_index_receipts(chain_run: ChainRun) -> list[Receipt]:
 
 
 def _phases(chain_run: ChainRun, whole: bool) -> dict[str, str]:
-    """Phases of all stages, by the names that receipts have; without that of the index where it is not known whole."""
+    """Phases of all stages, by name; without the index phase if its receipts are incomplete."""
     steps = [step for item in (*_earlier_searches(chain_run), chain_run) for step in item.chain.steps]
     return {step.stage.name: step.phase for step in steps if whole or step.phase != "index"}
 

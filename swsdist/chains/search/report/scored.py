@@ -1,4 +1,4 @@
-"""This module makes what the report shows of scores: the table by query, the DET curve, the histogram."""
+"""Scores in the report: the table by query, the DET curve, the histogram."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from swsdist.stages.task_results import Bucket, Extracted, Measured
 def scored_rows(
     chain_run: ChainRun,
 ) -> tuple[tuple[report.QueryRow, ...], report.DetCurve | None, report.ScoreHistogram | None]:
-    """The table of queries, the DET curve and the histograms; what of them there is."""
+    """The table of queries, the DET curve and the histograms, if available."""
     inputs: CorpusInputs = chain_run.chain.inputs
     terms: dict[str, str | None] = {}
     for row in inputs.corpus.queries.select(["query_id", "term"]).to_pylist():
@@ -60,7 +60,7 @@ def scored_rows(
 
 
 def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
-    """Of MTWV, over queries, as `swsdist compare` takes it by default: they are drawn anew, the threshold stays."""
+    """Bootstrap interval of MTWV over queries, at a fixed threshold, as of `swsdist compare`."""
     result = chain_run.results("score", Measured)
     if not result or result[0].measures.get("mtwv") is None:
         return None
@@ -80,7 +80,7 @@ def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
 
 
 def _histogram(chain_run: ChainRun) -> report.ScoreHistogram | None:
-    """Of the scores of paired and unpaired detections, a bucket at a time on common edges."""
+    """Histograms of the scores of target and non-target detections, on common edges."""
     lists = [bucket for bucket in chain_run.results("decide", Bucket) if bucket.rows]
     if not lists:
         return None
