@@ -4,7 +4,7 @@ Source: tables 1 to 6 of J. Tejedor et al., "Comparison of ALBAYZIN query-by-exa
 evaluations", EURASIP Journal on Audio, Speech, and Music Processing 2016. Signal-to-noise ratios are those of
 `swsdist.audio.noise`.
 
-Whatever a corpus does not tell is None, and never 0.
+Unknown values are None, never 0.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from swsdist.stages.inputs.references import find_references
 
 Key = tuple[str, int]
 
-#: Columns of a table of documents that say what they are, by the words of NIST's ECF.
+#: Columns of a table of documents with attributes of NIST's ECF.
 _KINDS = ("language", "source_type")
 
 
 @dataclass(frozen=True)
 class DocumentGroup:
-    """Documents that belong together: a recording, a speaker, a part of the corpus, or all of it.
+    """A group of documents: of a recording, a speaker, a part of the corpus, or all.
 
     Attributes:
         name: of the recording, the speaker, the part.
-        part: of the corpus: train, development, test; empty if none is told, or they are of several.
-        recordings, documents: how many; channels of one recording are documents of their own.
-        seconds: of audio, of the documents whose recording can be used; None if there are none.
-        speech: s of speech; None if nobody listened.
-        snr: signal-to-noise ratio, dB; None if nobody listened, or nothing sounds.
-        speakers: their names; None if not told of all documents.
-        words: how many are said; None if nothing tells.
-        vocabulary: how many different ones.
-        unknown_words: said words that are not in the vocabulary of the part for training; None if there is no such part.
-        language, source_type: all that the table of documents tells in columns of these names; empty if nothing.
+        part: of the corpus: train, development, test; empty if unknown, or several.
+        recordings, documents: their numbers; each channel of a recording is a document.
+        seconds: of audio in usable documents; None if there are none.
+        speech: s of speech; None if not measured.
+        snr: signal-to-noise ratio, dB; None if not measured, or silent.
+        speakers: their names; None if unknown for any document.
+        words: number of spoken words; None if unknown.
+        vocabulary: number of different words.
+        unknown_words: spoken words outside of the training part's vocabulary; None without a training part.
+        language, source_type: all values of these columns of the table of documents; empty if none.
     """
 
     name: str
@@ -77,19 +77,19 @@ class DocumentGroup:
 
 @dataclass(frozen=True)
 class Description:
-    """A corpus.
+    """The description of a corpus.
 
     Attributes:
         name: of its file.
         recordings: in the order of the documents.
-        speakers: by name; none if no document tells its speaker.
-        parts: those that the corpus tells of.
-        total: all of it.
+        speakers: by name; empty if unknown.
+        parts: of the corpus.
+        total: the whole corpus.
         queries: in their order; None if the corpus has none.
-        occurs: whether it is told where queries occur.
+        occurs: whether occurrences of queries are known.
         listened: whether the recordings were listened to.
-        protocol: by which it is scored.
-        notices: what is odd.
+        protocol: of its scoring.
+        notices: warnings.
     """
 
     name: str
@@ -125,14 +125,14 @@ def describe(
     """Read a corpus, and describe it.
 
     Args:
-        config: whose corpus it is.
-        name: what to call it.
-        listen: to the recordings, for speech and noise; else their headers are read.
-        strict: what is odd is an error.
-        progress: told how many seconds have been heard, and of how many; 0 where the tables do not tell.
+        config: with the corpus.
+        name: of the corpus.
+        listen: measure speech and noise of the recordings; else read only headers.
+        strict: warnings are errors.
+        progress: receives seconds done, and in total; 0 if unknown.
 
     Raises:
-        UserError, DataError: a table is missing or wrong, as in a run.
+        UserError, DataError: a table is missing or invalid.
     """
     corpus, storage, notices = config.corpus, config.storage, Notices(strict)
     table = read_documents(
@@ -211,7 +211,7 @@ def describe(
 
 
 def _kinds(source: str, storage: Mapping[str, object]) -> dict[Key, dict[str, str | None]]:
-    """What a table of documents tells of each besides what runs read; nothing of what is no table."""
+    """Attributes of documents in a table, which runs do not read; empty if the documents are not a table."""
     if kind_of(source, "documents", ENDINGS, storage) != "table":
         return {}
     columns = [name for name in _KINDS if name in names_in(source, storage)]
@@ -227,7 +227,7 @@ def _listed_duration(row: Mapping[str, Any]) -> float:
 def _speaker_and_part(
     row: Mapping[str, Any], places: Places, documents: Mapping[Key, _Document]
 ) -> tuple[str | None, str]:
-    """Speaker and part of the document that an occurrence is in; of none: not told."""
+    """Speaker and part of the document with an occurrence; None and empty if unknown."""
     results = places.containing(row["doc_id"], row["channel"], row["start"], row["end"])
     if not results:
         return None, ""
@@ -236,7 +236,7 @@ def _speaker_and_part(
 
 
 def _words(path: str, places: Places, storage: Mapping[str, object], notices: Notices) -> dict[Key, Counter[str]]:
-    """The words of each document; those of a recording belong to the document that their middle is in."""
+    """The words of each document; a word belongs to the document that contains its mid-point."""
     results: dict[Key, Counter[str]] = {key: Counter() for key in places.documents}
     strange: list[str] = []
     for batch in ctm_batches(path, storage):
@@ -253,7 +253,7 @@ def _words(path: str, places: Places, storage: Mapping[str, object], notices: No
 
 
 def _vocabulary(documents: Iterable[_Document]) -> frozenset[str] | None:
-    """The words of the part for training, in lower case; None if there is no such part, or nothing tells what is said."""
+    """The vocabulary of the training part, in lower case; None if unknown."""
     training_words = [
         document.words for document in documents if document.part == "train" and document.words is not None
     ]
@@ -272,7 +272,7 @@ def _grouped(
 
 
 def _mean_ratio(documents: Sequence[_Document]) -> float | None:
-    """The mean of the recordings' ratios, by their lengths: a histogram of all would take differences of level for noise."""
+    """The mean of the recordings' ratios, weighted by length; a joint histogram would count level differences as noise."""
     powers: dict[str, NDArray[np.int64]] = {}
     seconds: dict[str, float] = {}
     for document in documents:

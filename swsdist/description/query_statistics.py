@@ -1,4 +1,4 @@
-"""The queries of a corpus: how long they are, how often they occur, who says them."""
+"""The queries of a corpus: lengths, occurrences, speakers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swsdist.core.codes import report as codes
 from swsdist.core.errors import AudioError
 from swsdist.io.notices import Notices
 
-#: Headers are read side by side.
+#: Threads that read headers.
 _THREADS = 8
 
 SpeakerLookup = Callable[[Mapping[str, Any]], tuple[str | None, str]]
@@ -26,9 +26,9 @@ class Occurrences(NamedTuple):
     """The occurrences of a query in a part of a corpus, or in all of it.
 
     Attributes:
-        number: how many.
-        mean_seconds: their mean length (s); None if there are none.
-        same_speaker: those that a speaker of the query's examples says; None if speakers are not told.
+        number: of occurrences.
+        mean_seconds: their mean length, s; None without occurrences.
+        same_speaker: number by a speaker of the query's examples; None if speakers are unknown.
     """
 
     number: int
@@ -42,12 +42,12 @@ class Query:
 
     Attributes:
         query_id: its id.
-        term: its text; None if not told.
-        examples: spoken ones.
-        seconds: mean length of its examples; None if there are none, or none can be read.
-        occurrences: its occurrences in the whole corpus; None if nothing tells.
-        by_part: the same in each part of the corpus that it occurs in.
-        unknown: whether a word of it is not said in the part for training; None if there is no such part.
+        term: its text; None if unknown.
+        examples: number of spoken examples.
+        seconds: mean length of its readable examples; None without any.
+        occurrences: in the whole corpus; None if unknown.
+        by_part: the same by part of the corpus.
+        unknown: whether any of its words is not in the training part; None without such a part.
     """
 
     query_id: str
@@ -71,10 +71,10 @@ def queries_of(
 
     Args:
         examples: QUERIES, all examples.
-        references: REFERENCES; None if nothing tells.
-        speaker_of: speaker and part of the document that a row of REFERENCES is in; None and empty where they are not told.
-        known: words that are said in the part for training, in lower case; None if there is none.
-        notices: told of examples that cannot be used.
+        references: REFERENCES; None if unknown.
+        speaker_of: gives speaker and part of the document of a row of REFERENCES; None and empty if unknown.
+        known: vocabulary of the training part, in lower case; None without one.
+        notices: receives unusable examples.
         storage: options for s3fs.
     """
     rows = examples.to_pylist()
@@ -130,7 +130,7 @@ def _query(
 
 
 def _length(row: Mapping[str, Any], storage: Mapping[str, object] | None) -> float | AudioError | None:
-    """Seconds of an example; None of text, and where finding out would take a command."""
+    """Seconds of an example; None for text and for commands that are not allowed."""
     if row["start"] is not None and row["end"] is not None:
         return float(row["end"] - row["start"])
     if not row["path"] or (commands.is_command(row["path"]) and not commands.are_permitted()):

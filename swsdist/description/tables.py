@@ -1,6 +1,6 @@
 """The tables that describe a corpus in a paper, as of J. Tejedor et al. 2016: table 1 (recordings), 2 to 5 (queries), 6 (all).
 
-Columns that nothing is known of are left out.
+Columns without any value are omitted.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from swsdist.description.query_statistics import Occurrences, Query
 from swsdist.report.summary import NOTHING, fixed, short
 from swsdist.report.tables import Table
 
-#: Queries beside each other, as tables 2 to 5 have them.
+#: Queries per row, as in tables 2 to 5.
 _BESIDE = 3
-#: More recordings than that are not printed.
+#: Most recordings to print.
 _MOST = 30
 
 _SNR = "SNR: peak speech to mean noise, as of NIST's stnr."
 
-#: What a table shows of a group, by heading.
+#: Cells of a group, by heading.
 _CELLS: dict[str, Callable[[DocumentGroup], str]] = {
     "language": lambda item: item.language,
     "type of speech": lambda item: item.source_type,
@@ -41,9 +41,9 @@ _CELLS: dict[str, Callable[[DocumentGroup], str]] = {
 
 
 def tables_of(*described: Description) -> list[Table]:
-    """All tables of a corpus: corpus, recordings, speakers, queries, lengths; those that there is something to tell in.
+    """All tables of a corpus: corpus, recordings, speakers, queries, lengths; without empty ones.
 
-    Of several corpora first one of all of them, then those of each, captions with its name.
+    For several corpora: one table of all, then those of each, with its name in captions.
     """
     if len(described) == 1:
         return _tables(described[0])
@@ -63,7 +63,7 @@ def _tables(description: Description) -> list[Table]:
 
 
 def text_tables(*described: Description) -> list[Table]:
-    """The same for a terminal: without a table of more recordings than one reads, and of several corpora those of all only."""
+    """The same for a terminal: without long tables of recordings, and for several corpora only the joint tables."""
     if len(described) > 1:
         return [corpora_table(described), *(corpus_table(item) for item in described if item.parts)]
     tables = _tables(described[0])
@@ -73,7 +73,7 @@ def text_tables(*described: Description) -> list[Table]:
 
 
 def corpora_table(described: Sequence[Description]) -> Table:
-    """A row a corpus (table 6)."""
+    """One row per corpus (table 6)."""
     wholes = [item.total for item in described]
     counts = [_counts(item, item.total) for item in described]
     columns = [
@@ -96,7 +96,7 @@ def corpora_table(described: Sequence[Description]) -> Table:
 
 
 def _by_part(description: Description, which: int) -> str:
-    """A count of queries, by part if the corpus has some."""
+    """A count of queries, by part if the corpus has parts."""
     if not _told_by_part(description):
         return _whole(_counts(description, description.total)[which])
     return "/".join(_whole(_counts(description, part)[which]) for part in description.parts)
@@ -107,7 +107,7 @@ def _told_by_part(description: Description) -> bool:
 
 
 def corpus_table(description: Description) -> Table:
-    """Parts of the corpus, and all of it: what there is, and how often queries occur (table 6)."""
+    """Sizes and occurrences of queries of the parts and the whole corpus (table 6)."""
     groups = [*description.parts, description.total] if description.parts else [description.total]
     counts = [_counts(description, group) for group in groups]
     columns = [
@@ -132,7 +132,7 @@ def corpus_table(description: Description) -> Table:
 
 
 def recordings_table(description: Description) -> Table:
-    """A row a recording, and its parts and all of it below (table 1)."""
+    """One row per recording, then the parts and the whole corpus (table 1)."""
     groups = [*description.recordings, *description.parts, description.total]
     names = [
         *(recording.name for recording in description.recordings),
@@ -147,7 +147,7 @@ def recordings_table(description: Description) -> Table:
 
 
 def speakers_table(description: Description) -> Table:
-    """A row a speaker."""
+    """One row per speaker."""
     groups = description.speakers
     columns = [
         ("speaker", [group.name for group in groups]),
@@ -158,9 +158,9 @@ def speakers_table(description: Description) -> Table:
 
 
 def query_tables(description: Description) -> list[Table]:
-    """Queries with their lengths and occurrences, three beside each other (tables 2 to 5); a table a part of the corpus.
+    """Queries with lengths and occurrences, three per row (tables 2 to 5); one table per part of the corpus.
 
-    What a table tells of occurrences is of its part: how many, how long, and by whom; without parts it is of the whole corpus.
+    Occurrences are those in the table's part, or in the whole corpus without parts.
     """
     queries = description.queries or ()
     if not (description.parts and description.occurs):
@@ -207,7 +207,7 @@ def _queries(caption: str, queries: Sequence[Query], occurring: Sequence[Occurre
 
 
 def lengths_table(queries: Sequence[Query]) -> Table:
-    """How queries and their occurrences in the whole corpus are spread: least, median, mean, greatest."""
+    """Distributions of queries and their occurrences in the whole corpus: least, median, mean, greatest."""
     occurrences = [query.occurrences for query in queries if query.occurrences is not None]
     spread: list[tuple[str, list[float], int]] = [
         ("examples of a query", [query.examples for query in queries], 1),
@@ -252,7 +252,7 @@ def lengths_table(queries: Sequence[Query]) -> Table:
 
 
 def _counts(description: Description, group: DocumentGroup) -> tuple[int | None, int | None, int | None]:
-    """Queries of a part that occur in it (of all: all), their occurrences, and how many have unknown words."""
+    """Numbers of queries that occur in a part (for the whole: all), of their occurrences, and of queries with unknown words."""
     if description.queries is None:
         return None, None, None
     selected = description.queries
@@ -278,7 +278,7 @@ def _columns(groups: Sequence[DocumentGroup], *headings: str) -> list[tuple[str,
 def _table(
     caption: str, columns: Sequence[tuple[str, Sequence[str]]], note: str, plain: Sequence[dict[str, object]]
 ) -> Table:
-    """A table without the columns that hold nothing."""
+    """A table without empty columns."""
     kept = [(title, cells) for title, cells in columns if any(cell not in ("", NOTHING) for cell in cells)]
     names = ("", "corpus", "metric", "language", "type of speech", "recording", "speaker", "part")
     texts = [k for k, (title, _) in enumerate(kept) if title in names]

@@ -59,7 +59,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """The chain of a config.
 
     Raises:
-        ConfigError: the config has options, which this chain does not take; a cohort that no step uses; options that its method or
+        ConfigError: the config has options of the chain, of which there are none; an unused cohort; options that its method or
             a step does not take; or steps that do not fit together.
     """
     if config.options:

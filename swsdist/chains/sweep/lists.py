@@ -1,9 +1,9 @@
-"""A sweep over lists that anybody made: each system's list is read and aligned once, and scored at every point.
+"""A sweep over lists of any program: each system's list is read and aligned once, and scored at every point.
 
-The keys of such points are those of a config that a list depends on: `calibrate.steps`, registered steps that can be done on
-a list; `calibrate.alpha`, `calibrate.options`; and `score.beta`. Where the last step is kst or sto, and no other looks at the
-operating point, all points are scored from one sorted list (`swsdist.calibrate.points.rescoring`); any other is calibrated and
-scored, as by `swsdist calibrate` and `swsdist score`.
+Keys of such points are config keys that affect lists: `calibrate.steps`, registered steps that work on a list;
+`calibrate.alpha`, `calibrate.options`; and `score.beta`. If the last step is kst or sto, and no other step depends on the
+operating point, all points are scored from one sorted list (`swsdist.calibrate.points.rescoring`). Any other point is
+calibrated and scored, as by `swsdist calibrate` and `swsdist score`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KEYS = ("calibrate.steps", "calibrate.alpha", "calibrate.options", "score.beta"
 
 @dataclass(frozen=True)
 class _ListPoint:
-    """A point of a list: how it is calibrated, and beta if it is not the task's."""
+    """A point of a list: its calibration, and beta if not that of the task."""
 
     steps: tuple[str, ...]
     alpha: float
@@ -52,7 +52,7 @@ class _ListPoint:
 
     @property
     def method(self) -> Method | None:
-        """What decides, where the list is sorted once for many points."""
+        """The decision method, if the list is sorted once for many points."""
         if self.oracle:
             return "oracle-kst"
         *before, last = self.steps
@@ -63,7 +63,7 @@ class _ListPoint:
 
 
 class _SortedLists:
-    """A system's list and its task; and of each sequence of steps the list that they make, sorted."""
+    """A system's list with its task, and a sorted list for each sequence of steps."""
 
     def __init__(self, name: str, task_name: str, task: ScoringTask, system: System, how: Request) -> None:
         self.name, self.task_name, self.task, self.system, self.how = name, task_name, task, system, how
@@ -71,16 +71,16 @@ class _SortedLists:
 
     @cached_property
     def undecided(self) -> Evaluation:
-        """The list as it was given, scored by the task."""
+        """The given list, scored."""
         return undecided_list(self.task, self.system)
 
     def request(self, at: _ListPoint) -> Request:
-        """What a point asks of `swsdist calibrate`."""
+        """The request to `swsdist calibrate` for a point."""
         decides = "" if CALIBRATION[at.steps[-1]].own_threshold else ",threshold"
         return replace(self.how, method=",".join(at.steps) + decides, alpha=at.alpha, options=at.options)
 
     def entry(self, at: _ListPoint) -> Entry:
-        """The list as the steps before the last make it, sorted."""
+        """The sorted list after all steps but the last."""
         before = at.steps[:-1]
         options = {name: spec for name, spec in at.options.items() if name != at.steps[-1]}
         key = fingerprint(before, options)
@@ -100,14 +100,14 @@ class _SortedLists:
 
 
 def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], list[Entry], list[float]]:
-    """Read all lists, and score them at all points: system by system.
+    """Read all lists, and score them at all points, system by system.
 
     Args:
         given: a sweep with lists.
-        notices: takes what is odd.
+        notices: receives warnings.
 
     Returns:
-        Results of all points; the systems, by which they may be studied; and the values of alpha, ascending.
+        Results of all points; the systems, for a study; and the values of alpha, ascending.
 
     Raises:
         ConfigError: a point has a key that no list depends on, or a measure takes more than decisions.
@@ -139,7 +139,7 @@ def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], l
 
 
 def _oracles(wanted: list[_ListPoint]) -> list[tuple[Keys, _ListPoint, int]]:
-    """Oracle KST beside the points: one for each beta, and each sequence of steps before kst or sto."""
+    """Oracle KST for each beta and each sequence of steps before kst or sto."""
     results: dict[str, tuple[Keys, _ListPoint, int]] = {}
     for number, at in enumerate(wanted, 1):
         if at.method in ("kst", "sto"):
@@ -201,19 +201,19 @@ def _list_point(spec: SweepSpec, number: int, keys: Keys) -> _ListPoint:
 
 
 def _put(values: dict[str, dict[str, object]], place: list[str], value: object) -> None:
-    """Put what a key `calibrate.options`, `calibrate.options.STEP` or `calibrate.options.STEP.OPTION` says among the others."""
+    """Add the value of a key `calibrate.options`, `calibrate.options.STEP` or `calibrate.options.STEP.OPTION`."""
     if len(place) > 1:
         values.setdefault(place[0], {})[".".join(place[1:])] = value
     elif isinstance(value, Mapping):
         for name, below in value.items():
             _put(values, [*place, str(name)], below)
-    else:  # what reads the options says that these are none
+    else:  # the reader of the options refuses these
         values.setdefault(place[0] if place else "", {})[""] = value
 
 
 @contextmanager
 def _of_point(spec: SweepSpec, number: int) -> Iterator[None]:
-    """What is wrong with a point's steps names the point."""
+    """Add the point to errors of its steps."""
     try:
         yield
     except UserError as error:
@@ -235,10 +235,10 @@ def _scored(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys, num
     else:
         task = replace(
             task, point=replace(task.point, beta=beta), notices=Notices()
-        )  # what is odd was told of the list
+        )  # warnings were given for the list
         made = calibrate(item.system, item.request(at), task, scored=lambda _: item.undecided)
         whole = evaluate(task, replace(item.system, detections=made.detections), by_type=False).whole
-        assert whole.actual is not None  # it is decided, and there are references
+        assert whole.actual is not None  # with decisions and references
         fit, terms = made.fit, whole.per_term.filter(pc.greater(whole.per_term["ntrue"], 0))
         measures = dict(zip(RESCORED, (whole.actual.twv, whole.actual.pmiss, whole.actual.pfa), strict=True))
         column = {"atwv": "twv"}.get(measure, measure.removeprefix("atwv_"))

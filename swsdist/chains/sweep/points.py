@@ -1,4 +1,4 @@
-"""The points of a sweep: a grid, a list and random draws of values of a config's keys, one after the other.
+"""The points of a sweep: a grid, a list, and random draws of values of config keys.
 
 A key is written as for `--set`: `search.distance`. Its values in a grid are a list; or a range,
 
@@ -6,9 +6,9 @@ A key is written as for `--set`: `search.distance`. Its values in a grid are a l
     {from: 1, to: 1000, count: 7, scale: log}  equally spaced, or with scale: log in equal ratios
 
 or all subsets of a list, `{subsets: [a, b, c], least: 1, most: 2}`, in the list's order, the small ones first. A random draw
-takes each key from a distribution of its own: `{uniform: [1, 3]}`, `{log-uniform: [1, 1000]}`, `{integer: [1, 8]}`,
-`{choice: [a, b]}`. Draw k depends on the seed, k and the key's name alone, so more draws leave those that there were as they
-are.
+takes each key from a distribution: `{uniform: [1, 3]}`, `{log-uniform: [1, 1000]}`, `{integer: [1, 8]}`,
+`{choice: [a, b]}`. Draw k depends only on the seed, k and the key's name, so more draws do not change
+earlier ones.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from swsdist.core.codes import sweep as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.text import suggestion
 
-#: A point: the keys in which it differs from the base, with their values.
+#: A point: the keys that differ from the base, with their values.
 Keys = dict[str, object]
 
 
 @dataclass(frozen=True)
 class SweepPlace:
-    """A place in a sweep's file, as messages name it: file, line and key.
+    """A place in a sweep's file for messages: file, line and key.
 
     Attributes:
         origins: of all values of the file, by their places.
-        place: the keys above it, and its own.
+        place: its key, after the keys above it.
     """
 
     origins: Mapping[Place, Origin]
@@ -49,7 +49,7 @@ class SweepPlace:
 
     @property
     def line(self) -> str:
-        """File and line, of it or of the nearest thing above it."""
+        """File and line of the place, or of the nearest place above."""
         place = self.place
         while place not in self.origins:
             place = place[:-1]
@@ -59,7 +59,7 @@ class SweepPlace:
         return f"{self.line}, {dotted(self.place)}" if self.place else self.line
 
 
-#: What a grid may hold: more is a mistake of a range.
+#: Most points of a grid; more come from a wrong range.
 MOST_POINTS = 100_000
 
 _RANGE, _SUBSETS = {"from", "to", "step", "count", "scale"}, {"subsets", "least", "most"}
@@ -69,11 +69,11 @@ def grid_points(keys: Mapping[str, object], where: SweepPlace) -> Iterator[Keys]
     """Every combination of the values of some keys, the last key the fastest.
 
     Args:
-        keys: by name, values as the module says.
+        keys: by name, values as in the module's docstring.
         where: of the keys, for messages.
 
     Raises:
-        ConfigError: a key has no values, or a range is not one.
+        ConfigError: a key has no values, or a range is invalid.
     """
     if not keys:
         raise codes.EMPTY_GRID(where=str(where))
@@ -86,10 +86,10 @@ def grid_points(keys: Mapping[str, object], where: SweepPlace) -> Iterator[Keys]
 
 
 def list_points(rows: Sequence[object], where: SweepPlace) -> Iterator[Keys]:
-    """Points as they are.
+    """Points of a list.
 
     Raises:
-        ConfigError: one is no mapping of keys to values, or there are none.
+        ConfigError: a point is not a mapping of keys to values, or the list is empty.
     """
     if not rows:
         raise codes.EMPTY_LIST(where=str(where))
@@ -105,11 +105,11 @@ def draw_points(draws: int, seed: int, keys: Mapping[str, object], where: SweepP
     Args:
         draws: how many.
         seed: not negative.
-        keys: by name, distributions as the module says.
+        keys: by name, distributions as in the module's docstring.
         where: of the keys, for messages.
 
     Raises:
-        ConfigError: a distribution is not one.
+        ConfigError: an invalid distribution.
     """
     if not keys:
         raise codes.EMPTY_DRAW(where=str(where))
@@ -173,7 +173,7 @@ def _range(given: Mapping[str, object], where: SweepPlace) -> list[object]:
     if scale == "log" and not 0 < first <= last:
         raise codes.LOG_OF_ZERO(where=str(where))
     made = np.geomspace(first, last, count) if scale == "log" else np.linspace(first, last, count)
-    # Twelve digits: a value is what the table shows of it, on every machine.
+    # Twelve digits, so that values equal those in the table, on every machine.
     return [float(f"{value:.12g}") for value in made]
 
 

@@ -1,4 +1,4 @@
-"""What a sweep leaves in its run folder: the table, values of queries, a page, plots, and the study of KST and STO."""
+"""The files of a sweep in its run folder: table, values of queries, page, plots, and the study of KST and STO."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TABLE, TABLE_CSV, QUERIES, VALUES, PAGE = (
     "sweep.html",
 )
 
-#: Protocols that are told in full.
+#: Protocols shown in full.
 _MOST_PROTOCOLS = 3
 
 
@@ -45,15 +45,15 @@ def data_of(
     notices: Sequence[str] = (),
     studied: Study | None = None,
 ) -> SweepData:
-    """What a sweep shows.
+    """The data of a sweep's page.
 
     Args:
         given: its file.
         name: of the sweep.
         found: its table.
         results: of all points.
-        notices: what a reader should know.
-        studied: the study of KST and STO, where it was asked for.
+        notices: for readers.
+        studied: the study of KST and STO, if requested.
     """
     objective = spec.file.objective
     failed = sum(bool(result.failed) for result in results)
@@ -101,19 +101,19 @@ def data_of(
 
 
 def place_of(spec: SweepSpec) -> str:
-    """Where in the run folder a sweep's results lie: sweeps of other files may share its searches."""
+    """The sweep's folder in the run folder; sweeps of other files may share its searches."""
     return f"sweeps/{Path(spec.path).stem}"
 
 
 def publish(run: Folder, spec: SweepSpec, data: SweepData, results: RankedPoints, studied: Study | None) -> None:
-    """Write all of it into a folder of its own in the run folder.
+    """Write all files into the sweep's folder in the run folder.
 
     Args:
         run: the run folder.
         given: the sweep's file.
-        data: what the page shows.
+        data: of the page.
         found: the table.
-        studied: the study of KST and STO, where it was asked for.
+        studied: the study of KST and STO, if requested.
     """
     texts = {VALUES: _values(spec, data, results), PAGE: render_sweep(data)}
     if studied is not None:
@@ -153,12 +153,12 @@ def _values(spec: SweepSpec, data: SweepData, results: RankedPoints) -> str:
 
 
 def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: float | None) -> Study | None:
-    """The study of Wang and Metze on the searches of a sweep; None where none was done.
+    """The study of Wang and Metze on the searches of a sweep; None without searches.
 
     Args:
         plans: of the sweep.
-        swept: what came of them.
-        alphas: to look at.
+        swept: their results.
+        alphas: of the curves.
         alpha: to compare at; None: the best of each method.
     """
     results: list[Entry] = []
@@ -191,7 +191,7 @@ def alphas_of(spec: SweepSpec, plans: Plans) -> list[float]:
     """Values of alpha among the points, ascending.
 
     Raises:
-        ConfigError: no point has one.
+        ConfigError: no point has an alpha.
     """
     groups = [group for group in plans.groups.values() if group.by_term]
     values = {alpha_of(point.config.calibrate) for group in groups for point in group.points}

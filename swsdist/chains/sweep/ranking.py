@@ -1,11 +1,11 @@
-"""The table of a sweep: a row a point, with intervals over queries and tests against the best point.
+"""The table of a sweep: one row per point, with intervals over queries and tests against the best point.
 
-Points are ranked, and tested against each other, where they are scored by the same: the same documents, queries, references
-and rules. Values that are of something else make no rank together, and their queries no pairs.
+Only points with the same scoring setup (documents, queries, references and rules) are ranked together and tested against
+each other.
 
 Intervals are percentiles of a bootstrap over queries, the same draws for all points. Tests are paired, over queries:
-Wilcoxon's, corrected by Holm, and the maxT test of Westfall and Young. The best point was chosen on the same queries, so a
-test tells which points are worse than it, and not that it is better elsewhere.
+Wilcoxon's, corrected by Holm, and the maxT test of Westfall and Young. The best point was chosen on the same queries, so the
+tests show which points are worse here, not that it is better elsewhere.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.max_t import max_t
 from swsdist.score.compare.significance import holm, wilcoxon
 
-#: Points whose draws are held at once.
+#: Points whose draws are in memory at once.
 _AT_ONCE = 500
 
 
 @dataclass(frozen=True)
 class RankedPoints:
-    """A sweep's table, and what it says.
+    """A sweep's table and its rankings.
 
     Attributes:
         table: a row a point.
         queries: a row a query of a point: point, query_id, value of the objective.
         keys: names of the columns of keys.
         measures: names of the columns of measures.
-        rankings: of points that are scored by the same, in the order of their first points.
+        rankings: one per scoring setup, in the order of their first points.
     """
 
     table: pa.Table
@@ -64,8 +64,8 @@ def rank_points(
 
     Args:
         results: of all points, in order.
-        measures: to show; those that no point has are left out.
-        objective: what best means.
+        measures: to show; those without any value are omitted.
+        objective: of the ranking.
         tests: of intervals and tests.
     """
     keys = tuple(dict.fromkeys(key for result in results for key in result.point.keys))
@@ -127,13 +127,13 @@ def _column(values: Sequence[object]) -> pa.Array:
 
 
 def _by_scoring(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
-    """Points that are scored by the same, by in what that differs from the others, in a line."""
+    """Points by scoring setup, keyed by the differing keys of the setups in one line."""
     every = [result.point.scored_by for result in results]
     telling: list[str] = []
     ways = 1
     for key in dict.fromkeys(key for item in every for key in item):
         more = len({tuple(item.get(name) for name in (*telling, key)) for item in every})
-        if more > ways:  # what follows from other keys, as a cost does from beta, tells nothing
+        if more > ways:  # keys that follow from others, as a cost from beta, are omitted
             telling.append(key)
             ways = more
     found: dict[str, list[PointResult]] = {}
@@ -146,7 +146,7 @@ def _by_scoring(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
 def _rank(
     text: str, results: Sequence[PointResult], objective: Objective, tests: Tests
 ) -> tuple[Ranking, dict[int, dict[str, float | None]]]:
-    """The ranking of points that are scored by the same; and by number, intervals and tests, as far as there are any."""
+    """The ranking of points of one scoring setup; and by number, their intervals and tests, if any."""
     rated = [result for result in results if not result.failed and result.measures.get(objective.measure) is not None]
     ranked = sorted(rated, key=lambda item: (-objective.sign * item.measures[objective.measure], item.point.number))
     best = [item for item in ranked if not item.point.oracle] or ranked

@@ -1,8 +1,8 @@
-"""A sweep's file: the config to start from, the points, what to measure, and what best means.
+"""A sweep's file: the base config, the points, the measures, and the objective.
 
 YAML as strict as a config's; paths are relative to the file:
 
-    config: ../mboshi-dev.yaml        # or the config's keys themselves; or lists, that anybody made
+    config: ../mboshi-dev.yaml        # or the config's keys; or lists of any program
     run: ../../runs/alpha
     set: {calibrate.fit: crossfit}    # of all points
     points:
@@ -32,7 +32,7 @@ from swsdist.core.text import suggestion
 from swsdist.registry.registries import quantities
 from swsdist.score.parts.evaluating import measure_names
 
-#: Keys that are no matter of points: all of a sweep have one run folder, executor and store of keys.
+#: Keys that cannot differ between points, which share a run folder and an executor.
 NOT_OF_POINTS = ("run", "system", "executor", "storage", "strict", "force", "report", "chain", "options.points")
 
 _REMEDY = "docs/how-to/sweep.md shows a sweep's file"
@@ -47,7 +47,7 @@ class Random(Section):
 
 
 class Points(Section):
-    """Where the points come from; what is given comes one after the other."""
+    """The sources of points, in this order."""
 
     grid: dict[str, object] | None = Field(None, description="every combination of the values of some keys")
     list: tuple[object, ...] | None = Field(None, description="points, {key: value} each")
@@ -55,14 +55,14 @@ class Points(Section):
 
 
 class Objective(Section):
-    """What best means."""
+    """The objective of the ranking."""
 
     measure: str = Field("atwv", description="a measure")
     best: Literal["highest", "lowest"] | None = Field(None, description="default: as the measure has it")
 
     @property
     def sign(self) -> int:
-        """1 where more is better, else -1."""
+        """1 if more is better, else -1."""
         return {"highest": 1, "lowest": -1, None: quantities()[self.measure].sign}[self.best]
 
 
@@ -76,7 +76,7 @@ class Tests(Section):
 
 
 class TaskSection(Section):
-    """A task of lists: what was searched for, where, and by which systems."""
+    """A task of lists: audio, terms, references and systems."""
 
     ecf: str | None = None
     seconds: PositiveFloat | None = None
@@ -88,7 +88,7 @@ class TaskSection(Section):
 
 
 class Lists(Section):
-    """Lists that anybody made, in place of a config: tasks by name, languages for example."""
+    """Lists of any program, in place of a config: tasks by name, for example languages."""
 
     protocol: str | None = None
     beta: PositiveFloat | None = None
@@ -124,12 +124,12 @@ class SweepSpec:
     """A sweep's file, read.
 
     Attributes:
-        path: of the file, as it was named.
+        path: of the file, as given.
         file: its keys; paths are absolute.
-        points: in order, each with the keys in which it differs from the base.
-        places: of each point, where its keys stand in the file.
+        points: in order, each with the keys that differ from the base.
+        places: of each point in the file.
         lines: of all that is in the file.
-        repeated: draws that gave a point which was there already, and are left out.
+        repeated: number of draws that repeated a point, and were dropped.
     """
 
     path: str
@@ -144,7 +144,7 @@ class SweepSpec:
         return str(self.lines.below(*place))
 
     def where(self, number: int, key: str | None = None) -> str:
-        """A point in messages, numbered from 1, and one of its keys with its value; a key that is set for all where that is."""
+        """A point for messages, numbered from 1, with a key and its value; for a key set for all points, its place."""
         keys, place = self.points[number - 1], self.places[number - 1]
         if key is None:
             return f"{place.line}, point {number}"
@@ -157,7 +157,7 @@ def read_sweep(path: str | Path) -> SweepSpec:
     """Read a sweep's file and make its points.
 
     Raises:
-        ConfigError: it cannot be read, or something in it is wrong; all that is wrong with its keys is listed.
+        ConfigError: unreadable or invalid; the message lists all errors of its keys.
     """
     name = str(path)
     text = text_of(name, "sweep")
@@ -191,7 +191,7 @@ def read_sweep(path: str | Path) -> SweepSpec:
 
 
 def refuse_unused_sets(spec: SweepSpec, sets: Sequence[str], corpus: str | None) -> None:
-    """That what is set for all points on the command line has an effect.
+    """Refuse settings for all points on the command line that have no effect.
 
     Raises:
         ConfigError: every point sets the key itself.
@@ -203,7 +203,7 @@ def refuse_unused_sets(spec: SweepSpec, sets: Sequence[str], corpus: str | None)
 
 def _refuse_unused(spec: SweepSpec, keys: Iterable[str], text: Callable[[str], str]) -> None:
     for key in keys:
-        # A point that sets `features` leaves nothing of `features.name`.
+        # A point that sets `features` also overrides `features.name`.
         own = [next((item for item in point if f"{key}.".startswith(f"{item}.")), None) for point in spec.points]
         if None in own:
             continue
@@ -244,7 +244,7 @@ def _known(place: tuple[int | str, ...]) -> list[str]:
 
 
 def _with_absolute_paths(file: SweepFile, base: str) -> SweepFile:
-    """With paths relative to the file made absolute."""
+    """The file's keys with absolute paths."""
 
     changes: dict[str, object] = {
         name: absolute(value, base)

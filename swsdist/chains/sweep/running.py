@@ -1,7 +1,7 @@
-"""This module runs the plans of a sweep, and gathers what came of each point.
+"""Run the plans of a sweep, and gather the results of each point.
 
-All plans run side by side. Where the user's mistake or broken data in one of them ends that, they run one after the other, so a
-point that cannot be done is told and the others are.
+All plans run together. If an error of one point ends that, the plans run one by one, so that only that
+point fails.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PointResult:
-    """What came of a point.
+    """The result of a point.
 
     Attributes:
-        point: as it was planned.
-        measures: by name; None where one is not defined.
-        values: of each query with references, by id: those of which the objective is the mean; empty where it is no mean.
-        threshold: that decides, where one does for all queries.
-        cpu: CPU seconds of all tasks that it needs.
-        share: the same, each task's divided by the number of points that need it.
-        failed: what was wrong, if it could not be done.
+        point: of the plan.
+        measures: by name; None if undefined.
+        values: of each query with references, by id; their mean is the objective. Empty if the objective is not a mean.
+        threshold: of the decisions, if the same for all queries.
+        cpu: CPU seconds of all its tasks.
+        share: the same, with each task's cost divided by the number of its points.
+        failed: the error message, if it failed.
     """
 
     point: SweepPoint
@@ -67,9 +67,9 @@ class SweepRun:
         results: of all points, in order.
         searches: runs of the searches that several points are scored from, by name of the group.
         rescorings: runs of the chain `sweep`, by name of the group.
-        notices: warnings about what was read and made, each once.
+        notices: warnings, each once.
         tasks_done: tasks that were done now.
-        wall: seconds that they took.
+        wall: seconds of these tasks.
     """
 
     results: list[PointResult] = field(default_factory=list)
@@ -80,18 +80,18 @@ class SweepRun:
     wall: float = 0.0
 
 
-#: Errors that are of one point; what a lock or a file system says is of all.
+#: Errors of one point; errors of locks and file systems concern all.
 _OF_A_POINT = (UserError, DataError)
 _OF_ALL = (LockedError, StorageError)
 
 
 def run_sweep(plans: Plans, objective: str, progress: Progress) -> SweepRun:
-    """Run what is left of a sweep.
+    """Run the unfinished points of a sweep.
 
     Args:
         plans: to run.
-        objective: a measure, of which values of queries are gathered too, where it is a mean of them.
-        progress: is told what happens.
+        objective: a measure; if it is a mean over queries, their values are gathered too.
+        progress: receives events.
 
     Raises:
         LockedError: another process works in the run folder.
@@ -127,7 +127,7 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> SweepRun:
 
 
 def _notices(chain_runs: Sequence[ChainRun]) -> list[str]:
-    """What runs of these would warn of, and how many inputs were rejected."""
+    """Warnings of these runs, and counts of rejected inputs."""
     results: dict[str, None] = {}
     for chain_run in {id(chain_run.chain.inputs): chain_run for chain_run in chain_runs}.values():
         results |= dict.fromkeys(chain_run.notices())
@@ -145,7 +145,7 @@ def _notices(chain_runs: Sequence[ChainRun]) -> list[str]:
 def _run_all(
     configs: Mapping[str, Config], until: str | None, progress: Progress, swept: SweepRun, failed: dict[str, str]
 ) -> dict[str, ChainRun]:
-    """Run plans side by side, or one after the other where one fails; gives those that are done to the end."""
+    """Run plans together, or one by one if one fails; return the complete ones."""
     if not configs:
         return {}
     try:
@@ -165,7 +165,7 @@ def _run_all(
         except _OF_ALL:
             raise
         except _OF_A_POINT as error:
-            failed[name] = str(error).replace("\n  remedy:", "; remedy:")  # who tells of it adds one
+            failed[name] = str(error).replace("\n  remedy:", "; remedy:")  # the caller adds a line break
             continue
         if _is_complete(outcome.chain_run):
             done[name] = outcome.chain_run
@@ -208,7 +208,7 @@ def _rescoring(group: PointGroup, search: ChainRun) -> Config:
 
 
 def values_of(point: PlannedPoint, search: ChainRun) -> Values:
-    """A point as the chain `sweep` takes it."""
+    """A point as an option of the chain `sweep`."""
     at = point_at(point.config, search)
     if point.method == "fitted":
         settings = point.config.calibrate
@@ -240,7 +240,7 @@ def _task_uses(own: list[ChainRun], swept: SweepRun) -> dict[tuple[str, str], in
 
 
 def _receipts(chain_run: ChainRun) -> Iterator[Receipt]:
-    """Of all that a plan needs; a store's are all that it has, for what it held before is planned no more."""
+    """Receipts of a plan, including all of its store, whose earlier tasks are not planned again."""
     for step in chain_run.steps:
         place = chain_run.place(step)
         if place:
@@ -261,7 +261,7 @@ def _own_plan_result(
     scored = chain_run.results("score", Measured)
     cpu, share = _cost(list(_receipts(chain_run)), uses)
     if any(text.fit == "oracle" for text in chain_run.results("fit", Fitted)):
-        point = replace(point, oracle=True)  # a file may have been fitted on what is scored
+        point = replace(point, oracle=True)  # a file may have been fitted on the scored references
     if not scored:
         return PointResult(point, cpu=cpu, share=share, failed="nothing was scored: there are no references")
     measures = scored[0].measures
@@ -269,9 +269,9 @@ def _own_plan_result(
 
 
 def _values(chain_run: ChainRun, objective: str, scored: Measured) -> dict[str, float]:
-    """Of each query with references, where the objective is the mean of such values."""
+    """The values of queries with references whose mean is the objective."""
     at = OperatingPoint(**scored.point)
-    if objective == "otwv":  # of a query's row alone it is not known whether it may reject everything
+    if objective == "otwv":  # a query's row does not show whether rejecting everything is allowed
         lists = chain_run.read("align.final", "trials")
         rows = [optimum_rows(Ranking.of(table), trials=at.trials, beta=at.beta) for table in lists]
         best = optimum(pa.concat_tables(rows), beta=at.beta)
@@ -338,7 +338,7 @@ def _group_results(
 def values_by_query(
     objective: str, names: Sequence[str], counts: tuple[Ints, Ints, Ints], *, beta: float, trials: int
 ) -> dict[str, float]:
-    """Values of queries whose mean the objective is.
+    """Values of queries whose mean is the objective.
 
     Args:
         objective: `atwv` or `mtwv`, or their rates; others are no means.

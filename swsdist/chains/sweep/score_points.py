@@ -1,4 +1,4 @@
-"""score_points gives ATWV of a compacted list at some points; what is done is never done again when points are added."""
+"""The stage score_points: ATWV of a sorted list at some points; added points do not repeat finished tasks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from swsdist.pipeline.task import Task, TaskOutput, Values
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: A row a point: its id (`point_id`), ATWV and mean rates, of a fitted threshold MTWV too; and for each query with references,
-#: by id, what is kept, and what is at the maximum.
+#: One row per point: its id (`point_id`), ATWV and mean rates, for a fitted threshold MTWV too; and by query with references
+#: (by id) hits and false alarms of the decisions, and of the maximum.
 RESCORED = pa.schema(
     [
         pa.field("point", pa.string(), False),
@@ -38,12 +38,12 @@ RESCORED = pa.schema(
         pa.field("best_false_alarms", pa.list_(pa.int32())),
     ]
 )
-#: The queries with references, by id, and how many they have.
+#: Queries with references, by id, and their number of references.
 QUERIES_OF = pa.schema([pa.field("query_id", pa.string(), False), pa.field("ntrue", pa.int64(), False)])
 
 #: Points of a task: a process that is killed loses no more.
 POINTS_A_TASK = 64
-#: Of fitted thresholds, where most of the work is done once a task.
+#: The same for fitted thresholds, where most work is done once per task.
 FITTED_A_TASK = 500
 
 
@@ -59,7 +59,7 @@ class Scoring(NamedTuple):
 
 
 class ScoredPoints(NamedTuple):
-    """The points of a task, and a name for the list that they are of."""
+    """The points of a task, and a name for their list."""
 
     source: str
     points: list[Values]
@@ -71,7 +71,7 @@ def point_id(point: Values) -> str:
 
 
 class ScorePoints(Stage[Scoring]):
-    """A process keeps the list that it has read for its next task."""
+    """A process keeps the sorted list for its next task."""
 
     name = "score_points"
     version = 1
@@ -84,7 +84,7 @@ class ScorePoints(Stage[Scoring]):
     }
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Scoring]]:
-        """Tasks that were done before, as far as they hold any of the points; and tasks of those that are left."""
+        """Finished tasks with any of the points, and tasks for the other points."""
         receipts, options = inputs.receipts("compacted"), inputs.config.options
         if not receipts:
             return
@@ -137,7 +137,7 @@ def _read(payload: Scoring, context: Context) -> Rescoring:
 
 
 def _rows(list_of: Rescoring, some: list[Values], rejects_all: bool) -> list[Values]:
-    """Rows of points of one thresholding, or whose thresholds are fitted in the same folds."""
+    """Rows of points with the same method, or with thresholds fitted in the same folds."""
     first, beta = some[0], np.array([point["beta"] for point in some], np.float64)
     results: dict[str, Rescored] = {}
     values: dict[str, Floats] = {}

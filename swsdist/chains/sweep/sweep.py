@@ -1,4 +1,4 @@
-"""A sweep from its file to its page."""
+"""A whole sweep, from its file to its page."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from swsdist.score.parts.evaluating import measure_names
 
 @dataclass(frozen=True)
 class SweepOutcome:
-    """What came of a sweep.
+    """The results of a sweep.
 
     Attributes:
         results: of all points, in order.
         ranked: the table.
-        notices: what is odd.
-        folder: that holds the results, in the run folder.
+        notices: warnings.
+        folder: of the results, in the run folder.
         tasks_done: tasks that were done now.
         lines: for a terminal.
     """
@@ -46,16 +46,16 @@ class SweepOutcome:
 def run_sweep_file(
     path: str, *, corpus: str | None, run: str | None, sets: tuple[str, ...], progress: Progress
 ) -> SweepOutcome:
-    """Read a sweep, run what is left of it, judge, and publish.
+    """Read a sweep, run its unfinished points, rank, and publish.
 
     Args:
         path: of the file.
         corpus, run, sets: in place of the file's, as of `planned`.
-        progress: is told what happens.
+        progress: receives events.
 
     Raises:
         ConfigError: the file or a point is not valid.
-        UserError, DataError: nothing sensible can be done.
+        UserError, DataError: the inputs cannot be used.
     """
     spec = read_sweep(path)
     at = spec.file.report_alpha
