@@ -73,7 +73,7 @@ def test_a_report_says_what_was_cut(scene: Any, recorded: list[dict[str, str]]) 
     assert cost["searched_query_seconds"] == pytest.approx(sum(kept.values()))
     assert report["ssf"] * cost["query_seconds"] * cost["audio_seconds"] == pytest.approx(cost["search_cpu_s"])
     page = (scene.folder / "run" / "report.html").read_text()
-    assert f"of {len(recorded)} the background around the speech was cut off" in page
+    assert f"{len(recorded)} trimmed to their speech" in page
     # Without it, all of a recording is the query.
     scene.run("queries.trim=none")
     report = scene.report()
