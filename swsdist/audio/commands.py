@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from swsdist.core.errors import AudioError, DataError, StorageError
+from swsdist.core.errors import AudioError, DataError, PassingError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import explain
@@ -221,7 +221,7 @@ def _run(command: str) -> Any:
         message = f"the command ended with {how}; it said: {said[-_TOLD:] or 'nothing'}"
         if number in ENDED:
             remedy = "look at the memory of the machine (dmesg); run again: what was computed is kept"
-            raise StorageError(message, where=command, remedy=remedy, cause="ended", passing=True)
+            raise PassingError(message, where=command, remedy=remedy, code="ended")
         raise _failed(command, message, Unrunnable if code in _UNRUNNABLE else AudioError)
     if Path(file.name).stat().st_size == 0:
         file.close()

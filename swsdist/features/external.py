@@ -28,6 +28,7 @@ from swsdist.config.section import IsPath
 from swsdist.core.errors import DataError, FramesError, StorageError, UserError
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.interface import Kind
+from swsdist.io.failures import UNREADABLE
 from swsdist.io.frames.archive import Form, find_items, read_item
 from swsdist.io.frames.item import Item, RawFrames
 from swsdist.registry.options import Options
@@ -126,7 +127,7 @@ class External(Options):
             raise _wrong(item, key, error.message, error.remedy or "", "damaged") from error
         except UserError as error:
             # All else is no fault of the frames: the task is tried again, or fails.
-            forbidden = isinstance(error, StorageError) and error.cause in ("permission", "archived")
+            forbidden = isinstance(error, StorageError) and error.code in UNREADABLE
             if not forbidden and not isinstance(error.__cause__, PermissionError):
                 raise
             raise _wrong(item, key, error.message, error.remedy or "") from error

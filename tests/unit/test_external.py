@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from swsdist.core.codes import io as codes
 from swsdist.core.errors import ConfigError, FramesError, StorageError, UnusableError
 from swsdist.features.external import External
 from swsdist.features.interface import Extractor, Given, frame_shift, frames_seconds
@@ -211,9 +212,11 @@ def test_what_may_not_be_read_is_rejected(tmp_path: Path) -> None:
     row = planned(save(tmp_path, ONES))
 
     def refuse(path: str, *_: Any) -> Any:
-        raise StorageError("access denied", where=path, remedy="look at the key", cause="permission")
+        raise codes.S3_ACCESS_DENIED(where=path, detail="")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(archive, "identify", refuse)
         made = write_tracks(Folder(str(tmp_path / "store")), "fp", [row], given(tmp_path))[0]
-    assert [(bad["reason"], bad["remedy"]) for bad in made.rejected.to_pylist()] == [("unreadable", "look at the key")]
+    assert [(bad["reason"], bad["remedy"]) for bad in made.rejected.to_pylist()] == [
+        ("unreadable", codes.S3_ACCESS_DENIED.remedy)
+    ]

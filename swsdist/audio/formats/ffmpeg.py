@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.commands import ENDED
 from swsdist.audio.formats.headers import CutOff
-from swsdist.core.errors import AudioError, StorageError
+from swsdist.core.errors import AudioError, PassingError
 from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import transient_messages
 
@@ -338,12 +338,11 @@ class Decoded:
         """
         code = self._process.returncode
         if -code in ENDED:
-            raise StorageError(
+            raise PassingError(
                 f"ffmpeg was ended by signal {-code}",
                 where=self._path,
                 remedy="look at the memory of the machine (dmesg); run again: what was computed is kept",
-                cause="ended",
-                passing=True,
+                code="ended",
             )
         if not any(word in line for line in self._wrong for word in transient_messages()):
             return
@@ -353,12 +352,11 @@ class Decoded:
         # Files that break off are told of so, too. If it reads it now, it did not for another reason.
         again = [self._program, *_QUIET, "-loglevel", "quiet", "-xerror", *_named(self._source), "-f", "null", "-"]
         if subprocess.run(again, stdin=subprocess.DEVNULL, check=False).returncode == 0:
-            raise StorageError(
+            raise PassingError(
                 f"ffmpeg could not read it ({self._last()}), and now it can",
                 where=self._path,
                 remedy="look at the disk and the mount (dmesg)",
-                cause="input-output",
-                passing=True,
+                code="input-output",
             )
 
     def _ended(self) -> int:
