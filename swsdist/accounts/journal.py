@@ -205,10 +205,10 @@ class DriverJournal(Journal):
     heard: Callable[[str, Mapping[str, object]], None] | None = None
 
     def __init__(self, folder: Folder) -> None:
-        from swsdist.accounts.started import Started
+        from swsdist.accounts.child_processes import ChildProcesses
 
         self.others: set[int] = set()
-        self._daemons = Started()
+        self._daemons = ChildProcesses()
         self._weights: dict[int, int] = {}  # bytes of each daemon
         self._changed = self._weighed = 0.0  # when there were others, and when they were weighed
         super().__init__(folder, "driver")

@@ -65,17 +65,17 @@ def bench(
         raise click.UsageError("Give a CONFIG to time, or --compare with two results.")
     if compare is not None:
         from swsdist.bench.compare import as_json as json_of
-        from swsdist.bench.compare import compared, comparison_lines
-        from swsdist.bench.results import read
+        from swsdist.bench.compare import compare_results, comparison_lines
+        from swsdist.bench.results import read_results
 
-        told = compared(read(compare[0]), read(compare[1]))
+        told = compare_results(read_results(compare[0]), read_results(compare[1]))
         print(json_of(told) if as_json else "\n".join(comparison_lines(told)))
         return 0
     import sys
     from pathlib import Path
 
     from swsdist.bench.page import text_lines, write_page
-    from swsdist.bench.results import Plan, go
+    from swsdist.bench.results import Plan, run_benchmark
     from swsdist.config import load_config
     from swsdist.core.errors import UserError
     from swsdist.io.filesystem import is_remote
@@ -86,7 +86,7 @@ def bench(
         raise UserError("the run folder is remote", where="run", remedy="say where results go: --folder FOLDER")
     place = Path(folder) if folder is not None else Path(loaded.run).parent / "bench"
     plan = Plan(workers, times, repeats, seed, keep)
-    results = go(loaded, place, plan, lambda line: print(line, file=sys.stderr))
+    results = run_benchmark(loaded, place, plan, lambda line: print(line, file=sys.stderr))
     write_page(results, place)
     text = (place / "bench.json").read_text("utf-8") if as_json else "\n".join(text_lines(results))
     print(text)
@@ -140,17 +140,17 @@ def forecast(
     swsdist forecast run --hours 10000 --nodes 100 --cpus 16 --price 0.8
     """
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.forecast.costs import costs_of, informed
+    from swsdist.pipeline.forecast.costs import costs_of, pooled_costs
     from swsdist.pipeline.forecast.forecast import forecast as foresee
     from swsdist.pipeline.forecast.forecast import rules_of
-    from swsdist.pipeline.inspection.recorded import remains
+    from swsdist.pipeline.inspection.loading import load_partial_run
 
-    course, *others = (remains(Folder(run)) for run in runs)
-    config = course.config
+    chain_run, *others = (load_partial_run(Folder(run)) for run in runs)
+    config = chain_run.config
     if until is not None:
-        course.chain.step(until)
-    costs = informed(costs_of(course), *map(costs_of, others))
-    names = [step.name for step in course.chain.steps]
+        chain_run.chain.step(until)
+    costs = pooled_costs(costs_of(chain_run), *map(costs_of, others))
+    names = [step.name for step in chain_run.chain.steps]
     if until is not None:
         costs = [one for one in costs if names.index(one.name) <= names.index(until)]
     machines = _cluster(cluster, {name: value for name, value in given.items() if value is not None})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from swsdist.api import RunResult
     from swsdist.config import Config
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import StepSelection
     from swsdist.pipeline.task import Failure
 
 _CONFIG = click.argument("config", type=FILE)
@@ -115,7 +115,7 @@ def report(
     from swsdist.config import load_config
     from swsdist.config.section import paths_in
     from swsdist.core.errors import IncompleteError, UserError
-    from swsdist.pipeline.run_plan import look
+    from swsdist.pipeline.chain_run import load_outcome
     from swsdist.report.data import ReportData
     from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table, timeline_plot
     from swsdist.report.pictures import write_picture
@@ -126,11 +126,11 @@ def report(
     path = folder.rstrip("/")
     config = load_config(path, sets) if is_config(path) else run_config(path, sets)
     demand_apart(context, [config.run, *paths_in(config)])
-    outcome = look(config)
-    course = outcome.course
-    data = course.chain.report(outcome, course, True) if course.chain.report is not None else None
+    outcome = load_outcome(config)
+    chain_run = outcome.chain_run
+    data = chain_run.chain.report(outcome, chain_run, True) if chain_run.chain.report is not None else None
     if not isinstance(data, ReportData):
-        last = list(course.ended)[-1] if course.ended else "nothing"
+        last = list(chain_run.outcomes)[-1] if chain_run.outcomes else "nothing"
         raise IncompleteError(f"the run came as far as {last}", where=path, remedy=f"go on: swsdist run {path}")
     for place, made, what in ((det, det_plot, "DET curve"), (histogram, histogram_plot, "histogram of scores")):
         if place is None:
@@ -181,7 +181,7 @@ def go(
     from swsdist import api
     from swsdist.config import load_config
     from swsdist.io.filesystem import is_remote
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import StepSelection
 
     flags = [f"{name}=true" for name, given in (("strict", strict), ("force", force)) if given]
     of_folder = until == "index" and corpus is None and not is_config(config)
@@ -192,24 +192,24 @@ def go(
     else:
         loaded = load_config(config, [*sets, *flags], corpus=corpus, run=run_folder)
     _demand_own_config(config, loaded)
-    choice = Choice(until=until, redo_from=redo_from, only=only, keep_going=keep_going)
+    selection = StepSelection(until=until, redo_from=redo_from, only=only, keep_going=keep_going)
     if dry_run:
-        return _dry(loaded, choice)
+        return _dry(loaded, selection)
     from swsdist.cli.progress import progress
 
     if of_folder:
-        code = _tell(api.run(loaded, choice=choice, progress=progress()), whole)
+        code = _tell(api.run(loaded, selection=selection, progress=progress()), whole)
         print(f"search it: swsdist search {run_folder} --query FILE[:START-END]")
         return code
     if events is None:
-        return _tell(api.run(loaded, choice=choice, progress=progress()), whole)
+        return _tell(api.run(loaded, selection=selection, progress=progress()), whole)
     from swsdist.cli.eventing import events_to
     from swsdist.cli.outputs import demand_apart
     from swsdist.config.section import paths_in
 
     demand_apart(click.get_current_context(), [config, *paths_in(loaded)])
     with events_to(events, progress()) as watching:
-        return _tell(api.run(loaded, choice=choice, progress=watching), whole)
+        return _tell(api.run(loaded, selection=selection, progress=watching), whole)
 
 
 def _demand_same(run: str, source: str) -> str:
@@ -220,7 +220,7 @@ def _demand_same(run: str, source: str) -> str:
     """
     from swsdist.core.errors import UserError
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.recorded import config_of
+    from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
 
     folder = Folder(run)
@@ -267,13 +267,13 @@ def _demand_own_config(path: str, loaded: Config) -> None:
         )
 
 
-def _dry(config: Config, choice: Choice) -> int:
+def _dry(config: Config, selection: StepSelection) -> int:
     from rich.table import Table
 
-    from swsdist.pipeline.inspection.estimate import estimates, foreseen
+    from swsdist.pipeline.inspection.estimate import estimates, forecast_remaining
     from swsdist.report.summary import short, span
 
-    rows = estimates(config, choice)
+    rows = estimates(config, selection)
     table = Table("stage", "tasks", "done", "work left", "unit", "CPU hours", box=None)
     for row in rows:
         cpu = "unknown" if row.cpu_s is None else short(row.cpu_s / 3600)
@@ -289,7 +289,7 @@ def _dry(config: Config, choice: Choice) -> int:
         else "none yet, as nothing that is left was done here before"
     )
     console.print(f"estimate: {estimate}. Nothing was done.", highlight=False)
-    told = foreseen(config, rows)
+    told = forecast_remaining(config, rows)
     if told is not None:
         workers = "1 worker" if told.run.workers <= 1 else f"{told.run.workers} workers"
         said = f"forecast: {span(told.wall_s)} ({span(told.low_s)} to {span(told.high_s)}) with {workers}"
@@ -310,15 +310,15 @@ _SAME_WITH_ALL = "the same command with --all"
 def _said(result: RunResult) -> list[str]:
     """What was done, where there is no report, and what the chain says of it."""
     outcome = result.outcome
-    if outcome.did == 0 and not outcome.failures:
-        pages = (name for name in outcome.course.chain.report_files if name.endswith(".html"))
+    if outcome.tasks_done == 0 and not outcome.failures:
+        pages = (name for name in outcome.chain_run.chain.report_files if name.endswith(".html"))
         page = next((name for name in pages if outcome.ledger.run.exists(name)), None)
         there = f"; its report is {result.folder}/{page}" if page is not None else ""
         said = f"nothing left to do: {result.folder} is up to date{there}"
     else:
-        said = f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}"
-    summary = outcome.course.chain.summary
-    return [said, *(summary(outcome.course) if summary is not None else ())]
+        said = f"done: {outcome.tasks_done} tasks in {outcome.wall:.1f} s, in {result.folder}"
+    summary = outcome.chain_run.chain.summary
+    return [said, *(summary(outcome.chain_run) if summary is not None else ())]
 
 
 def _tell(result: RunResult, whole: bool) -> int:
@@ -326,20 +326,20 @@ def _tell(result: RunResult, whole: bool) -> int:
     import sys
 
     from swsdist.core.errors import IncompleteError
-    from swsdist.report.opening import MOST_ODD, cut, odd, odd_inputs, print_opening, print_place
+    from swsdist.report.headline import MOST_ISSUES, input_issues, issues, print_headline, print_location, truncated
     from swsdist.report.summary import print_summary
 
     outcome, report = result.outcome, result.report
-    warnings = outcome.course.notices() if report is None else report.warnings
+    warnings = outcome.chain_run.notices() if report is None else report.warnings
     rejected = result.rejected()
-    found = odd_inputs(rejected, warnings) if report is None or whole else odd(report)
+    found = input_issues(rejected, warnings) if report is None or whole else issues(report)
     if report is None:
         said = _said(result)
-        print("\n".join(said if whole else cut(said, _MOST_SAID, _SAME_WITH_ALL)))
+        print("\n".join(said if whole else truncated(said, _MOST_SAID, _SAME_WITH_ALL)))
     elif whole:
         print_summary(report, _console())
     else:
-        print_opening(report, _console())
+        print_headline(report, _console())
     sys.stdout.flush()  # what is odd stands below, also where both go to one file
     if whole:
         for one in found:
@@ -348,26 +348,26 @@ def _tell(result: RunResult, whole: bool) -> int:
             print(f"all that was rejected: swsdist store rejected {result.folder}", file=sys.stderr)
     else:
         more = _SAME_WITH_ALL if report is None else f"swsdist report {result.folder} --all"
-        for line in cut([one.line for one in found], MOST_ODD, more):
+        for line in truncated([one.line for one in found], MOST_ISSUES, more):
             print(line, file=sys.stderr)
         if report is not None:
-            print_place(report, _console())
+            print_location(report, _console())
     if outcome.failures:
         kept = outcome.failures[0].file
         tracebacks = f"; tracebacks: {outcome.ledger.run.path(kept)}" if kept else ""
-        waits = "; what comes after it waits, unless you say --keep-going" if not outcome.course.complete else ""
+        waits = "; what comes after it waits, unless you say --keep-going" if not outcome.chain_run.complete else ""
         raise IncompleteError(
             f"{len(outcome.failures)} tasks are not done; the first: {_first(outcome.failures[0])}",
             where=result.folder,
             remedy=f"mend the cause and run again: what was computed is kept{waits}{tracebacks}",
         )
-    if warnings and outcome.course.config.strict:
+    if warnings and outcome.chain_run.config.strict:
         raise IncompleteError(
             f"{len(warnings)} warnings; the first: {warnings[0]}",
             where=result.folder,
             remedy="--all shows them; without --strict they are no errors",
         )
-    if rejected and outcome.course.config.strict:
+    if rejected and outcome.chain_run.config.strict:
         count = sum(row[2] for row in rejected)
         raise IncompleteError(
             f"{count} inputs were rejected",

@@ -47,7 +47,7 @@ def _opened(folder: str) -> Store:
 def _name_that_of_a_run(folder: str, error: StoreError) -> None:
     """Where the folder is a run's, let the error say so, and name its store if there is one."""
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.recorded import config_of
+    from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
 
     run = Folder(folder.rstrip("/"))

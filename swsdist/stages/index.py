@@ -28,7 +28,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Part, Task
+from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.stages.inputs.corpus_documents import StoreContents, compare_tables, keys_of, places_in, still_rejected
 from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row
@@ -92,7 +92,7 @@ class Index(Stage[Indexing]):
     with_hours = "more"
     with_queries = "same"
     # Queries are normalised by statistics of all documents, so what a part of them gives would be of no use later.
-    whole = True
+    all_or_nothing = True
     # The live documents of all shards are digested, not the files.
     tables = {
         "features": Table(FRAMES, None, digested=False),
@@ -106,11 +106,11 @@ class Index(Stage[Indexing]):
 
     def place(self, inputs: Inputs) -> str:
         """The store."""
-        return inputs.own(SearchInputs).store.folder.root
+        return inputs.chain_inputs(SearchInputs).store.folder.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Indexing]]:
         """A task a new shard, and one a shard whose frames of an extractor are missing; of each extractor."""
-        own, config = inputs.own(SearchInputs), inputs.config
+        own, config = inputs.chain_inputs(SearchInputs), inputs.config
         state = own.store.load(anew=inputs.redo)
         wanted = own.corpus_documents
         _, same, _, carry = own.store.compare(wanted)
@@ -157,7 +157,7 @@ class Index(Stage[Indexing]):
 
     def hours(self, inputs: Inputs, tasks: Iterable[Task[Indexing]]) -> float:
         """Those of the shards: several extractors go through the same."""
-        planned = inputs.own(SearchInputs).store.planned
+        planned = inputs.chain_inputs(SearchInputs).store.planned
         return sum({shard: work for _, shard, work in (planned[task.fingerprint] for task in tasks)}.values()) / 3600
 
     @staticmethod
@@ -181,7 +181,7 @@ class Index(Stage[Indexing]):
             row = {"doc_id": "silence", "channel": 1, "path": path, "speaker": None, "identity": "0:0"}
             write_tracks(Folder(place), "warm", [row], extractor)
 
-    def run(self, task: Task[Indexing], context: Context) -> Done:
+    def run(self, task: Task[Indexing], context: Context) -> TaskOutput:
         """Decode, compute, write."""
         payload, extractor = task.payload, task.payload.extractor.granted(context.granted)
         reading = read_with_speech if payload.listen else read_recording
@@ -202,7 +202,7 @@ class Index(Stage[Indexing]):
             # All tracks of a pass share the list of what was rejected.
             parts += [Part(table, *out, n) for table, out, n in named if not parts or table != "rejected"]
         first, held = made[0], sum("held" in row for row in payload.documents)
-        return Done(
+        return TaskOutput(
             tuple(parts),
             Indexed(
                 first.documents.num_rows,
@@ -219,17 +219,17 @@ class Index(Stage[Indexing]):
         """Commit the store's new state, if it is new."""
         self._commit(inputs, None)
 
-    def leave(self, inputs: Inputs) -> None:
+    def commit_partial(self, inputs: Inputs) -> None:
         """Commit a state for searches, of what is done; the index itself goes on from the one before, so ends as ever."""
-        own = inputs.own(SearchInputs)
-        done = {receipt.fingerprint for receipt in inputs.mine.receipts}
+        own = inputs.chain_inputs(SearchInputs)
+        done = {receipt.fingerprint for receipt in inputs.outcome.receipts}
         planned, first = own.store.planned, own.features.sources[0]
         left = sum(work for name, (source, _, work) in planned.items() if name not in done and source is first)
         before = own.store.manifest.fingerprint if own.store.manifest is not None else None
         self._commit(inputs, Unfinished(len(done), len(planned), left, before))
 
     def _commit(self, inputs: Inputs, unfinished: Unfinished | None) -> None:
-        own, ended = inputs.own(SearchInputs), inputs.mine
+        own, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
         old, wanted, state = own.store.manifest, own.corpus_documents, own.store.contents
         store = Store(own.store.folder, old) if old is not None else None
         rejected = store.rejected() if store is not None and not state.left else REJECTED_DOCUMENTS.empty_table()
@@ -323,7 +323,7 @@ class Index(Stage[Indexing]):
         models |= pinned_names(own.features.fitted)
         provisional = bool(ended.failures) or unfinished is not None
         libraries = {} if old is None else old.libraries
-        said = [one.tells(Indexed) for one in new]
+        said = [one.result_as(Indexed) for one in new]
         computed = any(one.held < one.documents for one in said)  # and not only copied
         libraries = own.features.libraries(libraries, said) if computed or not libraries else libraries
         inputs.commits()
@@ -348,7 +348,7 @@ class Index(Stage[Indexing]):
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """Of the live documents and their frames, whatever the shards."""
-        own = inputs.own(SearchInputs)
+        own = inputs.chain_inputs(SearchInputs)
         return {} if own.store.manifest is None else digest.of_store(own.store.open())
 
 

@@ -26,7 +26,7 @@ from swsdist.features.sources import Planned, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.fit_transforms import in_random_order
 from swsdist.stages.inputs.cross_corpus import speaker_of
 from swsdist.stages.inputs.precomputed_features import row_for
@@ -80,7 +80,7 @@ class QueryStatistics(Stage[Summing | Merging]):
         "query_statistics": Table(STATISTICS, None, digested=False),
     }
     # Without them queries would be normalised by others.
-    whole = True
+    all_or_nothing = True
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
         """What suffices for each of the extractors."""
@@ -88,13 +88,13 @@ class QueryStatistics(Stage[Summing | Merging]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Summing | Merging]]:
         """A task for some minutes of documents and an extractor; then one that adds up."""
-        own = inputs.own(SearchInputs)
+        own = inputs.chain_inputs(SearchInputs)
         if inputs.round == 0:
             yield from self._summing(inputs, own)
         elif inputs.round == 1:
             sums = [
-                (one.tells(Summed).extractor, part.name)
-                for one in inputs.mine.receipts
+                (one.result_as(Summed).extractor, part.name)
+                for one in inputs.outcome.receipts
                 for part in one.parts("query_sums")
             ]
             label = "means and variances of the queries' corpus"
@@ -123,12 +123,12 @@ class QueryStatistics(Stage[Summing | Merging]):
                 work = sum(seconds[j] for j in part)
                 yield inputs.task(k, source.fingerprint, matters, label=label, work=work, payload=payload)
 
-    def run(self, task: Task[Summing | Merging], context: Context) -> Done:
+    def run(self, task: Task[Summing | Merging], context: Context) -> TaskOutput:
         """Add up frames, or sums."""
         payload = task.payload
         if isinstance(payload, Merging):
             rows = _merged(payload, context)
-            return Done((context.publish(task, "query_statistics", [rows], STATISTICS),), Summed(-1, 0))
+            return TaskOutput((context.publish(task, "query_statistics", [rows], STATISTICS),), Summed(-1, 0))
         extractor = payload.extractor.granted(context.granted)
         assert isinstance(extractor, Extractor)
         total: dict[Scope, Sums] = {}
@@ -144,7 +144,7 @@ class QueryStatistics(Stage[Summing | Merging]):
                 for kind, name in row["scopes"]:
                     total[kind, name] = total[kind, name] + found if (kind, name) in total else found
         data = json.dumps([[*scope, *sums] for scope, sums in sorted(total.items())])
-        return Done((context.write(task, "query_sums", data.encode()),), Summed(payload.number, count))
+        return TaskOutput((context.write(task, "query_sums", data.encode()),), Summed(payload.number, count))
 
 
 def _chosen(own: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Scope]]]:

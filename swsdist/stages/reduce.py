@@ -15,14 +15,14 @@ from swsdist.core.fingerprint import Naming
 from swsdist.core.partition import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.records.chosen import Parts
+from swsdist.pipeline.records.lists import Parts
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
-from swsdist.reduce.own_places import OwnPlaces, elsewhere
 from swsdist.reduce.places import WHERE, in_recordings
-from swsdist.reduce.spans import Kept
+from swsdist.reduce.source_places import SourcePlaces, outside_places
+from swsdist.reduce.spans import SpanFilter
 from swsdist.reduce.speakers import WHO
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.buckets import BucketStage
@@ -78,7 +78,7 @@ def _files(task: Task[Reducing], context: Context) -> list[str]:
     return found
 
 
-def excluded_places(task: Task[Reducing]) -> OwnPlaces:
+def excluded_places(task: Task[Reducing]) -> SourcePlaces:
     """Places that the queries of a bucket were cut from, and which are left out."""
     return {(query_id, recording): spans for query_id, recording, spans in task.payload.excluded}
 
@@ -96,7 +96,7 @@ class Reduce(BucketStage[Reducing]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Reducing]]:
         """A task a bucket that holds a query."""
         config = inputs.config
-        seconds = inputs.own(CorpusInputs).store.open().manifest.counts["seconds"]
+        seconds = inputs.chain_inputs(CorpusInputs).store.open().manifest.counts["seconds"]
         yield from self.tasks(inputs, candidate_statistics(config.calibrate), config.reduce.nbest.count(seconds))
 
     def tasks(
@@ -111,13 +111,13 @@ class Reduce(BucketStage[Reducing]):
             matters: what else the outputs depend on.
             window: see `Reducing`.
         """
-        own, config = inputs.own(CorpusInputs), inputs.config
+        own, config = inputs.chain_inputs(CorpusInputs), inputs.config
         settings = config.reduce
         manifest = own.store.open().manifest
         files = inputs.parts("candidates").by_name()
         filled, work = files.where(files.column("rows") > 0), round(int(files.column("rows").sum()) / settings.buckets)
         listed = _list_name(filled) if len(filled) > MOST_NAMED else None
-        query_ids = {q for _, group in inputs.told("queries", Extracted) for q in group.query_ids}
+        query_ids = {q for _, group in inputs.results("queries", Extracted) for q in group.query_ids}
         rules = rules_of(
             *(config.search, settings), tick=manifest.shift, nbest=nbest, system=config.system, statistics=wanted
         )
@@ -138,7 +138,7 @@ class Reduce(BucketStage[Reducing]):
             payload = Reducing(rules, names, own.store.state, own.corpus.placed, by_speaker, gone, window)
             yield inputs.named(name, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
 
-    def begin(self, inputs: Inputs) -> None:
+    def prepare(self, inputs: Inputs) -> None:
         """Write the list of files, where it is too long for a task."""
         files = inputs.parts("candidates").by_name()
         filled = files.where(files.column("rows") > 0)
@@ -150,14 +150,14 @@ class Reduce(BucketStage[Reducing]):
         """Load the compiled kernel."""
         importlib.import_module("swsdist.kernels.suppression")
 
-    def run(self, task: Task[Reducing], context: Context) -> Done:
+    def run(self, task: Task[Reducing], context: Context) -> TaskOutput:
         """Overlaps out, the best N kept."""
         reduced = self.reduced(task, context)
-        found = elsewhere(reduced.detections, excluded_places(task))
+        found = outside_places(reduced.detections, excluded_places(task))
         statistics = context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS)
         return self.done(task, context, found, statistics)
 
-    def reduced(self, task: Task[Reducing], context: Context, kept: Kept | None = None) -> Reduced:
+    def reduced(self, task: Task[Reducing], context: Context, span_filter: SpanFilter | None = None) -> Reduced:
         """The detections of a bucket, or of each document those that are kept, with names and times of recordings, and its
         statistics."""
         payload = task.payload
@@ -170,7 +170,7 @@ class Reduce(BucketStage[Reducing]):
             candidates=candidates,
             **payload.rules,
             speakers=speakers_of(payload.store, context) if payload.by_speaker else None,
-            kept=kept,
+            span_filter=span_filter,
         )
         if not payload.placed:
             return reduced

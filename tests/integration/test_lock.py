@@ -53,8 +53,8 @@ def test_two_runs_share_a_store(scene: Any) -> None:
     store = f"index.store={scene.folder / 'store'}"
     first = scene.run(store, "index.shards=3", run="one")
     second = scene.run(store, "search.distance=cosine-squared", run="two")
-    assert first.outcome.course.ended["index"].done == 3
-    assert second.outcome.course.ended["index"].done == 0
+    assert first.outcome.chain_run.outcomes["index"].done == 3
+    assert second.outcome.chain_run.outcomes["index"].done == 0
     one, two = scene.digest("one"), scene.digest("two")
     assert one["features"] == two["features"]
     assert one["candidates"] != two["candidates"]

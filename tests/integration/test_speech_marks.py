@@ -74,7 +74,7 @@ def test_what_is_found_without_the_silence_is_found_at_the_same_place(scene: Any
     # As many cells as there are frames of speech.
     marked = sum(unpacked(row["speech"], row["frames"]).sum() for row in documents.to_pylist())
     cells = [
-        sum(receipt.cost.cells for receipt in result.outcome.course.ended["search"].receipts)
+        sum(receipt.cost.cells for receipt in result.outcome.chain_run.outcomes["search"].receipts)
         for result in (spoken, everything)
     ]
     assert cells[0] * sum(documents["frames"].to_pylist()) == cells[1] * marked

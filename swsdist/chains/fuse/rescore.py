@@ -14,17 +14,17 @@ from swsdist.calibrate.steps.interface import Point
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import fuse as codes
 from swsdist.core.times import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import KEY, parts_of
 from swsdist.fusion.weights import RESCORED
 from swsdist.methods.method import SPANS
 from swsdist.methods.registry import create, identity
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.document_lookup import speakers_of
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.queries import read_group
@@ -82,9 +82,12 @@ class Rescore(Stage[Rescoring]):
         Raises:
             ConfigError: a system's documents are places in recordings, which its method does not know by these names.
         """
-        own = inputs.own(FuseInputs)
-        margin, runs = own.options.margin, {name: described(name, course) for name, course in own.courses.items()}
-        for receipt, told in inputs.told("joined", Bucket):
+        own = inputs.chain_inputs(FuseInputs)
+        margin, runs = (
+            own.options.margin,
+            {name: system_of(name, chain_run) for name, chain_run in own.chain_runs.items()},
+        )
+        for receipt, told in inputs.results("joined", Bucket):
             (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
             for name, run in runs.items():
                 method = [run.reads, run.method, run.store, run.calibrate.model_dump(mode="json")]
@@ -93,56 +96,49 @@ class Rescore(Stage[Rescoring]):
                 slots = range(joined.slots[0], joined.slots[1] + 1)
                 yield inputs.task(*matters, label=label, work=work, payload=payload, slots=slots)
 
-    def run(self, task: Task[Rescoring], context: Context) -> Done:
+    def run(self, task: Task[Rescoring], context: Context) -> TaskOutput:
         """Search these places."""
         table = context.read(task.payload.joined)
         systems, _, given = parts_of(table)
         lacking = table.select(KEY)
         if table.num_rows:
             lacking = lacking.filter(pa.array(~given[:, systems.index(task.payload.name)]))
-        rows = rescored(lacking, task, context) if lacking.num_rows else RESCORED.empty_table()
-        return Done((context.publish(task, "rescored", [rows], RESCORED),), Bucket(rows.num_rows))
+        rows = rescore_bucket(lacking, task, context) if lacking.num_rows else RESCORED.empty_table()
+        return TaskOutput((context.publish(task, "rescored", [rows], RESCORED),), Bucket(rows.num_rows))
 
 
-def described(name: str, course: Course) -> System:
+def system_of(name: str, chain_run: ChainRun) -> System:
     """What a task needs of a system.
 
     Raises:
         ConfigError: its scores of single places cannot be made as those of its list were.
     """
-    own, root = course.chain.own, course.run.root
-    settings = course.config.calibrate
-    entries, several = settings.entries(), course.config.search.examples == "mean"
-    for holds, complaint in (
-        (own.corpus.placed, f"the documents of {name} are places in recordings, and detections name recordings"),
-        (several, f"scores of {name} are means over examples, and a place is searched by each of them alone"),
-        (
-            takes_query_statistics(course.config),
-            f"the queries of {name} are normalised by another corpus's means and variances",
-        ),
-        (
-            any(entries[step].cohort or entries[step].operating_point for step in settings.unfitted),
-            f"a step of {name} looks at a cohort or at the operating point: {', '.join(settings.unfitted)}",
-        ),
-    ):
-        if holds:
-            raise ConfigError(
-                complaint, where="options.missing: rescore", remedy="set options.missing: average, or least"
-            )
-    folder = course.place(course.chain.step("queries")) or root
-    statistics, queries = course.parts("reduce", "statistics"), course.parts("queries", "groups")
+    own, root = chain_run.chain.inputs, chain_run.run.root
+    settings = chain_run.config.calibrate
+    entries = settings.entries()
+    where = "options.missing: rescore"
+    if own.corpus.placed:
+        raise codes.RESCORED_SEGMENTS(where=where, system=name)
+    if chain_run.config.search.examples == "mean":
+        raise codes.RESCORED_MEANS(where=where, system=name)
+    if takes_query_statistics(chain_run.config):
+        raise codes.RESCORED_ACROSS_CORPORA(where=where, system=name)
+    if any(entries[step].cohort or entries[step].operating_point for step in settings.unfitted):
+        raise codes.RESCORED_WITH_COHORT(where=where, system=name, steps=", ".join(settings.unfitted))
+    folder = chain_run.place(chain_run.chain.step("queries")) or root
+    statistics, queries = chain_run.parts("reduce", "statistics"), chain_run.parts("queries", "groups")
     return System(
         [part.sha256 for part in (*statistics, *queries)],
         [(f"{root}/{part.name}", *part.slots) for part in statistics],
         [f"{folder}/{part.name}" for part in queries],
         own.store.state,
-        identity(course.config.search),
-        course.config.search,
+        identity(chain_run.config.search),
+        chain_run.config.search,
         settings,
     )
 
 
-def rescored(lacking: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
+def rescore_bucket(lacking: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
     """RESCORED of the places of a bucket that a system did not find."""
     system, margin = task.payload.system, task.payload.margin
     store = Store.at(*system.store, storage=context.storage)
@@ -159,7 +155,7 @@ def rescored(lacking: pa.Table, task: Task[Rescoring], context: Context) -> pa.T
     spans["first"] = [max(0, seconds_to_frame(start - margin, shift)) for start in lacking["start"].to_pylist()]
     spans["last"] = [max(0, seconds_to_frame(end + margin, shift) - 1) for end in lacking["end"].to_pylist()]
     found = method.rescore(method.prepare(queries, store), store, pa.table(spans, schema=SPANS))
-    rows = matched(spans, found)
+    rows = match_spans(spans, found)
     score = -found["cost"].to_numpy().astype(np.float64) / found["scale"].to_numpy()
     there = lacking.take(pa.array(rows, pa.int64()))
     raw: dict[str, Any] = {name: there[name] for name in KEY}
@@ -168,10 +164,10 @@ def rescored(lacking: pa.Table, task: Task[Rescoring], context: Context) -> pa.T
     listed = pa.table({name: raw[name] for name in DETECTIONS.names}).cast(DETECTIONS)
     if any("speaker" in entry.columns for entry in system.calibrate.entries().values()):
         listed = speakers_of(system.store, context).added(listed)
-    return scaled(listed, task, context)
+    return scale_scores(listed, task, context)
 
 
-def matched(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
+def match_spans(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
     """The span of each match: matches come in the order of the spans, and spans that can hold none are left out.
 
     A match that lies in a span belongs to the first such span: if that could hold it, it was not left out.
@@ -193,7 +189,7 @@ def matched(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
     return rows
 
 
-def scaled(listed: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
+def scale_scores(listed: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
     """RESCORED in the scale that is fused: by the system's steps before the first fitted one, then as its list was scaled."""
     payload, low, high = task.payload, task.slots[0], task.slots[-1]
     files = [name for name, first, last in payload.system.statistics if first <= high and low <= last]

@@ -68,6 +68,12 @@ class Code(Generic[E]):
         return "notice" if issubclass(self.error, OddError) else "error"
 
 
+def line_of(code: Code[E], **values: object) -> str:
+    """Message, remedy and name of a code in one line, as notices have them."""
+    message, remedy = code.text(**values)
+    return f"{message}{remedy and '; '}{remedy} [{code.name}]"
+
+
 def every_code() -> dict[str, Code[SwsdistError]]:
     """All codes by name, in alphabetical order."""
     modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))

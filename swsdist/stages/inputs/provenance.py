@@ -12,7 +12,7 @@ from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.task import Values
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.settings import score_differences
@@ -50,7 +50,7 @@ def calibration_place(path: str, storage: Mapping[str, object], where: str) -> s
     run = Folder(path.rstrip("/"), storage)
     if not run.exists("plan.json"):
         return path
-    parts = recorded(run).parts("fit", "calibration")
+    parts = load_chain_run(run).parts("fit", "calibration")
     if not parts:
         raise ConfigError("this run has fitted nothing", where=where, remedy="name one with references, or a file")
     return run.path(parts[0].name)

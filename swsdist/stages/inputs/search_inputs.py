@@ -46,7 +46,7 @@ from swsdist.stages.inputs.validation import (
 )
 
 if TYPE_CHECKING:
-    from swsdist.pipeline.run_plan import Course
+    from swsdist.pipeline.chain_run import ChainRun
 
 
 class CorpusInputs(ChainInputs):
@@ -127,9 +127,9 @@ class CorpusInputs(ChainInputs):
         self._looked.add(what)
         return first
 
-    def searches(self, course: Course) -> list[Course]:
+    def searches(self, chain_run: ChainRun) -> list[ChainRun]:
         """The plans that searched what a plan of this chain shows: itself."""
-        return [course]
+        return [chain_run]
 
     def scores(self) -> dict[str, str]:
         """What scores depend on besides the corpus: plain text by key."""
@@ -199,7 +199,7 @@ class SearchInputs(CorpusInputs):
         values |= {"store": config.store, "trials": protocol_of(config.score).trials}
         if depends_on_score(config):
             values["score"] = config.score.model_dump(mode="json")
-        return ledger.remember(("search", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
+        return ledger.memoize(("search", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
 
     @cached_property
     def corpus_documents(self) -> CorpusDocuments:

@@ -14,7 +14,7 @@ from swsdist.stages.fit_transforms import document_hash
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 if TYPE_CHECKING:
-    from swsdist.pipeline.run_plan import Course
+    from swsdist.pipeline.chain_run import ChainRun
 
 
 class Supervision(NamedTuple):
@@ -44,9 +44,9 @@ class Supervision(NamedTuple):
 
 def supervisions(own: CorpusInputs) -> list[Supervision]:
     """All of a run's tracks; of a fusion those of its systems."""
-    courses: Mapping[str, Course] = getattr(own, "courses", {})
-    if courses:
-        return list(dict.fromkeys(one for course in courses.values() for one in supervisions(course.chain.own)))
+    chain_runs: Mapping[str, ChainRun] = getattr(own, "chain_runs", {})
+    if chain_runs:
+        return list(dict.fromkeys(one for chain_run in chain_runs.values() for one in supervisions(chain_run.chain.inputs)))
     found = []
     searched: set[str] | None = None
     for source in own.features.sources:
