@@ -22,86 +22,58 @@ from swsdist.core.errors import PassingError, StorageError
 #: The folder of temporary files in a local folder; messages leave their names out.
 TEMPORARY = ".tmp"
 
-_ERRNO: dict[int, Code[StorageError]] = {
-    errno.ENOENT: codes.MISSING_FILE,
-    errno.ENOSPC: codes.DISK_FULL,
-    errno.EDQUOT: codes.QUOTA_EXCEEDED,
-    errno.EROFS: codes.READ_ONLY_FILE_SYSTEM,
-    errno.EACCES: codes.PERMISSION_DENIED,
-    errno.EPERM: codes.PERMISSION_DENIED,
-    errno.EMFILE: codes.TOO_MANY_OPEN_FILES,
-    errno.ENFILE: codes.SYSTEM_FILE_LIMIT,
-    errno.ENAMETOOLONG: codes.NAME_TOO_LONG,
-    errno.ENOTDIR: codes.NOT_A_FOLDER,
-    errno.EISDIR: codes.PATH_IS_A_FOLDER,
-    errno.EEXIST: codes.FILE_EXISTS,
-    errno.ENOTEMPTY: codes.FOLDER_NOT_EMPTY,
-    errno.ELOOP: codes.LINK_LOOP,
-    errno.EFBIG: codes.FILE_TOO_LARGE,
-    errno.ESTALE: codes.STALE_FILE_HANDLE,
-    errno.EIO: codes.IO_ERROR,
-    errno.ETIMEDOUT: codes.STORAGE_TIMEOUT,
-    errno.EBUSY: codes.RESOURCE_BUSY,
-    errno.EAGAIN: codes.RESOURCE_BUSY,
-    errno.EINTR: codes.INTERRUPTED_CALL,
-    errno.ENOMEM: codes.OUT_OF_MEMORY,
-    errno.EREMOTEIO: codes.FILE_SERVER_ERROR,
-    **dict.fromkeys((errno.ENODEV, errno.ENXIO, errno.ENOTCONN), codes.DEVICE_GONE),
-    **dict.fromkeys(
-        (
-            errno.ECONNREFUSED,
-            errno.ECONNRESET,
-            errno.ECONNABORTED,
-            errno.EHOSTUNREACH,
-            errno.EHOSTDOWN,
-            errno.ENETUNREACH,
-            errno.ENETDOWN,
-        ),
-        codes.SERVER_UNREACHABLE,
+_NUMBERS: dict[Code[StorageError], tuple[int, ...]] = {
+    codes.MISSING_FILE: (errno.ENOENT,),
+    codes.DISK_FULL: (errno.ENOSPC,),
+    codes.QUOTA_EXCEEDED: (errno.EDQUOT,),
+    codes.READ_ONLY_FILE_SYSTEM: (errno.EROFS,),
+    codes.PERMISSION_DENIED: (errno.EACCES, errno.EPERM),
+    codes.TOO_MANY_OPEN_FILES: (errno.EMFILE,),
+    codes.SYSTEM_FILE_LIMIT: (errno.ENFILE,),
+    codes.NAME_TOO_LONG: (errno.ENAMETOOLONG,),
+    codes.NOT_A_FOLDER: (errno.ENOTDIR,),
+    codes.PATH_IS_A_FOLDER: (errno.EISDIR,),
+    codes.FILE_EXISTS: (errno.EEXIST,),
+    codes.FOLDER_NOT_EMPTY: (errno.ENOTEMPTY,),
+    codes.LINK_LOOP: (errno.ELOOP,),
+    codes.FILE_TOO_LARGE: (errno.EFBIG,),
+    codes.STALE_FILE_HANDLE: (errno.ESTALE,),
+    codes.IO_ERROR: (errno.EIO,),
+    codes.STORAGE_TIMEOUT: (errno.ETIMEDOUT,),
+    codes.RESOURCE_BUSY: (errno.EBUSY, errno.EAGAIN),
+    codes.INTERRUPTED_CALL: (errno.EINTR,),
+    codes.OUT_OF_MEMORY: (errno.ENOMEM,),
+    codes.FILE_SERVER_ERROR: (errno.EREMOTEIO,),
+    codes.DEVICE_GONE: (errno.ENODEV, errno.ENXIO, errno.ENOTCONN),
+    codes.SERVER_UNREACHABLE: (
+        *(errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED),
+        *(errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ENETUNREACH, errno.ENETDOWN),
     ),
 }
+_ERRNO = {number: code for code, numbers in _NUMBERS.items() for number in numbers}
 
-#: By S3's own code of an answer.
-_S3: dict[str, Code[StorageError]] = {
-    **dict.fromkeys(
-        ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"),
-        codes.EXPIRED_S3_CREDENTIALS,
+#: S3's own codes of answers.
+_S3_ANSWERS: dict[Code[StorageError], tuple[str, ...]] = {
+    codes.EXPIRED_S3_CREDENTIALS: ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"),
+    codes.INVALID_S3_CREDENTIALS: ("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "InvalidSecurity"),
+    codes.S3_ACCESS_DENIED: ("AccessDenied", "AllAccessDisabled", "AccountProblem", "NotSignedUp", "403"),
+    codes.S3_THROTTLED: (
+        *("SlowDown", "ServiceUnavailable", "Throttling", "ThrottlingException", "RequestLimitExceeded"),
+        *("TooManyRequests", "RequestThrottled", "BandwidthLimitExceeded", "503", "429"),
     ),
-    **dict.fromkeys(
-        ("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "InvalidSecurity"), codes.INVALID_S3_CREDENTIALS
-    ),
-    **dict.fromkeys(
-        ("AccessDenied", "AllAccessDisabled", "AccountProblem", "NotSignedUp", "403"), codes.S3_ACCESS_DENIED
-    ),
-    **dict.fromkeys(
-        (
-            "SlowDown",
-            "ServiceUnavailable",
-            "Throttling",
-            "ThrottlingException",
-            "RequestLimitExceeded",
-            "TooManyRequests",
-            "RequestThrottled",
-            "BandwidthLimitExceeded",
-            "503",
-            "429",
-        ),
-        codes.S3_THROTTLED,
-    ),
-    **dict.fromkeys(("InternalError", "500", "502", "504", "XMinioServerNotInitialized"), codes.S3_SERVER_ERROR),
-    **dict.fromkeys(("PermanentRedirect", "AuthorizationHeaderMalformed", "301"), codes.WRONG_S3_REGION),
-    **dict.fromkeys(("QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"), codes.S3_STORAGE_FULL),
-    # A multipart upload that is gone was aborted, or was completed and its answer was lost: repeating it mends both.
-    **dict.fromkeys(
-        ("XAmzContentSHA256Mismatch", "BadDigest", "IncompleteBody", "NoSuchUpload"), codes.S3_TRANSFER_DAMAGED
-    ),
-    "NoSuchBucket": codes.NO_SUCH_BUCKET,
-    "KeyTooLongError": codes.NAME_TOO_LONG,
-    "RequestTimeout": codes.STORAGE_TIMEOUT,
-    "RequestTimeTooSkewed": codes.CLOCK_SKEW,
-    "InvalidObjectState": codes.ARCHIVED_OBJECT,
-    "InvalidBucketName": codes.INVALID_BUCKET_NAME,
+    codes.S3_SERVER_ERROR: ("InternalError", "500", "502", "504", "XMinioServerNotInitialized"),
+    codes.WRONG_S3_REGION: ("PermanentRedirect", "AuthorizationHeaderMalformed", "301"),
+    codes.S3_STORAGE_FULL: ("QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"),
+    # A multipart upload that is gone was aborted, or was completed and its answer was lost: repeating it helps in both cases.
+    codes.S3_TRANSFER_DAMAGED: ("XAmzContentSHA256Mismatch", "BadDigest", "IncompleteBody", "NoSuchUpload"),
+    codes.NO_SUCH_BUCKET: ("NoSuchBucket",),
+    codes.NAME_TOO_LONG: ("KeyTooLongError",),
+    codes.STORAGE_TIMEOUT: ("RequestTimeout",),
+    codes.CLOCK_SKEW: ("RequestTimeTooSkewed",),
+    codes.ARCHIVED_OBJECT: ("InvalidObjectState",),
+    codes.INVALID_BUCKET_NAME: ("InvalidBucketName",),
 }
+_S3 = {answer: code for code, answers in _S3_ANSWERS.items() for answer in answers}
 
 #: Exceptions of botocore that are not answers of a server, by class.
 _BOTO: dict[str, Code[StorageError]] = {

@@ -178,7 +178,7 @@ def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, fi
             raise codes.NO_SUCH_COLUMN(
                 where=path,
                 column=name,
-                meant=meant(name, rows.column_names),
+                meant=suggestion(name, rows.column_names),
                 columns=", ".join(rows.column_names),
             )
     if by:

@@ -19,7 +19,6 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.inspection.digest import digests
-
 from tests.support.coded import says
 
 INDEX = StepSelection(until="index")

@@ -219,7 +219,8 @@ def test_on_s3(s3: Any, monkeypatch: pytest.MonkeyPatch, server: str) -> None:
     monkeypatch.setattr(lock, "_SETTLE", 0.05)
     folder = Folder(f"s3://{s3.bucket}/lock-{server}", s3.storage)
     if server == "heedless":
-        monkeypatch.setattr(Folder, "write_if_unchanged", lambda self, name, data, _: self.write_bytes(name, data) or "identity")
+        write = lambda self, name, data, _: self.write_bytes(name, data) or "identity"  # noqa: E731
+        monkeypatch.setattr(Folder, "write_if_unchanged", write)
     elif server == "none":
 
         def unknown(*_: Any) -> None:

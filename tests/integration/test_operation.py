@@ -34,7 +34,6 @@ from swsdist.pipeline.operation.events import EVENTS, Follower
 from swsdist.pipeline.operation.monitor import RunMonitor, monitored
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.readers import readers_of
-
 from tests.support.coded import raises
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")

@@ -43,7 +43,7 @@ def notices(chain_run: ChainRun) -> list[str]:
     found = [str(notice) for notices in (*doubted, own.notices, again) for notice in notices.found.values()]
     found += [warning for told in chain_run.results("export", Exported) for warning in told.warnings]
     late, store = Notices(), own.store.folder.path()
-    references = str(course.config.corpus.references or course.config.corpus.documents)
+    references = str(chain_run.config.corpus.references or chain_run.config.corpus.documents)
     for told in chain_run.results("score", Measured):
         measures, count = told.measures, told.point["true"]
         if measures.get("stwv") == 0:
