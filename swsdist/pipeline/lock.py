@@ -28,8 +28,9 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from swsdist.core.codes.io import READ_ONLY_FILE_SYSTEM
 from swsdist.core.errors import LockedError, StorageError
-from swsdist.io.failures import TEMPORARY, storage_errors
+from swsdist.io.failures import DENIED, TEMPORARY, storage_errors
 from swsdist.io.filesystem import Folder
 
 NAME = "lock.json"
@@ -235,7 +236,7 @@ def locked(
     try:
         lock.take()
     except StorageError as error:
-        if error.cause not in ("read-only", "permission"):
+        if error.code not in DENIED | {READ_ONLY_FILE_SYSTEM.name}:
             raise
         lock.writable = False
         yield lock

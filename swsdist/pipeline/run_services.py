@@ -11,9 +11,10 @@ from dataclasses import replace
 from swsdist.accounts.journal import DriverJournal
 from swsdist.accounts.records import pack
 from swsdist.config import Config, dump_config, without_secrets
-from swsdist.core.errors import StorageError, StoreError
+from swsdist.core.codes.io import READ_ONLY_FILE_SYSTEM
+from swsdist.core.errors import PassingError, StorageError, StoreError
 from swsdist.core.needs import Needs
-from swsdist.io.failures import TEMPORARY
+from swsdist.io.failures import FULL, TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import Outcome
@@ -32,7 +33,7 @@ _ABANDONED = 3600.0
 _IN_VAIN = 8
 
 #: Causes of failure after which nothing more can be written: the run ends with its stage, and shows no results of a part.
-_STOP = ("full", "quota", "read-only")
+_STOP = FULL | {READ_ONLY_FILE_SYSTEM.name}
 
 
 class RunServices:
@@ -153,8 +154,8 @@ class RunServices:
                 remove_failures(self.ledger.run, self._failed & {failure_file(task)})
             elif result.file:
                 self._failed.add(result.file)
-            vain = vain + 1 if storage is not None and storage.passing else 0
-            if storage is not None and storage.cause in _STOP:
+            vain = vain + 1 if isinstance(storage, PassingError) else 0
+            if storage is not None and storage.code in _STOP:
                 stopped.append(storage)
             yield task, result
             if storage is not None and vain >= _IN_VAIN:
@@ -208,12 +209,12 @@ class RunServices:
 
 
 def _told(error: StorageError, count: str) -> StorageError:
-    return StorageError(
+    return type(error)(
         f"{count}: {error.message}",
         where=error.where,
         remedy=f"{error.remedy or 'run again: what was computed is kept'}",
-        cause=error.cause,
-        passing=error.passing,
+        code=error.code,
+        values=error.values,
     )
 
 

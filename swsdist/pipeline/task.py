@@ -187,7 +187,7 @@ class Failure:
     """A task that could not be done, after all attempts.
 
     Attributes:
-        reason: one word: `data`, `bug`, `killed`, `system`, or the cause of a StorageError (`full`, `unreachable`, ...).
+        reason: one word: `data`, `bug`, `killed`, `system`, or the code of a StorageError (`disk-full`, ...).
         message: what was wrong, and where.
         traceback: as Python prints it; empty where there is none.
         storage: what a file system or server did, if that was it.

@@ -19,7 +19,8 @@ from commands import expecting, in_this_process
 
 from swsdist import api
 from swsdist.accounts.journal import Journal
-from swsdist.core.errors import CancelledError, IncompleteError, StorageError
+from swsdist.core.codes import io as codes
+from swsdist.core.errors import CancelledError, IncompleteError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain_run import Outcome
@@ -33,6 +34,7 @@ from swsdist.pipeline.operation.events import EVENTS, Follower
 from swsdist.pipeline.operation.monitor import RunMonitor, monitored
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.readers import readers_of
+from tests.support.coded import raises
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")
 SLOW = ("features.name=saboteur",)
@@ -126,7 +128,7 @@ def test_a_journal_that_is_put_anew_while_it_is_read_is_read_again(
     """As on S3, where who reads is told so."""
     run = Folder(str(tmp_path))
     journal = Journal(run, "worker")
-    left = [StorageError("the object changed while it was read", where="x", cause="changed", passing=True)] * 4
+    left = [codes.OBJECT_CHANGED(where="x")] * 4
     whole = Folder.open
 
     def change(self: Folder, name: str, **keywords: Any) -> Any:
@@ -139,8 +141,8 @@ def test_a_journal_that_is_put_anew_while_it_is_read_is_read_again(
         assert inspected._end(run, journal.name, None)[0]["event"] == "open"
     finally:
         journal.close()
-    left += [StorageError("not today", where="x", cause="permission")]
-    with pytest.raises(StorageError, match="not today"):
+    left += [codes.PERMISSION_DENIED(where="x", detail="")]
+    with raises(codes.PERMISSION_DENIED):
         inspected._end(run, journal.name, None)
 
 

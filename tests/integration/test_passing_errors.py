@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from swsdist.audio import reader
+from swsdist.core.codes import io as codes
 from swsdist.core.errors import StorageError
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
@@ -155,7 +156,7 @@ class Silent:
         def how(before: int) -> None:
             cls.asked += 1
             if cls.asked <= number:
-                raise StorageError("it does not answer", remedy="look", cause="unreachable", passing=True)
+                raise codes.SERVER_UNREACHABLE(detail="")
 
         return how
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swsdist.core.needs import LEAST, Needs
-from swsdist.io.failures import explain
+from swsdist.io.failures import NODE_FAULTS, explain
 from swsdist.pipeline.task import Task
 
 #: Distributions, and libsndfile, whose versions must be the driver's: what they compute is in the bytes of results.
@@ -28,9 +28,6 @@ LOOK_EVERY = 2.0
 REST = 60.0
 #: Failures in a row, for what is wrong with a node, after which its worker rests.
 _IN_A_ROW = 2
-
-#: Causes of failure that may be of one node alone: its disk, its mounts.
-_OF_A_NODE = ("full", "quota", "read-only", "input-output", "gone", "stale", "too-many-files")
 
 
 @dataclass
@@ -75,7 +72,7 @@ class Slot:
     def failed(self, error: BaseException) -> bool:
         """A task raised this there; whether the worker is to rest now."""
         told = explain(error)
-        self.misses = self.misses + 1 if told is not None and told.cause in _OF_A_NODE else 0
+        self.misses = self.misses + 1 if told is not None and told.code in NODE_FAULTS else 0
         if self.misses < _IN_A_ROW:
             return False
         self.misses, self.rests = 0, time.monotonic() + REST
@@ -116,7 +113,7 @@ class AvoidedHosts:
     def add(self, task: Task, slot: Slot, error: BaseException) -> None:
         """A task raised this on a slot's host."""
         told = explain(error)
-        if told is not None and told.cause in _OF_A_NODE:
+        if told is not None and told.code in NODE_FAULTS:
             self._hosts.setdefault(task.fingerprint, set()).add(slot.host)
 
     def elsewhere(self, task: Task, slots: Iterable[Slot]) -> bool:
