@@ -87,8 +87,8 @@ class CalibrationRequest:
         names, where = tuple(every[:-1] if self.last else every), f"--method {self.method}"
         check_step_names(names, where)
         takes = CALIBRATION[names[0]].takes if names else "posterior" if self.last in ("oracle-kst", "kaldi") else "any"
-        wanted = takes == "posterior" and "logistic" not in names and self.fit != "none"
-        if wanted and (self.fit is not None or not are_probabilities(scores)):
+        needs_probabilities = takes == "posterior" and "logistic" not in names and self.fit != "none"
+        if needs_probabilities and (self.fit is not None or not are_probabilities(scores)):
             names = ("logistic", *names)
         entries = {name: CALIBRATION[name] for name in names}
         for name in names:
@@ -197,13 +197,13 @@ def calibrate(
         if request.fit not in (None, "none"):
             raise codes.NOTHING_TO_FIT(where=f"--fit {request.fit}")
         return _finished(detections, None, lines)
-    given, last = detections["score"], request.last
+    scores_before, last = detections["score"], request.last
     procedure = list_procedure(system, request, task, point, scored)
     if point is None and last in ("oracle-kst", "kaldi"):
         raise codes.UNKNOWN_AUDIO(purpose=last)
     if last == "oracle-kst" and task is None:
         raise calibrate_codes.ORACLE_WITHOUT_REFERENCES()
-    fitted = procedure.to_json() if request.fits(given) else None
+    fitted = procedure.to_json() if request.fits(scores_before) else None
     lines += _said(procedure, detections)
     if last == "kaldi":
         assert point is not None
@@ -218,7 +218,7 @@ def calibrate(
     else:
         detections = procedure.apply(detections) if procedure.thresholds else procedure.scores(detections)
     if request.keep_scores:
-        detections = detections.set_column(detections.schema.get_field_index("score"), "score", given)
+        detections = detections.set_column(detections.schema.get_field_index("score"), "score", scores_before)
     return replace(_finished(detections, fitted, lines), fit=procedure.fit)
 
 
@@ -240,12 +240,12 @@ def list_procedure(
     """
     names = request.steps(system.detections["score"])
     options: dict[str, dict[str, object]] = {name: {} for name in names}
-    for name, given in request.options.items():
-        if name not in names or not isinstance(given, Mapping):
+    for name, values in request.options.items():
+        if name not in names or not isinstance(values, Mapping):
             raise codes.STEP_NOT_APPLIED(
                 where=f"--method {request.method}", step=name, steps=", ".join(names) or "(none)"
             )
-        options[name] |= given
+        options[name] |= values
     if request.prior is not None and "logistic" in options:
         options["logistic"].setdefault("prior", request.prior)
     steps = make_list_steps(names, options, f"--method {request.method}", request.alpha)
@@ -286,14 +286,14 @@ def make_list_steps(
     """
     steps = make_steps(names, options, alpha)
     for step in steps:
-        if wanted := step.wants():
-            raise codes.NEEDS_SEARCH_SETTINGS(where=where, step=step.name, settings=", ".join(wanted))
+        if settings := step.wants():
+            raise codes.NEEDS_SEARCH_SETTINGS(where=where, step=step.name, settings=", ".join(settings))
     return steps
 
 
 def _own(procedure: Procedure) -> tuple[float, ...]:
-    own = procedure.own_threshold
-    return () if own is None else (own,)
+    last_threshold = procedure.own_threshold
+    return () if last_threshold is None else (last_threshold,)
 
 
 def fit_or_read(
@@ -325,17 +325,17 @@ def fit_or_read(
     """
     if fit not in ("crossfit", "oracle"):
         where = f"--fit {fit}"
-        found = procedure.with_file(read_fitted(fit, {}, where), where, thresholds=threshold)
+        read = procedure.with_file(read_fitted(fit, {}, where), where, thresholds=threshold)
         references = None if task is None else task.references
-        found = replace(found, fit=fit_kind(found.trained_on, references))
-        return found if threshold else replace(found, thresholds=_own(found))
+        read = replace(read, fit=fit_kind(read.trained_on, references))
+        return read if threshold else replace(read, thresholds=_own(read))
     if folds < 2:
         raise codes.TOO_FEW_FOLDS(folds=folds)
     if task is None:
         raise codes.FIT_WITHOUT_REFERENCES(model=what, fit=fit)
     evaluated = scored(task)
     aligned, folds = evaluated.aligned, 1 if fit == "oracle" else folds
-    told = {
+    provenance = {
         **trained_on,
         "aligned": fingerprint(
             [aligned[name].to_pylist() for name in ("query_id", "doc_id", "channel", "start", "score", "ref_start")]
@@ -347,16 +347,16 @@ def fit_or_read(
         "beta": task.beta,
     }
     point = TwvParameters(task.trials, task.beta)
-    found = fit_models(
+    read = fit_models(
         lambda: [aligned],
         replace(procedure, by_document=task.protocol.trials == "document"),
         folds=folds,
-        trained_on=told,
+        trained_on=provenance,
         asked=evaluated.task.terms["query_id"].to_pylist(),
     )
-    if not threshold and found.own_threshold is None:
-        return found
-    return fit_thresholds(found, lambda: [aligned], folds=folds, own=not threshold, point=point)
+    if not threshold and read.own_threshold is None:
+        return read
+    return fit_thresholds(read, lambda: [aligned], folds=folds, own=not threshold, point=point)
 
 
 def _as_kaldi(
@@ -395,11 +395,11 @@ def _range(limits: dict[str, object]) -> str:
 
 
 def _thresholds(values: tuple[float | None, ...]) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
+    finite = [value for value in values if value is not None]
+    if not finite:
         return "none could be fitted, all is NO"
-    shown = f"{known[0]:.6g}" if len(known) == 1 else f"{len(known)} folds, {min(known):.6g} to {max(known):.6g}"
-    return shown + (f"; {len(values) - len(known)} folds have none and are decided NO" if None in values else "")
+    shown = f"{finite[0]:.6g}" if len(finite) == 1 else f"{len(finite)} folds, {min(finite):.6g} to {max(finite):.6g}"
+    return shown + (f"; {len(values) - len(finite)} folds have none and are decided NO" if None in values else "")
 
 
 def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
@@ -410,10 +410,10 @@ def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
         if isinstance(step, LogisticStep):
             slope, offset = (float(str(models[0][name])) for name in ("slope", "offset"))
             many = f" (first of {len(models)} folds)" if len(models) > 1 else ""
-            whole = sum(PosteriorSums.of(procedure.before(k + 1).scores(detections)).units.values()) / UNIT
+            total = sum(PosteriorSums.of(procedure.before(k + 1).scores(detections)).units.values()) / UNIT
             lines.append(
                 f"logistic: {fit_label(procedure.fit)}, p = sigmoid({slope:.5g} score {offset:+.5g}){many}; "
-                f"probabilities sum to {whole:.1f}"
+                f"probabilities sum to {total:.1f}"
             )
         elif isinstance(step, ByTerm):
             assert procedure.point is not None  # its entry says that it wants one
@@ -421,11 +421,11 @@ def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
             lines.append(_decided(how, PosteriorSums.of(procedure.before(k).scores(detections)), {}))
         else:
             lines.append(f"{step.name}: {fit_label(procedure.fit) if models else 'not fitted'}")
-    own = procedure.own_threshold
-    if procedure.thresholds and (own is None or procedure.thresholds != (own,)):
+    last_threshold = procedure.own_threshold
+    if procedure.thresholds and (last_threshold is None or procedure.thresholds != (last_threshold,)):
         lines.append(f"threshold: {fit_label(procedure.fit)}, {_thresholds(procedure.thresholds)}")
-    elif own is not None and not isinstance(procedure.steps[-1], ByTerm):
-        lines.append(f"threshold: {procedure.steps[-1].name}'s own, {own:.6g}")
+    elif last_threshold is not None and not isinstance(procedure.steps[-1], ByTerm):
+        lines.append(f"threshold: {procedure.steps[-1].name}'s own, {last_threshold:.6g}")
     return lines
 
 

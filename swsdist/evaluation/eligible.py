@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notices: Notices) -> pa.Table:
     """References of queries that the term list has; others are noted and left out."""
-    known = pc.is_in(references["query_id"], value_set=terms["query_id"].combine_chunks())
-    strange = references.filter(pc.invert(known))
+    listed = pc.is_in(references["query_id"], value_set=terms["query_id"].combine_chunks())
+    strange = references.filter(pc.invert(listed))
     if strange.num_rows:
         notices.weigh(
             codes.UNLISTED_REFERENCES,
@@ -36,7 +36,7 @@ def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notice
             of=references.num_rows,
             most=1,
         )
-    return references.filter(known)
+    return references.filter(listed)
 
 
 def references_within(
@@ -99,8 +99,8 @@ def eligible_detections(
         DataError: by KWSEval's rules, a query is not in the term list.
     """
     detections, notices = system.detections, task.notices
-    known = pc.is_in(detections["query_id"].cast(pa.string()), value_set=task.terms["query_id"].combine_chunks())
-    strange = detections.filter(pc.invert(known))
+    listed = pc.is_in(detections["query_id"].cast(pa.string()), value_set=task.terms["query_id"].combine_chunks())
+    strange = detections.filter(pc.invert(listed))
     lists = sorted(set(system.search_times or ()) - set(task.terms["query_id"].to_pylist()))
     if strange.num_rows or lists:
         query = lists[0] if lists else strange["query_id"][0].as_py()
@@ -115,7 +115,7 @@ def eligible_detections(
             of=max(len(lists), detections.num_rows),
             most=1,
         )
-        detections = detections.filter(known)
+        detections = detections.filter(listed)
     if task.excerpts is not None:
         detections = _detections_within(detections, task, system.path, ecf_filter)
     else:
@@ -131,11 +131,11 @@ def eligible_detections(
 
 def _tell_of_documents(detections: pa.Table, task: ScoringTask, path: str) -> None:
     """Doubt a list none of whose documents has a true occurrence: the only ones that are known."""
-    known = pc.unique(task.references["doc_id"].cast(pa.string()))
+    referenced = pc.unique(task.references["doc_id"].cast(pa.string()))
     named = pc.unique(detections["doc_id"].cast(pa.string()))
-    if not len(known) or not len(named) or pc.any(pc.is_in(named, value_set=known)).as_py():
+    if not len(referenced) or not len(named) or pc.any(pc.is_in(named, value_set=referenced)).as_py():
         return
-    there, first = set(known.to_pylist()), str(named[0])
+    there, first = set(referenced.to_pylist()), str(named[0])
     stem, dot, ending = first.rpartition(".")
     advice = "check the document names of both"
     if dot and stem in there:
@@ -155,12 +155,12 @@ def _tell_of_lengths(detections: pa.Table, task: ScoringTask, path: str) -> None
     """Doubt a list whose detections are of another order of length than what is to be found."""
     if task.protocol.trials == "document" or not detections.num_rows or not task.references.num_rows:
         return
-    found = float(np.median(detections["duration"].to_numpy()))
+    detected_length = float(np.median(detections["duration"].to_numpy()))
     true = float(np.median(task.references["end"].to_numpy() - task.references["start"].to_numpy()))
-    if found > 0 and true > 0 and not 1 / TIMES < found / true < TIMES:
+    if detected_length > 0 and true > 0 and not 1 / TIMES < detected_length / true < TIMES:
         task.notices.doubt(
             codes.TIME_UNIT_MISMATCH,
-            where=f"{path}: {found:g} s; references: {true:g} s",
+            where=f"{path}: {detected_length:g} s; references: {true:g} s",
             count=detections.num_rows,
             of=detections.num_rows,
         )

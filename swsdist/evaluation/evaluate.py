@@ -156,9 +156,9 @@ def evaluate(
 
 def _tell_of_extremes(aligned: pa.Table, task: ScoringTask, path: str) -> None:
     """Note that all is missed, or that all is right: systems do so, and so do mistakes."""
-    true, found = pc.is_valid(aligned["ref_start"]), pc.is_valid(aligned["score"])
-    many, hits = pc.sum(true).as_py() or 0, pc.sum(pc.and_(true, found)).as_py() or 0
-    if many and pc.any(found).as_py() and not hits:
+    true, detected = pc.is_valid(aligned["ref_start"]), pc.is_valid(aligned["score"])
+    many, hits = pc.sum(true).as_py() or 0, pc.sum(pc.and_(true, detected)).as_py() or 0
+    if many and pc.any(detected).as_py() and not hits:
         task.notices.add(codes.ALL_REFERENCES_MISSED, where=path, count=many)
     elif hits == many == aligned.num_rows >= MANY:
         task.notices.add(codes.ALL_CORRECT, where=path, count=many)
@@ -176,14 +176,14 @@ def _evaluated(
     by_type: bool,
 ) -> Evaluation:
     counted = counts if include_refless else referenced(counts)
-    whole = _part("all", task, aligned, counted, task.seconds, task.trials, include_refless)
+    whole_list = _part("all", task, aligned, counted, task.seconds, task.trials, include_refless)
     parts: dict[str, Part] = {}
     if by_type and task.excerpts is not None and task.conventions.by_type and task.protocol.trials == "time":
         parts = _by_type(task, aligned)
     best: Optimum | None = None
     curve: Curve | None = None
     maximum: CurvePoint | None = None
-    if whole.curve is not None:
+    if whole_list.curve is not None:
         best = optimum(optimum_rows(Ranking.of(aligned), trials=task.trials, beta=task.beta), beta=task.beta)
         curve = _pooled_curve(counts, task)
         maximum = pooled_maximum([] if curve is None else [curve], by_detection=task.conventions.pooled_by_detection)
@@ -196,7 +196,7 @@ def _evaluated(
         system,
         point,
         aligned,
-        whole,
+        whole_list,
         parts,
         counts,
         best,
@@ -295,16 +295,16 @@ def _totals(table: pa.Table, aligned: pa.Table) -> Totals:
         column = table[name]
         return None if column.null_count else int(pc.sum(column).as_py() or 0)
 
-    mine = aligned.filter(pc.is_in(aligned["query_id"], value_set=table["query_id"].combine_chunks()))
-    found = pc.is_valid(mine["score"])
-    unpaired = pc.and_(found, pc.is_null(mine["ref_start"]))
+    rows = aligned.filter(pc.is_in(aligned["query_id"], value_set=table["query_id"].combine_chunks()))
+    detected = pc.is_valid(rows["score"])
+    unpaired = pc.and_(detected, pc.is_null(rows["ref_start"]))
     return Totals(
         table.num_rows,
         add("ntrue") or 0,
         add("ncorr"),
         add("nfa"),
         add("nmiss"),
-        int(pc.sum(found).as_py() or 0),
+        int(pc.sum(detected).as_py() or 0),
         int(pc.sum(unpaired).as_py() or 0),
     )
 
@@ -336,16 +336,16 @@ def _by_type(task: ScoringTask, aligned: pa.Table) -> dict[str, Part]:
 
 def _pooled_curve(counts: Counts, task: ScoringTask) -> Curve | None:
     """All terms as one: KWSEval's, or STDEval's, whose values are C and V's and whose points are detections."""
-    one = pooled(counts)
+    item = pooled(counts)
     if not task.conventions.pooled_by_detection:
-        return twv_curve(one, trials=task.trials, beta=task.beta, reject_all=False)
-    if not len(one.score):
+        return twv_curve(item, trials=task.trials, beta=task.beta, reject_all=False)
+    if not len(item.score):
         return None
     pieces = pooled_by_detection(
-        [Block(one.ntrue, one.score, one.hits, one.false_alarms)],
-        true=int(one.classes[0]),
-        hits=int(one.hits.sum()),
-        false_alarms=int(one.false_alarms.sum()),
+        [Block(item.ntrue, item.score, item.hits, item.false_alarms)],
+        true=int(item.classes[0]),
+        hits=int(item.hits.sum()),
+        false_alarms=int(item.false_alarms.sum()),
         trials=task.trials,
         ratio=task.protocol.cost / task.protocol.value,
     )

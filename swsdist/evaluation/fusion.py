@@ -120,12 +120,14 @@ def fuse_lists(
         if task is not None and any(len(system.detections) for system in systems.values()):
             raise fusion_codes.NO_SCORED_DETECTIONS(where=", ".join(lists))
         raise fusion_codes.NO_DETECTIONS(where=", ".join(lists))
-    places, known = join_systems(lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap)
-    given = parts_of(places)[2]
-    several = int((given.sum(axis=1) > 1).sum())
+    places, score_statistics = join_systems(
+        lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap
+    )
+    from_system = parts_of(places)[2]
+    several = int((from_system.sum(axis=1) > 1).sum())
     lines.append(f"joined: {places.num_rows} places, {several} of them found by more than one system")
     warn_disjoint_systems(count_common_places(places), notices)
-    table = complete_list(places, known, missing=request.missing, overlap=request.overlap)
+    table = complete_list(places, score_statistics, missing=request.missing, overlap=request.overlap)
     if gone := places.num_rows - table.num_rows:
         lines.append(f"{gone} places overlap a better one of their query, and are left out")
     procedure = _procedure(request, table, systems, task, point)
@@ -160,10 +162,10 @@ def _tell_of_strangers(lists: Mapping[str, pa.Table], notices: Notices) -> None:
         OddError: notices are strict, and something is odd.
     """
     queries = {name: set(table["query_id"].unique().to_pylist()) for name, table in lists.items()}
-    some = [mine for mine in queries.values() if mine]
+    some = [ids for ids in queries.values() if ids]
     if len(some) > 1 and not any(a & b for a, b in combinations(some, 2)):
         raise fusion_codes.NO_COMMON_QUERIES(where=", ".join(lists))
-    empty = [name for name, mine in queries.items() if not mine]
+    empty = [name for name, ids in queries.items() if not ids]
     notices.add(fusion_codes.EMPTY_LISTS, where=", ".join(empty), count=len(empty))
     pairs = [(a, b) for a, b in combinations(lists, 2) if lists[a].num_rows and lists[b].num_rows]
     same = [f"{a} and {b}" for a, b in pairs if lists[a].equals(lists[b])]
@@ -186,7 +188,7 @@ def _procedure(
     table: pa.Table,
     systems: Mapping[str, System],
     task: ScoringTask | None,
-    given: OperatingPoint | None,
+    operating_point: OperatingPoint | None,
 ) -> Procedure | None:
     """The fusion, fitted or read; None where all systems weigh the same."""
     fit = request.how(references=task is not None)
@@ -204,7 +206,7 @@ def _procedure(
     options: dict[str, object] = {"marks": request.marks}
     if request.prior is not None:
         options["prior"] = request.prior
-    at = task.point if task is not None else given
+    at = task.point if task is not None else operating_point
     point = None if at is None else TwvParameters(at.trials, at.beta)
     if fit not in ("crossfit", "oracle"):
         options, saved = _saved(read_fitted(fit, {}, f"--fit {fit}"))
@@ -215,14 +217,14 @@ def _procedure(
         listed = next(iter(systems.values()))
         place = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
         system = replace(listed, detections=with_durations(table.select(place)), path="the joined list")
-        found = score_undecided(of, system)
-        return replace(found, aligned=with_parts_of(found.aligned, table))
+        scored_list = score_undecided(of, system)
+        return replace(scored_list, aligned=with_parts_of(scored_list.aligned, table))
 
-    lists = {"lists": {name: one.path for name, one in systems.items()}}
-    found = fit_or_read(
+    lists = {"lists": {name: item.path for name, item in systems.items()}}
+    scored_list = fit_or_read(
         Procedure(steps, point), fit, request.folds, task, f"a {names[0]}", scored, lists, threshold=threshold
     )
-    return found if found.thresholds else replace(found, thresholds=(None,))
+    return scored_list if scored_list.thresholds else replace(scored_list, thresholds=(None,))
 
 
 def _saved(data: bytes) -> tuple[dict[str, object], TwvParameters | None]:
@@ -242,16 +244,16 @@ def _weights(procedure: Procedure) -> list[str]:
         return [f"{procedure.steps[0].name}: {fit_label(procedure.fit)}"]
     many = f" (means of {len(models)} folds)" if len(models) > 1 else ""
     first = models[0]
-    found = [f"fusion: {fit_label(procedure.fit)}{many}; offset {_mean([one.offset for one in models]):+.4g}"]
+    lines = [f"fusion: {fit_label(procedure.fit)}{many}; offset {_mean([model.offset for model in models]):+.4g}"]
     for k, name in enumerate(first.systems):
-        line = f"  {name}: weight {_mean([one.weights[k] for one in models]):.4g}"
+        line = f"  {name}: weight {_mean([model.weights[k] for model in models]):.4g}"
         if first.marks:
-            line += f", {_mean([one.marks[k] for one in models]):+.4g} where it found nothing"
-        found.append(line)
-    known = [value for value in procedure.thresholds if value is not None]
-    limits = " to ".join(dict.fromkeys(f"{value:.4g}" for value in (min(known), max(known)))) if known else "none"
-    found.append(f"threshold: {limits}")
-    return found
+            line += f", {_mean([model.marks[k] for model in models]):+.4g} where it found nothing"
+        lines.append(line)
+    finite = [value for value in procedure.thresholds if value is not None]
+    limits = " to ".join(dict.fromkeys(f"{value:.4g}" for value in (min(finite), max(finite)))) if finite else "none"
+    lines.append(f"threshold: {limits}")
+    return lines
 
 
 def _mean(values: list[float]) -> float:
@@ -260,8 +262,10 @@ def _mean(values: list[float]) -> float:
 
 def _shares(table: pa.Table) -> list[str]:
     """Which part of the detections each system made, and how many were decided."""
-    systems, _, given = parts_of(table)
-    shares = [f"{name} {100 * share:.1f} %" for name, share in zip(systems, given.mean(axis=0).tolist(), strict=True)]
+    systems, _, from_system = parts_of(table)
+    shares = [
+        f"{name} {100 * share:.1f} %" for name, share in zip(systems, from_system.mean(axis=0).tolist(), strict=True)
+    ]
     decided = {value: int(pc.sum(pc.equal(table["decision"], value)).as_py() or 0) for value in (True, False)}
     return [
         f"of the detections were made by: {', '.join(shares) or 'nobody'}; the other scores are filled in",

@@ -81,7 +81,7 @@ def read_results(
 
 
 def _rows(
-    path: str, known: Utterances, frame_shift: float, storage: Mapping[str, object] | None
+    path: str, segments_of: Utterances, frame_shift: float, storage: Mapping[str, object] | None
 ) -> Iterator[tuple[object, ...]]:
     places: dict[str, Segment] = {}
     for line_number, line in lines(path, storage):
@@ -92,7 +92,7 @@ def _rows(
         if len(fields) != 5:
             raise codes.WRONG_FIELD_COUNT(where=where, fields=len(fields))
         if fields[1] not in places:
-            places[fields[1]] = known.place(fields[1], where)
+            places[fields[1]] = segments_of.place(fields[1], where)
         there = places[fields[1]]
         first, last = integer(fields[2], "first frame", where), integer(fields[3], "end frame", where)
         if last < first:
@@ -125,7 +125,7 @@ def write_results(
         UserError: no utterance holds a detection, or the frame shift is not positive.
         DataError: a name holds a blank, a score is not within 0 and 1, a time is impossible.
     """
-    known = utterances or Utterances()
+    segments_of = utterances or Utterances()
     _check_shift(frame_shift)
     columns = ("query_id", "doc_id", "channel", "start", "end", "score")
     with out.open("w", encoding="utf-8", newline="\n") as text:
@@ -137,7 +137,7 @@ def write_results(
                     raise codes.SCORE_NOT_POSTERIOR(where=str(out), query=query, score=score)
                 if not 0 <= start <= end < math.inf:
                     raise codes.IMPOSSIBLE_TIMES(where=str(out), start=start, end=end)
-                utterance, begin = known.find(document, channel, start, end)
+                utterance, begin = segments_of.find(document, channel, start, end)
                 first, last = (round(max(0.0, time - begin) / frame_shift) for time in (start, end))
                 for name in (query, utterance):
                     if not fits(name):
@@ -235,7 +235,7 @@ def _cost(score: float) -> float:
         return 746.0  # from here on exp gives 0
     cost = -math.log(score) + 0.0
     around = [cost, *(math.nextafter(cost, to) for to in (0.0, math.inf))]
-    return next((one for one in around if math.exp(-one) == score), cost)
+    return next((item for item in around if math.exp(-item) == score), cost)
 
 
 def _check_shift(frame_shift: float) -> None:

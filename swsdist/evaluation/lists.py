@@ -68,20 +68,20 @@ def named_paths(arguments: Iterable[str]) -> dict[str, str]:
     Raises:
         UserError: two have one name.
     """
-    found: dict[str, str] = {}
-    for given in arguments:
-        name, equals, path = given.partition("=")
+    paths: dict[str, str] = {}
+    for argument in arguments:
+        name, equals, path = argument.partition("=")
         if equals and not name:
-            raise codes.UNNAMED_SYSTEM(where=given, path=path)
-        if not equals or "/" in name or (Path(given).exists() and not Path(path).exists()):
-            last, path = PurePosixPath(given.rstrip("/")), given
+            raise codes.UNNAMED_SYSTEM(where=argument, path=path)
+        if not equals or "/" in name or (Path(argument).exists() and not Path(path).exists()):
+            last, path = PurePosixPath(argument.rstrip("/")), argument
             while last.suffix.lower() in _ENDINGS:
                 last = last.with_suffix("")
             name = last.name
-        if name in found:
+        if name in paths:
             raise calibrate_codes.DUPLICATE_SYSTEM_NAME(where=path, name=name)
-        found[name] = path
-    return found
+        paths[name] = path
+    return paths
 
 
 def read_system(
@@ -110,8 +110,8 @@ def read_system(
         DataError: it is broken; with file and line.
         ConfigError: there is no such reader.
     """
-    asked = ReadOptions(conventions_of(conventions), notices, storage, kaldi or KaldiOptions())
-    system: System = READERS[reader or reader_of(path, storage)].load()(path, asked)
+    read_options = ReadOptions(conventions_of(conventions), notices, storage, kaldi or KaldiOptions())
+    system: System = READERS[reader or reader_of(path, storage)].load()(path, read_options)
     return system
 
 
@@ -127,10 +127,10 @@ def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
     _refuse_run(Folder(path.rstrip("/"), storage or {}))
     with opened(path, storage) as stream:
         head = stream.read(HEAD)
-    told = next((name for name in READERS if READERS[name].is_told(head)), None)
-    if told is None and is_rttm(head):
+    reader = next((name for name in READERS if READERS[name].is_told(head)), None)
+    if reader is None and is_rttm(head):
         raise codes.RTTM_AS_LIST(where=path)
-    return told or next(name for name in READERS if not READERS[name].tells)
+    return reader or next(name for name in READERS if not READERS[name].tells)
 
 
 def _refuse_run(folder: Folder) -> None:

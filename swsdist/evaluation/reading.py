@@ -60,7 +60,7 @@ def read_task(
     rules = registered(protocol) if isinstance(protocol, str) else protocol
     _refuse_quesst(rules)
     notices = notices if notices is not None else Notices()
-    sources = [name for name, given in (("rttm", rttm), ("ctm", ctm), ("references", references)) if given]
+    sources = [name for name, source in (("rttm", rttm), ("ctm", ctm), ("references", references)) if source]
     if len(sources) != 1:
         raise codes.AMBIGUOUS_REFERENCES(sources=" and ".join(sources) or "nothing")
     if ecf is not None and total_seconds is not None:
@@ -182,8 +182,8 @@ def _terms(
         return None, True
     from swsdist.io.nist.termlist import read_termlist
 
-    found = read_termlist(path, storage, notices=notices, duplicates=not conventions.strict_lists)
-    return found.terms, found.lowercase
+    term_list = read_termlist(path, storage, notices=notices, duplicates=not conventions.strict_lists)
+    return term_list.terms, term_list.lowercase
 
 
 def _table_of_references(path: str, storage: Mapping[str, object] | None) -> pa.Table:
@@ -232,19 +232,22 @@ def look_up_references(
         from swsdist.io.nist.ctm import read_ctm
 
         lexemes = (aligned_words if is_supervisions(str(ctm), storage) else read_ctm)(str(ctm), storage)
-    found = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
-    if found.repeated:
+    occurrences = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
+    if occurrences.repeated:
         notices.add(
             codes.DUPLICATE_TERM_TEXTS_COUNTED if conventions.repeats else codes.DUPLICATE_TERM_TEXTS,
-            where=found.repeated[0],
-            count=len(found.repeated),
+            where=occurrences.repeated[0],
+            count=len(occurrences.repeated),
         )
-    if found.unsorted:
+    if occurrences.unsorted:
         effect = "KWSEval links the wrong words then" if conventions.links else "the order of the file counts"
         notices.add(
-            codes.UNSORTED_WORDS, where=f"{rttm or ctm}: {found.unsorted[0]}", effect=effect, count=len(found.unsorted)
+            codes.UNSORTED_WORDS,
+            where=f"{rttm or ctm}: {occurrences.unsorted[0]}",
+            effect=effect,
+            count=len(occurrences.unsorted),
         )
-    return found.references, found.first_end, speakers
+    return occurrences.references, occurrences.first_end, speakers
 
 
 def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:

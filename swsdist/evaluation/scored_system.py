@@ -88,7 +88,7 @@ def query_property(
     """
     if queries is not None and column in names_in(queries):
         return _joined(terms, _column(queries, "query_id", column), column)
-    listed = next((one.terms for one in systems if one.terms is not None), None)
+    listed = next((system.terms for system in systems if system.terms is not None), None)
     if listed is not None and column in listed.column_names and column != "query_id":
         return _joined(terms, listed, column)
     if column == "ntrue":
@@ -166,7 +166,7 @@ def _column(path: str, key: str, column: str) -> pa.Table:
         TableError: they hold texts that differ.
     """
     # Columns that our own tables have are of their types, any other is text.
-    kind = next((known.field(column).type for known in (QUERIES, CORPUS) if column in known.names), pa.string())
+    kind = next((schema.field(column).type for schema in (QUERIES, CORPUS) if column in schema.names), pa.string())
     fields = {key: pa.field(key, pa.string(), False), column: pa.field(column, kind)}
     table = read_table(path, pa.schema(fields.values()))
     values: dict[str, list[str]] = {}

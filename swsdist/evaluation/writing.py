@@ -107,16 +107,16 @@ def _listed(detections: pa.Table, about: ListContext) -> tuple[list[pa.RecordBat
     queries = list(about.system.search_times or {})
     if about.system.search_times is None and about.task is not None:
         queries = about.task.terms["query_id"].to_pylist()
-    known = {name: k for k, name in enumerate(queries)}
-    order = [known.setdefault(name, len(known)) for name in detections["query_id"].to_pylist()]
+    index_of = {name: k for k, name in enumerate(queries)}
+    order = [index_of.setdefault(name, len(index_of)) for name in detections["query_id"].to_pylist()]
     rows = _printable(detections).take(pa.array(np.argsort(order, kind="stable")))
-    given = about.system.attributes
+    attributes = about.system.attributes
     header: _Header = {
-        "language": given.get("language", "unknown"),
-        "system": given.get("system_id", "swsdist"),
+        "language": attributes.get("language", "unknown"),
+        "system": attributes.get("system_id", "swsdist"),
         "search_seconds": _mean_time(about.system),
     }
-    return rows.to_batches(), known, header
+    return rows.to_batches(), index_of, header
 
 
 def _terms(about: ListContext, usual: str) -> str:

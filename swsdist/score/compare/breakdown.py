@@ -92,8 +92,8 @@ class Groups:
 def by_value(values: Sequence[str | float | None]) -> Groups:
     """A group for each distinct value of a column, ascending, numbers written as text by their value; None, NaN last."""
     values = [None if value != value else value for value in values]
-    known = sorted({value for value in values if value is not None}, key=_natural)
-    labels = [*known, *([None] if None in values else [])]
+    distinct = sorted({value for value in values if value is not None}, key=_natural)
+    labels = [*distinct, *([None] if None in values else [])]
     place = {value: index for index, value in enumerate(labels)}
     member = np.array([place[value] for value in values], dtype=np.int64)
     return Groups(tuple(None if value is None else str(value) for value in labels), member)
@@ -127,10 +127,10 @@ def by_edges(values: ArrayLike, edges: Sequence[float]) -> Groups:
 def unit_bins(values: ArrayLike) -> Groups:
     """Bins [i - 1, i) for whole i, from the lowest value to the highest (Wang and Metze 2014, figure 7)."""
     numbers = np.asarray(values, dtype=np.float64)
-    known = numbers[np.isfinite(numbers)]
-    if not len(known):
+    finite = numbers[np.isfinite(numbers)]
+    if not len(finite):
         return by_edges(numbers, [0.0])
-    low, high = math.floor(known.min()), math.floor(known.max()) + 1
+    low, high = math.floor(finite.min()), math.floor(finite.max()) + 1
     if high - low > 100_000:
         raise codes.TOO_MANY_BINS(low=low, high=high)
     return by_edges(numbers, list(range(low, high + 1)))
@@ -147,10 +147,10 @@ def quantile_bins(values: ArrayLike, bins: int) -> Groups:
     numbers = np.asarray(values, dtype=np.float64)
     if bins < 1:
         raise codes.TOO_FEW_BINS(bins=bins)
-    known = numbers[np.isfinite(numbers)]
-    if not len(known):
+    finite = numbers[np.isfinite(numbers)]
+    if not len(finite):
         return by_edges(numbers, [0.0])
-    inner = np.quantile(known, np.arange(bins) / bins, method="higher")
+    inner = np.quantile(finite, np.arange(bins) / bins, method="higher")
     return by_edges(numbers, np.unique(inner).tolist())
 
 
@@ -308,12 +308,12 @@ def by_document(
             raise codes.UNSEARCHED_GROUP(column=column, value=label, seconds=searched)
         part = per_term(mine, trials=trials, beta=beta)
         part = part.filter(pc.is_in(part["query_id"], value_set=rated))
-        here = part.filter(pc.greater(part["ntrue"], 0))
-        row: dict[str, object] = {"group": label, "terms": here.num_rows, "total": None}
+        referenced = part.filter(pc.greater(part["ntrue"], 0))
+        row: dict[str, object] = {"group": label, "terms": referenced.num_rows, "total": None}
         for name in ("ntrue", "ncorr", "nfa", "nmiss"):
             row[name] = None if part[name].null_count else pc.sum(part[name], min_count=0).as_py()
         for name in ("pmiss", "pfa", "twv"):
-            row[name] = _mean(here[name].to_pylist())
+            row[name] = _mean(referenced[name].to_pylist())
         row["mtwv"], row["mtwv_threshold"] = _maximum(Counts.of(mine), trials, beta, reject_all)
         rows.append(row)
     return pa.Table.from_pylist(rows, BREAKDOWN)
@@ -357,11 +357,11 @@ def _maxima(terms: pa.Table, groups: Groups, aligned: Aligned | None) -> list[tu
             counts[index].append(Counts.of(part.filter(pa.array(groups.member[place] == index))))
     best = []
     for index in range(len(groups.labels)):
-        mine = groups.member == index
-        whole = total([*counts[index], _all_missed(ntrue[mine & ~seen])])
-        if int((whole.classes * whole.terms).sum()) != int(ntrue[mine].sum()):
+        rows = groups.member == index
+        missed_counts = total([*counts[index], _all_missed(ntrue[rows & ~seen])])
+        if int((missed_counts.classes * missed_counts.terms).sum()) != int(ntrue[rows].sum()):
             raise codes.MISMATCHED_REFERENCES()
-        best.append(_maximum(whole, aligned.trials, aligned.beta, aligned.reject_all))
+        best.append(_maximum(missed_counts, aligned.trials, aligned.beta, aligned.reject_all))
     return best
 
 
@@ -389,8 +389,8 @@ def _natural(value: str | float) -> tuple[float, str]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+    defined = [value for value in values if value is not None]
+    return math.fsum(defined) / len(defined) if defined and len(defined) == len(values) else None
 
 
 def _check(terms: pa.Table, groups: Groups) -> None:

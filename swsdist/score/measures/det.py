@@ -132,10 +132,10 @@ def bands(counts: Counts, squares: Squares, *, trials: int, beta: float) -> Band
     scores = np.unique(counts.score)
     miss, false, miss_miss, false_false = np.zeros((4, 1))
     for ntrue, terms in zip(counts.classes, counts.terms, strict=True):
-        mine = slice(*np.searchsorted(counts.ntrue, [ntrue, ntrue + 1]))
-        at = np.append(np.searchsorted(counts.score[mine], scores), mine.stop - mine.start)
+        rows = slice(*np.searchsorted(counts.ntrue, [ntrue, ntrue + 1]))
+        at = np.append(np.searchsorted(counts.score[rows], scores), rows.stop - rows.start)
         columns = (counts.hits, counts.false_alarms, squares.hits, squares.false_alarms)
-        h, f, hh, ff = (np.append(np.cumsum(column[mine][::-1])[::-1], 0)[at] for column in columns)
+        h, f, hh, ff = (np.append(np.cumsum(column[rows][::-1])[::-1], 0)[at] for column in columns)
         left = trials - ntrue
         miss = miss + (terms * ntrue - h) / ntrue
         false = false + f / left
@@ -186,11 +186,11 @@ def pooled_maximum(pieces: Iterable[Curve], *, by_detection: bool) -> CurvePoint
         pieces: of the curve.
         by_detection: whether it is STDEval's.
     """
-    found = iter(pieces)
-    first = next(found, None)
+    remaining = iter(pieces)
+    first = next(remaining, None)
     if first is None:
         return CurvePoint(0.0, 0.0, 1.0, None)
-    greatest = best_point(itertools.chain([first], found)).point
+    greatest = best_point(itertools.chain([first], remaining)).point
     if by_detection and greatest.twv <= 0:
         return CurvePoint(0.0, 0.0, 1.0, float(first.threshold[0]))
     return greatest

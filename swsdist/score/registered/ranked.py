@@ -44,15 +44,15 @@ class Retrieval:
         table = parts["retrieval"].table()
         if not table.num_rows:
             return {}
-        found = means(table)
+        result = means(table)
         return {
-            "map": found.map,
-            f"p_at_{RANK}": found.p_at_n,
-            "p_at_ntrue": found.p_at_ntrue,
-            "auc": found.auc,
-            "mean_precision": found.precision,
-            "mean_recall": found.recall,
-            "mean_f1": found.f,
+            "map": result.map,
+            f"p_at_{RANK}": result.p_at_n,
+            "p_at_ntrue": result.p_at_ntrue,
+            "auc": result.auc,
+            "mean_precision": result.precision,
+            "mean_recall": result.recall,
+            "mean_f1": result.f,
         }
 
 
@@ -139,10 +139,10 @@ class PairAreas:
         queries = parts["pairs"].table()
         if point.documents is None or not queries.num_rows:
             return {}
-        known = queries["area"].drop_null().to_numpy()
+        areas = queries["area"].drop_null().to_numpy()
         true = int(pc.sum(queries["ntrue"]).as_py())
         return {
-            "pair_auc": math.fsum(known) / len(known) if len(known) else None,
+            "pair_auc": math.fsum(areas) / len(areas) if len(areas) else None,
             "pooled_pair_auc": self._pooled(parts, true, queries.num_rows * point.documents - true),
         }
 

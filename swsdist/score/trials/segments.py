@@ -124,12 +124,12 @@ def align_segments(detections: pa.Table, references: pa.Table, spoken: pa.Table)
         table TRIALS: `ref_start`, `ref_end` are a target segment's; a row a (query, segment) that is a target or holds
         a detection.
     """
-    found = _kept(detections, spoken)
+    kept_detections = _kept(detections, spoken)
     targets = _targets(references, spoken)
     rows = []
-    for key in sorted(set(found) | targets):
+    for key in sorted(set(kept_detections) | targets):
         query_id, segment = key
-        start, end, score, decision = found.get(key, (None, None, None, None))
+        start, end, score, decision = kept_detections.get(key, (None, None, None, None))
         ref = (spoken["start"][segment].as_py(), spoken["end"][segment].as_py()) if key in targets else (None, None)
         doc_id, channel = spoken["doc_id"][segment].as_py(), spoken["channel"][segment].as_py()
         rows.append((query_id, doc_id, channel, start, end, score, decision, *ref))

@@ -127,10 +127,10 @@ def _examples() -> ExampleGroup:
 def _parts(draw: int, hit: bool) -> list[dict[str, object]]:
     """Scores of two systems, of which the second did not find all."""
     first, second = (draw % 1009 - 500) / 256 + 2 * hit, (draw % 757 - 400) / 128 + hit
-    found = draw % 5 > 0
+    detected = draw % 5 > 0
     return [
         {"system": "a", "score": first, "given": True},
-        {"system": "b", "score": second if found else first, "given": found},
+        {"system": "b", "score": second if detected else first, "given": detected},
     ]
 
 
@@ -178,19 +178,19 @@ def _check_attributes(step: AnyStep, entry: StepEntry) -> None:
     version = getattr(step, "version", None)
     _require(isinstance(version, int) and version >= 1, step, f"version is {version!r}, not an integer of at least 1")
     _require(version == entry.version, step, f"its version is {version}, but its entry says {entry.version}")
-    known = CALIBRATION[step.name].target if step.name in CALIBRATION else entry.target
-    _require(known == entry.target, step, f"the name is taken: {known}")
+    declared_target = CALIBRATION[step.name].target if step.name in CALIBRATION else entry.target
+    _require(declared_target == entry.target, step, f"the name is taken: {declared_target}")
     for side in (entry.takes, entry.gives):
         _require(side in get_args(Score), step, f"there is no kind of score {side!r}: {', '.join(get_args(Score))}")
     for seen in entry.looks_at:
         _require(seen in get_args(Looks), step, f"looks_at names {seen!r}, not one of {', '.join(get_args(Looks))}")
     fits = "references" in entry.looks_at
     _require(fits == entry.fits, step, "looks_at names references where a step is fitted, and only there")
-    for one in (*entry.statistics, *step.wants()):
-        _require(one in STATISTICS, step, f"it wants the statistic {one!r}; there are {', '.join(STATISTICS)}")
+    for column in (*entry.statistics, *step.wants()):
+        _require(column in STATISTICS, step, f"it wants the statistic {column!r}; there are {', '.join(STATISTICS)}")
     _require(bool(entry.statistics) or not entry.first, step, "it must come first, but wants no statistics")
-    for one in entry.columns:
-        _require(one in COLUMNS, step, f"it wants the column {one!r}; there are {', '.join(COLUMNS)}")
+    for column in entry.columns:
+        _require(column in COLUMNS, step, f"it wants the column {column!r}; there are {', '.join(COLUMNS)}")
 
 
 def _check_options(step: AnyStep) -> None:
@@ -286,12 +286,12 @@ def _check_scores(
             _same(apply(table.take(order)), scores[order.to_numpy()]), step, "its scores depend on the order of rows"
         )
         for query in sorted(set(table["query_id"].to_pylist())):
-            mine = np.array([name == query for name in table["query_id"].to_pylist()])
-            alone = apply(table.filter(pa.array(mine)))
-            _require(_same(alone, scores[mine]), step, "a query's scores depend on other queries' rows")
+            rows = np.array([name == query for name in table["query_id"].to_pylist()])
+            alone = apply(table.filter(pa.array(rows)))
+            _require(_same(alone, scores[rows]), step, "a query's scores depend on other queries' rows")
     found = apply(tried.aligned)[~tried.aligned["score"].is_null().to_numpy()]
     _require(_same(found, apply(tried.detections)), step, "misses in the list change the scores of detections")
 
 
-def _same(one: Floats, other: Floats) -> bool:
-    return one.tobytes() == other.tobytes() or bool(np.array_equal(one, other, equal_nan=True))
+def _same(floats: Floats, other: Floats) -> bool:
+    return floats.tobytes() == other.tobytes() or bool(np.array_equal(floats, other, equal_nan=True))
