@@ -34,7 +34,7 @@ def fit_procedure(
     own: bool,
     point: TwvParameters,
     trained_on: Mapping[str, object],
-    asked: Iterable[str] = (),
+    query_ids: Iterable[str] = (),
 ) -> Procedure:
     """Fit steps, and thresholds unless the last step's own is to decide.
 
@@ -45,13 +45,13 @@ def fit_procedure(
         own: decide by the last step's own threshold, if it has one.
         point: of the threshold.
         trained_on: goes into the file, with the number of queries.
-        asked: ids of all queries that were asked. Of those that have neither a detection nor a true occurrence the lists tell
-            nothing, and their trials count, too.
+        query_ids: ids of all searched queries. The lists do not name those without detections and true occurrences, but
+            their trials count, too.
 
     Raises:
         UserError: there is too little to learn from.
     """
-    fitted = fit_models(parts, procedure, folds=folds, trained_on=trained_on, asked=asked)
+    fitted = fit_models(parts, procedure, folds=folds, trained_on=trained_on, query_ids=query_ids)
     return fit_thresholds(fitted, parts, folds=folds, own=own, point=point)
 
 
@@ -61,7 +61,7 @@ def fit_models(
     *,
     folds: int,
     trained_on: Mapping[str, object],
-    asked: Iterable[str] = (),
+    query_ids: Iterable[str] = (),
 ) -> Procedure:
     """Fit steps, but no threshold; arguments as of `fit_procedure`."""
     seen, true, schema = set[str](), set[str](), TRIALS
@@ -69,7 +69,7 @@ def fit_models(
         schema = table.schema
         seen.update(table["query_id"].unique().to_pylist())
         true.update(table.filter(pc.is_valid(table["ref_start"]))["query_id"].unique().to_pylist())
-    silent = [{"query_id": query, "doc_id": "", "channel": 0} for query in sorted(set(asked) - seen)]
+    silent = [{"query_id": query, "doc_id": "", "channel": 0} for query in sorted(set(query_ids) - seen)]
     rest = [pa.Table.from_pylist(silent, schema)] if silent else []
     if any(CALIBRATION[step.name].fits for step in procedure.steps):
         check_folds(true, folds)
@@ -94,7 +94,7 @@ def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Itera
             for view in range(views):
                 if views == 1 or folds == 1 or view != fold:
                     scored = before.of_fold(view).scores(rows) if views > 1 else before.scores(rows)
-                    examples = step.gather(scored, before.known(step), before.point)
+                    examples = step.gather(scored, before.statistics_for(step), before.point)
                     previous = gathered.get((view, fold))
                     gathered[view, fold] = examples if previous is None else previous + examples
     for k in range(folds):

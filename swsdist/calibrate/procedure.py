@@ -179,13 +179,15 @@ class Procedure:
             if step.of_list() and (self.by_document if entry.fits else self.documents):
                 input_table = table.append_column("trial", pa.array(_best_of_documents(first)))
             values = self._applied(
-                step, self.models[number] if self.models else (), input_table, self.known(step, own_statistics)
+                step, self.models[number] if self.models else (), input_table, self.statistics_for(step, own_statistics)
             )
             column = pa.array(values, pa.float64(), mask=np.isnan(values))
             table = table.set_column(place, table.schema.field(place), column)
         return table
 
-    def known(self, step: AnyStep, statistics: Mapping[str, Tally] | None = None) -> Mapping[str, Tally] | None:
+    def statistics_for(
+        self, step: AnyStep, statistics: Mapping[str, Tally] | None = None
+    ) -> Mapping[str, Tally] | None:
         """The statistics that a step is given: its own of candidates, if it gets them, and those that it wants anywhere."""
         sides = {name: self.sides[name] for name in step.wants()}
         return {**(statistics or {}), **sides} if sides or statistics is not None else None

@@ -352,7 +352,7 @@ def fit_or_read(
         replace(procedure, by_document=task.protocol.trials == "document"),
         folds=folds,
         trained_on=provenance,
-        asked=evaluated.task.terms["query_id"].to_pylist(),
+        query_ids=evaluated.task.terms["query_id"].to_pylist(),
     )
     if not threshold and read.own_threshold is None:
         return read

@@ -80,7 +80,7 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
         digest=_sha256(path),
         corpus=tuple(corpus),
         point=result.point,
-        told=rules.told(result.point),
+        protocol_text=rules.describe(result.point),
         tolerance=rules.tolerance if time else None,
         detections=system.detections.num_rows,
     )

@@ -321,14 +321,14 @@ def _by_type(task: ScoringTask, aligned: pa.Table) -> dict[str, Part]:
     present = sorted(set(kinds.values()), key=lambda kind: (TYPES.index(kind) if kind in TYPES else len(TYPES), kind))
     parts: dict[str, Part] = {}
     for kind in present:
-        mine = aligned.filter(pa.array(of_row == kind))
-        if not pc.any(pc.is_valid(mine["ref_start"])).as_py():
+        type_rows = aligned.filter(pa.array(of_row == kind))
+        if not pc.any(pc.is_valid(type_rows["ref_start"])).as_py():
             continue
         excerpts = task.excerpts.filter(pc.equal(pc.utf8_lower(task.excerpts["source_type"]), kind))
         length = seconds(excerpts, task.conventions)
         try:
             trials = number_of_trials(task.protocol, length)
-            parts[kind] = _part(kind, task, mine, Counts.of(mine), length, trials)
+            parts[kind] = _part(kind, task, type_rows, Counts.of(type_rows), length, trials)
         except UserError as error:
             task.notices.add(codes.UNSCORED_SOURCE_TYPES, where=f"{kind}: {error.message}", count=1)
     return parts

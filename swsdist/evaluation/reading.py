@@ -62,7 +62,7 @@ def read_task(
     notices = notices if notices is not None else Notices()
     sources = [name for name, source in (("rttm", rttm), ("ctm", ctm), ("references", references)) if source]
     if len(sources) != 1:
-        raise codes.AMBIGUOUS_REFERENCES(sources=" and ".join(sources) or "nothing")
+        raise codes.AMBIGUOUS_REFERENCES(sources=" and ".join(sources) or "none")
     if ecf is not None and total_seconds is not None:
         raise codes.CONFLICTING_AUDIO()
     if ecf is None and total_seconds is None:

@@ -171,9 +171,9 @@ def _column(path: str, key: str, column: str) -> pa.Table:
     table = read_table(path, pa.schema(fields.values()))
     values: dict[str, list[str]] = {}
     for name, value in zip(table[key].to_pylist(), table[column].cast(pa.string()).to_pylist(), strict=True):
-        mine = values.setdefault(name, [])
+        key_values = values.setdefault(name, [])
         if value is not None:
-            mine.append(value)
+            key_values.append(value)
     merged = []
     for name, texts in values.items():
         try:

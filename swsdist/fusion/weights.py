@@ -91,12 +91,12 @@ def standardise_lists(lists: Mapping[str, pa.Table], *, standardise: bool) -> tu
         order = np.lexsort((scores, code))  # sums from the least to the greatest: the order of rows must not show
         bounds = np.append(np.flatnonzero(np.diff(code[order], prepend=-1)), len(code))
         for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            mine = order[begin:end]
-            mean, deviation = _moments(scores[mine]) if standardise else (0.0, 1.0)
+            query_rows = order[begin:end]
+            mean, deviation = _moments(scores[query_rows]) if standardise else (0.0, 1.0)
             if standardise:
-                scores[mine] = (scores[mine] - mean) / deviation
-            row = {"mean": mean, "deviation": deviation, "least": float(scores[mine[0]])}
-            rows.append({"system": name, "query_id": names[code[mine[0]]], **row})
+                scores[query_rows] = (scores[query_rows] - mean) / deviation
+            row = {"mean": mean, "deviation": deviation, "least": float(scores[query_rows[0]])}
+            rows.append({"system": name, "query_id": names[code[query_rows[0]]], **row})
         place = table.schema.get_field_index("score")
         scaled[name] = table.set_column(place, table.schema.field(place), pa.array(scores))
     order_of = [("system", "ascending"), ("query_id", "ascending")]

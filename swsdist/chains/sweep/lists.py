@@ -250,6 +250,6 @@ def _scored(given: Given, one: _List, at: _Wanted, keys: Keys, number: int) -> P
         values = dict(zip(terms["query_id"].to_pylist(), terms[column].to_pylist(), strict=True))
     oracle = fit == "oracle" or at.oracle
     name = f"point-{fingerprint(one.name, told({key: value for key, value in keys.items() if key != 'system'}))[:12]}"
-    rules = replace(one.task.protocol, beta=beta).told()
+    rules = replace(one.task.protocol, beta=beta).describe()
     point = Point(number, keys, name, fit, oracle, at.method, {"task": one.task_name, "score.beta": shown(beta)}, rules)
     return PointResult(point, measures, dict(sorted(values.items())))

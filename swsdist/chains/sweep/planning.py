@@ -158,7 +158,7 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
             method = _method(config, wanted)
             if method in ("kst", "sto"):
                 alpha_of(config.calibrate)
-            rules, line = scored_by(config), protocol_of(config.score).told()
+            rules, line = scored_by(config), protocol_of(config.score).describe()
         if is_chain(CHAINS, config.chain, "of_points"):
             raise ConfigError(
                 "a sweep is of another chain", where=given.where(number, "chain"), remedy="leave chain out"

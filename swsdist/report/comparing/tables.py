@@ -100,7 +100,7 @@ def protocol_lines(data: ComparisonData) -> list[str]:
     """By which rules the values were made, a line for those of the same rules."""
     known: dict[str, list[str]] = {}
     for one in data.about:
-        known.setdefault(one.told or "protocol not known: per-term tables do not tell it", []).append(one.name)
+        known.setdefault(one.protocol_text or "protocol not known: per-term tables do not tell it", []).append(one.name)
     return [told if len(known) == 1 else f"{', '.join(names)}: {told}" for told, names in known.items()]
 
 

@@ -171,7 +171,7 @@ class DocumentCounts:
         document = pc.index_in(rows["doc_id"], value_set=names)
         if document.null_count:
             stranger = rows["doc_id"][pc.index(pc.is_null(document), True).as_py()]
-            raise codes.UNSEARCHED_DOCUMENT(doc_id=stranger)
+            raise codes.UNSEARCHED_DOCUMENT(doc_id=str(stranger))
         true = pc.is_valid(rows["ref_start"]).to_numpy()
         yes = pc.fill_null(rows["decision"], False).to_numpy() & detected
         events = np.stack([true, yes & true, yes & ~true]).astype(np.int64)

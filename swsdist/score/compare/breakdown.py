@@ -200,14 +200,14 @@ def breakdown(terms: pa.Table, groups: Groups, aligned: Aligned | None = None) -
     columns = {name: terms[name].to_pylist() for name in PER_TERM.names}
     rows = []
     for index, label in enumerate(groups.labels):
-        mine = np.flatnonzero(groups.member == index)
-        row: dict[str, object] = {"group": label, "terms": len(mine)}
+        members = np.flatnonzero(groups.member == index)
+        row: dict[str, object] = {"group": label, "terms": len(members)}
         for name in ("ntrue", "ncorr", "nfa", "nmiss"):
-            values = [columns[name][k] for k in mine]
+            values = [columns[name][k] for k in members]
             row[name] = None if None in values else sum(values)
         for name in ("pmiss", "pfa", "twv"):
-            row[name] = _mean([columns[name][k] for k in mine])
-        values = [columns["twv"][k] for k in mine]
+            row[name] = _mean([columns[name][k] for k in members])
+        values = [columns["twv"][k] for k in members]
         row["total"] = None if None in values else math.fsum(values) / terms.num_rows
         row["mtwv"], row["mtwv_threshold"] = best[index]
         rows.append(row)
@@ -237,14 +237,14 @@ def difference(first: pa.Table, second: pa.Table, groups: Groups, value: str = "
         raise codes.UNDECIDED_QUERY(query=str(query), value=value)
     rows = []
     for index, label in enumerate(groups.labels):
-        mine = np.flatnonzero(groups.member == index)
-        gains = [a[k] - b[k] for k in mine]
+        members = np.flatnonzero(groups.member == index)
+        gains = [a[k] - b[k] for k in members]
         rows.append(
             {
                 "group": label,
-                "terms": len(mine),
-                "first": _mean([a[k] for k in mine]),
-                "second": _mean([b[k] for k in mine]),
+                "terms": len(members),
+                "first": _mean([a[k] for k in members]),
+                "second": _mean([b[k] for k in members]),
                 "mean": _mean(gains),
                 "total": math.fsum(gains) / len(a),
             }
@@ -293,7 +293,7 @@ def by_document(
     place = pc.index_in(aligned["doc_id"], value_set=names)
     if place.null_count:
         stranger = aligned["doc_id"][pc.index(pc.is_null(place), True).as_py()]
-        raise codes.UNSEARCHED_DOCUMENT(doc_id=stranger)
+        raise codes.UNSEARCHED_DOCUMENT(doc_id=str(stranger))
     groups = by_value(kinds[column].to_pylist())
     group_of_row = groups.member[place.to_numpy()]
     group_of_document = groups.member[pc.index_in(documents["doc_id"], value_set=names).to_numpy()]
@@ -303,10 +303,10 @@ def by_document(
     for index, label in enumerate(groups.labels):
         searched = math.fsum(seconds[group_of_document == index])
         trials = round(trials_per_second * searched)
-        mine = aligned.filter(pa.array(group_of_row == index))
-        if trials <= 0 and mine.num_rows:
+        members = aligned.filter(pa.array(group_of_row == index))
+        if trials <= 0 and members.num_rows:
             raise codes.UNSEARCHED_GROUP(column=column, value=label, seconds=searched)
-        part = per_term(mine, trials=trials, beta=beta)
+        part = per_term(members, trials=trials, beta=beta)
         part = part.filter(pc.is_in(part["query_id"], value_set=rated))
         referenced = part.filter(pc.greater(part["ntrue"], 0))
         row: dict[str, object] = {"group": label, "terms": referenced.num_rows, "total": None}
@@ -314,7 +314,7 @@ def by_document(
             row[name] = None if part[name].null_count else pc.sum(part[name], min_count=0).as_py()
         for name in ("pmiss", "pfa", "twv"):
             row[name] = _mean(referenced[name].to_pylist())
-        row["mtwv"], row["mtwv_threshold"] = _maximum(Counts.of(mine), trials, beta, reject_all)
+        row["mtwv"], row["mtwv_threshold"] = _maximum(Counts.of(members), trials, beta, reject_all)
         rows.append(row)
     return pa.Table.from_pylist(rows, BREAKDOWN)
 

@@ -162,20 +162,20 @@ def pooled_by_detection(
     """
     hits_left, false_left, left, hit = hits, false_alarms, trials - true, hits > 0
     for block in blocks:
-        scores, found, raised = by_score(block)
-        size = found + raised
+        scores, counted_hits, raised = by_score(block)
+        size = counted_hits + raised
         ends = np.cumsum(size)
         for first in range(0, int(size.sum()), _POINTS):
             at = np.arange(first, min(first + _POINTS, int(ends[-1])))
             row = np.searchsorted(ends, at, side="right")
             within = at - (ends - size)[row]
-            rejected = (np.cumsum(found) - found)[row] + np.minimum(within, found[row])
-            refused = (np.cumsum(raised) - raised)[row] + np.maximum(within - found[row], 0)
+            rejected = (np.cumsum(counted_hits) - counted_hits)[row] + np.minimum(within, counted_hits[row])
+            refused = (np.cumsum(raised) - raised)[row] + np.maximum(within - counted_hits[row], 0)
             accepted, wrong = hits_left - rejected, false_left - refused
             pfa = wrong / left if left else np.full(len(at), math.nan)
             pmiss = (true - accepted) / true if hit else np.zeros(len(at))
             yield Curve(scores[row], pmiss, pfa, (accepted - ratio * wrong) / true)
-        hits_left -= int(found.sum())
+        hits_left -= int(counted_hits.sum())
         false_left -= int(raised.sum())
 
 

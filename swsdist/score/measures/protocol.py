@@ -87,7 +87,7 @@ class Protocol:
         """P, which beta, C and V imply; None while beta is to come from the data."""
         return None if self.beta == FROM_DATA else 1 / (self.beta * self.value / self.cost + 1)
 
-    def told(self, point: OperatingPoint | None = None) -> str:
+    def describe(self, point: OperatingPoint | None = None) -> str:
         """A line that says by which rules a value was made: outputs begin with it.
 
         Args:
@@ -230,11 +230,11 @@ def protocol(
         changes |= {"cost": overrides["beta"], "value": 1.0}  # as SWS 2012 gave it to the program: V = 1, P = 0.5
     if as_run:
         if not name.startswith("sws2012") or (base.tolerance, base.word_gap) != _AFRICAN:
-            raise codes.NO_AS_RUN_VARIANT(where=where, protocol=name)
+            raise codes.NO_AS_RUN_VARIANT(where=where)
         changes = {"tolerance": 1.0, "word_gap": 0.5, **changes}
     changed = dataclasses.replace(base, trials=trials or base.trials, **changes)
     if changed.trials == "segment" and not changed.rules.options:
-        raise codes.SEGMENT_TRIALS_UNSUPPORTED(where=where, protocol=name)
+        raise codes.SEGMENT_TRIALS_UNSUPPORTED(where=where)
     return changed
 
 

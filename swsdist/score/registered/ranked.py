@@ -148,17 +148,17 @@ class PairAreas:
 
     def _pooled(self, parts: Parts, true: int, false: int) -> Value:
         """Twice the pairs won, counted from the lowest score, in whole numbers."""
-        won = found = raised = 0
+        won = true_hits = raised = 0
         for table in parts["pair_events"].blocks():
             hits, false_alarms = table["hits"].to_numpy(), table["false_alarms"].to_numpy()
             below = raised + np.cumsum(false_alarms) - false_alarms
             won += sum(
                 h * (2 * b + f) for h, b, f in zip(*(c.tolist() for c in (hits, below, false_alarms)), strict=True)
             )
-            found, raised = found + int(hits.sum()), raised + int(false_alarms.sum())
+            true_hits, raised = true_hits + int(hits.sum()), raised + int(false_alarms.sum())
         if not true or false <= 0 or raised > false:
             return None
         # What was not submitted is below all hits, and ties with its like.
         missing = false - raised
-        won += 2 * found * missing + (true - found) * missing
+        won += 2 * true_hits * missing + (true - true_hits) * missing
         return won / (2 * true * false)

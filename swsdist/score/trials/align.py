@@ -286,11 +286,11 @@ class Assignment:
         # Of the others, which pair stands where: -1 for those that are not allowed. Most have two of either side.
         places = []
         for begin, length in zip(first[~obvious].tolist(), size[~obvious].tolist(), strict=True):
-            mine = order[begin : begin + length]
-            rows, row = np.unique(dets[mine], return_inverse=True)
-            columns, column = np.unique(refs[mine], return_inverse=True)
+            own_rows = order[begin : begin + length]
+            rows, row = np.unique(dets[own_rows], return_inverse=True)
+            columns, column = np.unique(refs[own_rows], return_inverse=True)
             place = np.full((len(rows), len(columns)), -1, dtype=np.int64)
-            place[row, column] = mine
+            place[row, column] = own_rows
             places.append(place)
         squares = [place for place in places if place.shape == (2, 2)]
         self._squares = np.array(squares, dtype=np.int64).reshape(-1, 2, 2)
@@ -315,16 +315,16 @@ class Assignment:
             clear = np.abs(sums[:, 0] - sums[:, 1]) > _CLEAR
             across = (sums[:, 1] > sums[:, 0]).astype(np.int64)[clear]
             which = np.flatnonzero(clear)
-            found = np.concatenate([self._squares[which, 0, across], self._squares[which, 1, 1 - across]])
-            chosen.append(found[found >= 0])
+            selected = np.concatenate([self._squares[which, 0, across], self._squares[which, 1, 1 - across]])
+            chosen.append(selected[selected >= 0])
             left += list(self._squares[~clear])
         if left:
             from scipy.optimize import linear_sum_assignment  # most lists need none, and should not wait for scipy
 
             for place in left:
                 gain = np.where(place >= 0, weight[place], 0.0)
-                found = place[linear_sum_assignment(gain, maximize=True)]
-                chosen.append(found[found >= 0])
+                selected = place[linear_sum_assignment(gain, maximize=True)]
+                chosen.append(selected[selected >= 0])
         return np.concatenate(chosen)
 
 

@@ -182,9 +182,9 @@ def _segment_of(table: pa.Table, spoken: pa.Table, time: Floats) -> NDArray[np.i
     of_document = {key: np.sort(rows) for key, rows in rows_by_document(spoken)}
     start, end = spoken["start"].to_numpy(), spoken["end"].to_numpy()
     for key, rows in rows_by_document(table):
-        mine = of_document.get(key)
-        if mine is not None:
-            mine = mine[np.lexsort((end[mine], start[mine]))]
-            at = _of_point(time[rows], start[mine], end[mine])
-            result[rows] = np.where(at >= 0, mine[at], -1)
+        segment_rows = of_document.get(key)
+        if segment_rows is not None:
+            segment_rows = segment_rows[np.lexsort((end[segment_rows], start[segment_rows]))]
+            at = _of_point(time[rows], start[segment_rows], end[segment_rows])
+            result[rows] = np.where(at >= 0, segment_rows[at], -1)
     return result

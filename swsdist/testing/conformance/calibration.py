@@ -234,13 +234,13 @@ def _check_fit(step: AnyStep, entry: StepEntry, tried: Lists, sides: Mapping[str
     cuts = [aligned.filter(pa.array([name in some for name in aligned["query_id"].to_pylist()])) for some in _CUTS]
     parts = [gather(cut) for cut in cuts]
     shuffled = gather(aligned.take(_permutation(aligned.num_rows)))
-    for way, told in (
+    for way, table_name in (
         (parts, "parts"),
         (parts[::-1], "parts in another order"),
         ([parts[1] + parts[0], parts[2]], "a sum of parts"),
         ([shuffled], "rows in another order"),
     ):
-        _require(step.fit(way) == fitted, step, f"fitted on {told} it is not what is fitted on the whole")
+        _require(step.fit(way) == fitted, step, f"fitted on {table_name} it is not what is fitted on the whole")
     silent = dict.fromkeys(aligned.column_names) | {"query_id": "asked", "doc_id": "", "channel": 0}
     told_of = step.fit([gather(aligned), gather(pa.Table.from_pylist([silent], aligned.schema))])
     _require(isinstance(told_of, Mapping), step, "it cannot be fitted with a query of which nothing is listed")
@@ -264,10 +264,10 @@ def _check_scores(
     def apply(table: pa.Table) -> Floats:
         return step.apply(table, fitted, statistics, point)
 
-    for told, table in (("DETECTIONS", tried.detections), ("TRIALS", tried.aligned)):
+    for table_name, table in (("DETECTIONS", tried.detections), ("TRIALS", tried.aligned)):
         scores = apply(table)
         right = isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.shape == (table.num_rows,)
-        _require(right, step, f"of {table.num_rows} rows of {told} it does not give as many float64 scores")
+        _require(right, step, f"of {table.num_rows} rows of {table_name} it does not give as many float64 scores")
         missing = table["score"].is_null().to_numpy()
         _require(
             bool((np.isnan(scores) == missing).all()),
@@ -289,8 +289,8 @@ def _check_scores(
             rows = np.array([name == query for name in table["query_id"].to_pylist()])
             alone = apply(table.filter(pa.array(rows)))
             _require(_same(alone, scores[rows]), step, "a query's scores depend on other queries' rows")
-    found = apply(tried.aligned)[~tried.aligned["score"].is_null().to_numpy()]
-    _require(_same(found, apply(tried.detections)), step, "misses in the list change the scores of detections")
+    actual = apply(tried.aligned)[~tried.aligned["score"].is_null().to_numpy()]
+    _require(_same(actual, apply(tried.detections)), step, "misses in the list change the scores of detections")
 
 
 def _same(floats: Floats, other: Floats) -> bool:

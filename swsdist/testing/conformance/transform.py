@@ -54,9 +54,9 @@ def check_transform(
     for path in files_of(transform):
         require(path.is_file(), f"its file {path} is not there")
 
-    given = Shape(tuple(f"c{k}" for k in range(columns)), kind)
-    shape = transform.becomes(given)
-    require(transform.becomes(given) == shape, "what frames become is not the same the second time")
+    input_shape = Shape(tuple(f"c{k}" for k in range(columns)), kind)
+    shape = transform.becomes(input_shape)
+    require(transform.becomes(input_shape) == shape, "what frames become is not the same the second time")
     require(shape.kind in KINDS, f"frames become {shape.kind!r}, not one of {', '.join(KINDS)}")
     require(len(set(shape.columns)) == len(shape.columns) > 0, f"columns are called {shape.columns}")
 
@@ -90,7 +90,7 @@ def check_transform(
         wrong = np.abs(full.sum(axis=1, dtype=np.float64) - 1).max() > _TOLERANCE or full.min() < 0
         require(not wrong, "what it calls posteriors does not sum to 1")
     try:
-        transform.becomes(Shape(given.columns[:1], kind))
+        transform.becomes(Shape(input_shape.columns[:1], kind))
     except ConfigError as error:
         require(bool(error.remedy), "what it says of frames that it does not take has no remedy")
 

@@ -92,7 +92,7 @@ def speak(rng: np.random.Generator, voice: Voice, words: list[str], margin: floa
 def _say_word(rng: np.random.Generator, voice: Voice, word: str, rate: float, height: float) -> list[_Targets]:
     """Each phone's gestures with this speaker's accent and this moment's chance."""
     vowels = [phone for phone in word if phone in VOWELS]
-    said = []
+    phones_said = []
     stressed = max(len(vowels) - 2, 0)
     loudness = rng.normal(0, 1.5)
     vowel_index = 0
@@ -104,8 +104,8 @@ def _say_word(rng: np.random.Generator, voice: Voice, word: str, rate: float, he
         slip = np.exp(rng.normal(0, (0.08, 0.055, 0.035)))
         stretch = rate * np.exp(rng.normal(0, 0.2)) * (1.2 if stress else 0.9 if is_vowel else 1.0)
         for gesture in gestures(phone):
-            own = np.array(gesture.formants) * (voice.accent[phone] if is_vowel else 1.0)
-            formants = (gesture.hold * own + (1 - gesture.hold) * near) * slip * voice.tract
+            own_formants = np.array(gesture.formants) * (voice.accent[phone] if is_vowel else 1.0)
+            formants = (gesture.hold * own_formants + (1 - gesture.hold) * near) * slip * voice.tract
             level = loudness + (2.0 if stress else 0.0)
             target = replace(
                 gesture,
@@ -116,9 +116,9 @@ def _say_word(rng: np.random.Generator, voice: Voice, word: str, rate: float, he
                 band=(gesture.band[0] * voice.tract * slip[1], gesture.band[1]),
             )
             points = max(round(gesture.duration * 1e-3 * stretch / STEP), 1)
-            said.append(_Targets(target, points, height * (1.0 + voice.range * stress)))
+            phones_said.append(_Targets(target, points, height * (1.0 + voice.range * stress)))
         vowel_index += is_vowel
-    return said
+    return phones_said
 
 
 def _tracks(rng: np.random.Generator, voice: Voice, targets: list[_Targets]) -> Tracks:

@@ -114,7 +114,7 @@ def _about(name: str, path: str, chain_run: ChainRun, told: Measured) -> SystemI
         digest=combined(digests(chain_run, FINAL)),
         corpus=tuple(str(one) for one in (corpus.documents, corpus.queries, corpus.references) if one is not None),
         point=(point := OperatingPoint(**told.point)),
-        told=rules.told(point),
+        protocol_text=rules.describe(point),
         tolerance=rules.tolerance if rules.trials == "time" else None,
         detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
         made=report.get("created"),
