@@ -127,7 +127,7 @@ class Queries(Stage[Extracting]):
                 where="search.method",
                 remedy="name the chain that belongs to the method (key chain)",
             )
-        longest = RECURRENCES[search.recurrence].longest(search.of_recurrence())
+        longest = RECURRENCES[search.recurrence].longest(search.recurrence_settings())
         # Long examples are refused by templates and by some recurrences; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []

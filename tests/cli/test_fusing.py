@@ -113,7 +113,8 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
     assert "fusion: ORACLE, fitted on what is decided" in said
     assert (lists / "applied.csv").read_text() == (lists / "fused.csv").read_text()
     said = fuse(swsdist, lists, "a=one.csv", "c=two.csv", "--fit", "f.json", "--out", "x.csv", code=2)
-    assert "fitted for a, b, " in said and "[fusion-of-other-systems]" in said
+    assert "fitted for a, b, " in said
+    assert "[fusion-of-other-systems]" in said
     marked = fuse(
         swsdist,
         lists,
@@ -171,7 +172,9 @@ def test_lists_that_have_nothing_in_common(swsdist: Command, lists: Path) -> Non
 
 def test_an_empty_list_and_only_empty_lists(swsdist: Command, lists: Path) -> None:
     ended = swsdist(*("fuse", "one.csv", "empty.csv", "--out", "f.csv", "--scores", "as-given"), cwd=lists)
-    assert ended.err.startswith("warning: 1 list ") and "(first: empty)" in ended.err and "[empty-lists]" in ended.err
+    assert ended.err.startswith("warning: 1 list ")
+    assert "(first: empty)" in ended.err
+    assert "[empty-lists]" in ended.err
     assert ended.err.count("\n") == 1
     said = ended.out
     assert "empty: 0 detections of 0 queries" in said

@@ -11,8 +11,9 @@ import pytest
 
 from swsdist.config.loader import section_values
 from swsdist.config.model import Score
+from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import score as codes
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.errors import DataError
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.evaluation.lists import named_paths
 from swsdist.io.nist.speech import read_speech
@@ -259,7 +260,7 @@ def test_a_config_says_which_protocol() -> None:
 def test_keys_of_a_section_are_read_as_a_config_would() -> None:
     found = section_values(["search.first_pass.name=averaged", "candidates.least=5", "search.streams=[]"], "search")
     assert found == {"first_pass": {"name": "averaged"}, "candidates": {"least": 5}, "streams": []}
-    with pytest.raises(ConfigError, match="must be KEY=VALUE"):
+    with raises(config_codes.INVALID_ASSIGNMENT, assignment="search.lanes"):
         section_values(["search.lanes"], "search")
 
 

@@ -58,7 +58,12 @@ class Code(Generic[E]):
         from pydantic_core import PydanticCustomError
 
         message, remedy = self.text(**values)
-        return PydanticCustomError(self.name, "{message}", {"message": f"{message}; {remedy}" if remedy else message})
+        context = {
+            "message": f"{message}; {remedy}" if remedy else message,
+            "parts": (message, remedy),
+            "values": values,
+        }
+        return PydanticCustomError(self.name, "{message}", context)
 
     @property
     def kind(self) -> str:
@@ -68,10 +73,17 @@ class Code(Generic[E]):
         return "notice" if issubclass(self.error, OddError) else "error"
 
 
+def line_of(code: Code[E], **values: object) -> str:
+    """Message, remedy and name of a code in one line, as notices have them."""
+    message, remedy = code.text(**values)
+    return f"{message}{remedy and '; '}{remedy} [{code.name}]"
+
+
 def every_code() -> dict[str, Code[SwsdistError]]:
     """All codes by name, in alphabetical order."""
     modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
-    return dict(sorted((code.name, code) for module in modules for code in codes_of(vars(module).values())))
+    codes = [code for module in modules for code in codes_of(vars(module).values())]
+    return {code.name: code for code in sorted(codes, key=lambda code: code.name)}
 
 
 def codes_of(values: Iterable[object]) -> list[Code[SwsdistError]]:

@@ -27,7 +27,7 @@ from swsdist.corpora.kinds import kind_of
 from swsdist.corpora.places import is_placed
 from swsdist.io.notices import UNFIT, Notices
 from swsdist.io.tables import place
-from swsdist.reduce.own_places import OwnPlaces
+from swsdist.reduce.source_places import SourcePlaces
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import protocol_of
@@ -131,7 +131,7 @@ def note_unknown_speakers(documents: pa.Table, queries: pa.Table, where: str, no
 
 
 def note_query_places(
-    documents: pa.Table, queries: pa.Table, left_out: OwnPlaces, where: str, notices: Notices
+    documents: pa.Table, queries: pa.Table, left_out: SourcePlaces, where: str, notices: Notices
 ) -> None:
     """Queries that are places in recordings which are searched: each finds itself, unless its own place is left out."""
     if left_out:
