@@ -1,18 +1,18 @@
-"""`swsdist calibrate` reads any system's list, fits what needs fitting, decides, and writes the list.
+"""Calibrates a list from any system (`swsdist calibrate`): fits steps, applies them, decides.
 
-A method is one or more registered steps (`swsdist.registry.registries.CALIBRATION`), done and fitted as those of a run are, by
-`swsdist.calibrate.procedure`; and one of these may stand for them, or after them:
+A method is one or more registered steps (`swsdist.registry.registries.CALIBRATION`), applied and fitted as in a run by
+`swsdist.calibrate.procedure`. One of these may replace them or follow them:
 
 =============  ==================================================================================================
 none           nothing is done: the list is converted
-threshold      the threshold of best TWV decides; scores stay as the steps make them
-oracle-kst     normalised as by kst, and decided, Ntrue known; optimistic by definition
-kaldi          normalised as Kaldi's recipes do, and decided; duplicates go, times get two decimals (`kaldi_results.as_kwslist`)
+threshold      the threshold of best TWV decides; scores stay as the steps compute them
+oracle-kst     normalises as kst and decides with the true Ntrue; optimistic by definition
+kaldi          normalises and decides as Kaldi's recipes; removes duplicates, rounds times (`kaldi_results.as_kwslist`)
 =============  ==================================================================================================
 
-A last step with a threshold of its own decides; else decisions are as they were. Where probabilities are wanted and scores are
-none, a logistic comes first. What is fitted is fitted as in a run: crossfit, oracle, or from a file. S(w) is over the list as
-it is given. A list tells no candidates of a search, so steps that need these are refused.
+A last step with a threshold decides; otherwise decisions stay. Where a step needs probabilities and the scores are not, a
+logistic is applied first. Models are fitted as in a run: crossfit, oracle, or read from a file. S(w) is a sum over the given
+list. A list does not contain all candidates of a search, so steps that need them are refused.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ from swsdist.score.measures.protocol import OperatingPoint, Protocol, operating_
 if TYPE_CHECKING:
     from swsdist.evaluation.evaluate import Evaluation
 
-#: What may stand for, or after, the steps of a list; see the module.
+#: Methods that replace the steps of a list, or follow them; see the module.
 LAST = ("none", "threshold", "oracle-kst", "kaldi")
 
 
 @dataclass(frozen=True)
 class CalibrationRequest:
-    """A request to calibrate a list.
+    """How to calibrate a list.
 
     Attributes:
         method: steps in their order, by commas; see the module.
-        fit: `none`, `crossfit`, `oracle`, a file; None: what is needed, crossfit where something is.
+        fit: `none`, `crossfit`, `oracle` or a file; None: crossfit if a step needs it.
         folds: for crossfit.
-        alpha: of kst and sto; of kaldi its `--Ntrue-scale`. None: 1.5; of kaldi 1, as the script has it.
-        prior: effective prior that the logistic is fitted at; None: as the detections are.
-        keep_scores: decide only; of kaldi the probabilities are kept.
+        alpha: of kst and sto; for kaldi `--Ntrue-scale`. None: 1.5, or the script's 1 for kaldi.
+        prior: effective prior of the logistic's fit; None: that of the detections.
+        keep_scores: only decide; kaldi keeps the probabilities.
         options: of steps, by their names.
     """
 
@@ -72,16 +72,16 @@ class CalibrationRequest:
 
     @property
     def last(self) -> str:
-        """One of `LAST` that it ends in; else empty."""
+        """The method of `LAST` at the end of `method`, or an empty string."""
         name = self.method.rpartition(",")[2]
         return name if name in LAST else ""
 
     def steps(self, scores: pa.ChunkedArray) -> tuple[str, ...]:
-        """The registered steps that a list of these scores goes through, a logistic first where probabilities are wanted.
+        """The registered steps for a list with these scores; a logistic comes first if a step needs probabilities.
 
         Raises:
-            UserError: there is no such step; they do not fit together; or one cannot be done on a list, or is neither fitted
-                nor read.
+            UserError: a step is unknown, not applicable to a list, or neither fitted nor read; or the steps do not fit
+                together.
         """
         every = self.method.split(",")
         names, where = tuple(every[:-1] if self.last else every), f"--method {self.method}"
@@ -101,7 +101,7 @@ class CalibrationRequest:
         return names
 
     def fits(self, scores: pa.ChunkedArray) -> bool:
-        """Whether something is fitted to a list of these scores, or read from a file."""
+        """Whether a model is fitted to a list with these scores, or read from a file."""
         return self.last == "threshold" or any(CALIBRATION[name].fits for name in self.steps(scores))
 
 
@@ -117,10 +117,10 @@ def check_step_names(names: Sequence[str], where: str) -> None:
 
 @dataclass(frozen=True)
 class CalibratedList:
-    """A calibrated list, and what is told about it.
+    """A calibrated list and its summary.
 
     Attributes:
-        detections: the list, rows as they were given (kaldi: without duplicates), with new scores and decisions.
+        detections: rows as in the input (kaldi: without duplicates), with new scores and decisions.
         fitted: what was fitted or read, as a file; None where nothing was.
         lines: what was done, for people.
         fit: how it was fitted: `crossfit`, `oracle`, `file`, or `none` where nothing was.
@@ -133,7 +133,7 @@ class CalibratedList:
 
 
 def point_of_audio(rules: Protocol, ecf: str | None, total_seconds: float | None) -> OperatingPoint | None:
-    """The point of a protocol, without references; None if it is not told how much was searched.
+    """The operating point of a protocol without references; None if the amount of searched audio is unknown.
 
     Raises:
         UserError: both are given, or the protocol takes beta from the references.
@@ -151,12 +151,12 @@ def point_of_audio(rules: Protocol, ecf: str | None, total_seconds: float | None
 
 
 def score_undecided(task: ScoringTask, system: System) -> Evaluation:
-    """What a system found, scored without its decisions."""
+    """Score a system's list without its decisions."""
     from swsdist.evaluation.evaluate import evaluate
 
     place = system.detections.schema.get_field_index("decision")
     undecided = pa.nulls(system.detections.num_rows, pa.bool_())
-    # Old decisions play no role, nor need they be consistent.
+    # Old decisions are ignored, so they may be inconsistent.
     detections = system.detections.set_column(place, pa.field("decision", pa.bool_()), undecided)
     return evaluate(task, replace(system, detections=detections), by_type=False)
 
@@ -178,9 +178,9 @@ def calibrate(
 
     Args:
         system: the list.
-        request: what is asked for.
-        task: references and operating point; needed by all that is fitted here, and by the oracle.
-        point: the operating point where there is no task.
+        request: method and options.
+        task: references and operating point; needed to fit, and by oracle-kst.
+        point: the operating point without a task.
         scored: the list by a task, undecided, where that is known already.
 
     Raises:
@@ -229,7 +229,7 @@ def list_procedure(
     point: OperatingPoint | None,
     scored: Callable[[ScoringTask], Evaluation] | None = None,
 ) -> Procedure:
-    """The steps that a list goes through, fitted or read, and how it is decided, where they say.
+    """The fitted steps of a list and their thresholds.
 
     Args:
         system, request, task, point, scored: as of `calibrate`.
@@ -274,15 +274,15 @@ def list_procedure(
 def make_list_steps(
     names: Sequence[str], options: Mapping[str, Mapping[str, object]], where: str, alpha: float | None = None
 ) -> tuple[AnyStep, ...]:
-    """Steps that can be done on a list, which tells nothing of a search.
+    """Steps that are applicable to a list without its search.
 
     Args:
         names, options, alpha: as of `swsdist.calibrate.procedure.make_steps`.
-        where: they are named, for messages.
+        where: option that names the steps, for messages.
 
     Raises:
         ConfigError: an option is not valid.
-        UserError: a step wants to know something of the search.
+        UserError: a step needs statistics of the search.
     """
     steps = make_steps(names, options, alpha)
     for step in steps:
@@ -307,17 +307,17 @@ def fit_or_read(
     *,
     threshold: bool,
 ) -> Procedure:
-    """Steps of a list, fitted, or read from a file, with thresholds: fitted ones, or the last step's own, if it has one.
+    """Fit the steps of a list, or read them from a file; with thresholds, fitted or the last step's.
 
     Args:
         procedure: the steps.
         fit: `crossfit`, `oracle` or a file.
         folds: for crossfit.
         task: references and operating point; needed to fit.
-        what: is fitted, for messages.
-        scored: the list by a task, undecided.
-        trained_on: goes into the file, beside what the task says.
-        threshold: whether it is fitted.
+        what: name of the model, for messages.
+        scored: scores the list against a task, without decisions.
+        trained_on: provenance for the file, in addition to the task's.
+        threshold: whether to fit a threshold.
 
     Raises:
         UserError: what is needed was not given, or cannot be fitted.
@@ -379,7 +379,7 @@ def _as_kaldi(
 
 
 def as_text(table: pa.Table) -> pa.Table:
-    """Names as text: lists come with encoded ones."""
+    """Decode dictionary-encoded names to text."""
     for name in ("query_id", "doc_id"):
         table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.string()))
     return table
@@ -416,7 +416,7 @@ def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
                 f"probabilities sum to {total:.1f}"
             )
         elif isinstance(step, ByTerm):
-            assert procedure.point is not None  # its entry says that it wants one
+            assert procedure.point is not None  # the entry demands it
             how = Thresholding(step.method, procedure.point.trials, procedure.point.beta, step.options.alpha)
             lines.append(_decided(how, PosteriorSums.of(procedure.before(k).scores(detections)), {}))
         else:
@@ -430,7 +430,7 @@ def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
 
 
 def fit_label(fit: str) -> str:
-    """How something was fitted, for people."""
+    """Label of a fit for the user."""
     return "ORACLE, fitted on what is decided, so optimistic" if fit == "oracle" else fit
 
 

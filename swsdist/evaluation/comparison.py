@@ -1,8 +1,8 @@
-"""This module gathers systems to compare from run folders, per-term tables, and lists, which are scored first.
+"""Gathers systems to compare: run folders, per-term tables, and lists, which are scored first.
 
-A run folder and a list have an aligned list, so their MTWV can be compared too (their values at the threshold of the
-maximum), intervals can be taken over documents, and values broken down by properties of documents. A per-term table
-(`swsdist score --per-term`) has the values at the decisions made, and no more.
+Run folders and lists have aligned lists, so MTWV can be compared too (values at its threshold), intervals taken over
+documents, and values broken down by document properties. A per-term table (`swsdist score --per-term`) only has values at the
+decisions.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def from_table(name: str, path: str) -> ScoredSystem:
 
 
 def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = ()) -> ScoredSystem:
-    """A system list, scored against a task, which was read from the files of a corpus."""
+    """Score a system's list against a task."""
     from swsdist.evaluation.evaluate import evaluate, more_values, values
     from swsdist.evaluation.lists import read_system
 
@@ -124,12 +124,12 @@ def gather_systems(
     open_run: Callable[[str, str], ScoredSystem] | None = None,
     corpus: Sequence[str] = (),
 ) -> list[ScoredSystem]:
-    """The systems that arguments of a command line name, as `PATH` or `NAME=PATH`.
+    """Systems named by command-line arguments, `PATH` or `NAME=PATH`.
 
     Args:
-        arguments: run folders; else lists to be scored against the task, or without one per-term tables.
+        arguments: run folders; lists to score against the task; or, without a task, per-term tables.
         task: what lists are scored against.
-        open_run: reads a run folder, given its name and path; None: there are none among them.
+        open_run: reads a run folder by name and path; None: run folders are not accepted.
         corpus: the files that the task was read from.
 
     Raises:
@@ -152,7 +152,7 @@ def gather_systems(
 
 
 def is_list(path: str) -> bool:
-    """Whether a file is a system's list, and no per-term table."""
+    """Whether a file is a system's list rather than a per-term table."""
     from swsdist.evaluation.lists import reader_of
     from swsdist.io.tables import names_in
 
@@ -163,7 +163,7 @@ def is_list(path: str) -> bool:
 
 
 def _task_of(runs: Sequence[ScoredSystem]) -> str:
-    """Options that say what a list is scored against; as the first of some runs was, if there is one."""
+    """Options that define the scoring task; those of the first run, if there is one."""
     about = next((item.about for item in runs if item.about is not None and item.about.point is not None), None)
     if about is None or about.point is None:
         return "--references and --seconds, or --ecf, --rttm and --terms, and --protocol"
@@ -175,12 +175,12 @@ def _task_of(runs: Sequence[ScoredSystem]) -> str:
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """A request says how systems are compared.
+    """How to compare systems.
 
     Attributes:
         by: columns, each with or without bins, as `COLUMN` or `COLUMN:BINS` (see `swsdist.score.compare.breakdown.grouped`).
         queries: table of queries' properties (`query_id`, ...), CSV or Parquet.
-        documents: the same of documents (`doc_id`, `seconds`, ...); `seconds` in place of what is known of them.
+        documents: table of documents' properties (`doc_id`, `seconds`, ...); its `seconds` override known ones.
         over_documents: also take intervals over documents.
         curves: also read the DET curves.
         entropies: also compare min Cnxe.
@@ -195,7 +195,7 @@ class ComparisonRequest:
 
 
 def compare_systems(systems: Sequence[ScoredSystem], request: ComparisonRequest, settings: Settings) -> ComparisonData:
-    """Compare systems by ATWV, and by MTWV where all have it, and break the first of these down.
+    """Compare systems by ATWV, and by MTWV if all have it; break down the first measure.
 
     Raises:
         UserError: systems cannot be compared, or a column is not known.
@@ -234,7 +234,7 @@ def compare_systems(systems: Sequence[ScoredSystem], request: ComparisonRequest,
 
 
 def compare_min_cnxe(systems: Sequence[ScoredSystem], settings: Settings) -> Entropies:
-    """Min Cnxe of systems that have aligned lists.
+    """Compare min Cnxe of systems with aligned lists.
 
     Raises:
         UserError: one has none, its number of queries is not known, or their priors differ.
@@ -265,7 +265,7 @@ def _told(systems: Sequence[ScoredSystem]) -> dict[str, Any]:
 
 
 def compare_conditions(systems: Sequence[ScoredSystem], names: Sequence[str], settings: Settings) -> ComparisonData:
-    """Compare conditions over systems: the pairs are ATWVs, and MTWVs where all have them, of each system.
+    """Compare conditions over systems; a pair is one system's ATWVs (and MTWVs if all have them).
 
     Args:
         systems: the first system under each condition in turn, then the second, ...
@@ -342,7 +342,7 @@ def _measured(
 
 
 def _by_second(scored_system: ScoredSystem, what: str, option: str) -> tuple[float, float]:
-    """Trials per second of audio, and beta, of a system whose documents are looked at one by one.
+    """Trials per second of audio and beta, for counts per document.
 
     Raises:
         UserError: its trials are no seconds of audio.
@@ -359,7 +359,7 @@ def _broken_down(
     tables: Mapping[str, pa.Table],
     request: ComparisonRequest,
 ) -> list[BreakdownTable]:
-    """Of each system, and of the difference of the first to each other."""
+    """Breakdowns of each system and of the differences between the first and each other."""
     column, colon, text = breakdown_column.partition(":")
     bins = text if colon else None
     full = {system.name: completed(tables[system.name], block.comparison.paired) for system in systems}
@@ -379,7 +379,7 @@ def _broken_down(
 
 
 def _aligned(scored_system: ScoredSystem) -> Aligned | None:
-    """For the MTWV of groups; a per-term table has none."""
+    """Input for the MTWV of groups; None for a per-term table."""
     if scored_system.parts is None or scored_system.trials is None or scored_system.beta is None:
         return None
     return Aligned(scored_system.parts(), scored_system.trials, scored_system.beta, scored_system.reject_all)

@@ -1,8 +1,8 @@
-"""The conventions of a program decide which references and detections count for a task; the rest is noted.
+"""Selects the references and detections that count for a task, by the conventions of the scoring program.
 
-STDEval scores everything unless it is asked (-E) to leave out what lies outside of the ECF; KWSEval always leaves it out, by
-the whole detection, or of segment trials by its mid-point.
-STDEval leaves out detections of queries that the term list lacks; KWSEval stops at them.
+STDEval scores everything, and with -E leaves out everything outside of the ECF. KWSEval always leaves it out: whole
+detections, or by mid-point for segment trials. STDEval leaves out detections of queries that are not in the term list;
+KWSEval stops.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notices: Notices) -> pa.Table:
-    """References of queries that the term list has; others are noted and left out."""
+    """References of listed queries; the rest is noted and left out."""
     listed = pc.is_in(references["query_id"], value_set=terms["query_id"].combine_chunks())
     strange = references.filter(pc.invert(listed))
     if strange.num_rows:
@@ -47,12 +47,12 @@ def references_within(
     ecf_filter: bool,
     notices: Notices,
 ) -> pa.Table:
-    """References that lie in an excerpt; those outside are noted, and left out or kept as the program does. Of document trials
-    they are left out: no trial holds them.
+    """References within an excerpt. Those outside are noted; the program's rules decide whether they are scored. Document
+    trials leave them out, because no trial contains them.
 
     Args:
         references: table REFERENCES.
-        first_end: end of each one's first word, s, which is what KWSEval tests.
+        first_end: end of the first word of each reference, s, which KWSEval tests.
         excerpts: table EXCERPTS.
         rules: the protocol.
         ecf_filter: STDEval's -E.
@@ -87,13 +87,13 @@ def references_within(
 def eligible_detections(
     task: ScoringTask, system: System, *, ecf_filter: bool = False, only_answered: bool = False
 ) -> pa.Table:
-    """The detections of a system that count for a task; what is left out, or odd, is noted.
+    """The detections that count for a task; oddities are noted.
 
     Args:
         task: the task.
         system: what it answered.
         ecf_filter: leave out what lies outside of the ECF (STDEval's -E; KWSEval always does).
-        only_answered: terms that the system lacks are left out anyhow, and so are nothing to note.
+        only_answered: do not note terms missing from the list: they are left out.
 
     Raises:
         DataError: by KWSEval's rules, a query is not in the term list.
@@ -130,7 +130,7 @@ def eligible_detections(
 
 
 def _tell_of_documents(detections: pa.Table, task: ScoringTask, path: str) -> None:
-    """Doubt a list none of whose documents has a true occurrence: the only ones that are known."""
+    """Doubt a list without detections in any document that a reference names."""
     referenced = pc.unique(task.references["doc_id"].cast(pa.string()))
     named = pc.unique(detections["doc_id"].cast(pa.string()))
     if not len(referenced) or not len(named) or pc.any(pc.is_in(named, value_set=referenced)).as_py():
@@ -152,7 +152,7 @@ def _tell_of_documents(detections: pa.Table, task: ScoringTask, path: str) -> No
 
 
 def _tell_of_lengths(detections: pa.Table, task: ScoringTask, path: str) -> None:
-    """Doubt a list whose detections are of another order of length than what is to be found."""
+    """Doubt a list whose detections differ from the references in length by orders of magnitude."""
     if task.protocol.trials == "document" or not detections.num_rows or not task.references.num_rows:
         return
     detected_length = float(np.median(detections["duration"].to_numpy()))
@@ -170,12 +170,12 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
     assert task.excerpts is not None
     start, duration = detections["start"].to_numpy(), detections["duration"].to_numpy()
     if task.protocol.trials == "document":
-        assert task.places is not None  # there is an ECF
+        assert task.places is not None  # the task has an ECF
         kept = in_documents(detections, task.places)
     elif task.segments is None:
         kept = inside(detections, task.excerpts, task.conventions, tail=start + duration)
     else:
-        # What a segment holds is told by mid-points, and segments lie in excerpts.
+        # Mid-points assign detections to segments, which lie in excerpts.
         middle = start + duration / 2
         place = detections.schema.get_field_index("start")
         points = detections.set_column(place, "start", pa.array(middle))
@@ -208,7 +208,7 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
 
 
 def _check_order(detections: pa.Table, task: ScoringTask, path: str) -> None:
-    """A NO that scores higher than a YES: STDEval prints it, KWSEval stops when it writes a report."""
+    """Note a NO that scores higher than a YES: STDEval prints it, KWSEval stops while writing its report."""
     highest_no, lowest_yes = decision_limits(detections)
     if highest_no is not None and lowest_yes is not None and highest_no > lowest_yes:
         task.notices.add(
@@ -217,7 +217,7 @@ def _check_order(detections: pa.Table, task: ScoringTask, path: str) -> None:
 
 
 def decision_limits(detections: pa.Table) -> tuple[float | None, float | None]:
-    """Highest score of a NO and lowest of a YES; None where there is none."""
+    """Highest score of a NO and lowest score of a YES; None if there is none."""
     decided = pc.fill_null(detections["decision"], False)
     no = detections["score"].filter(pc.and_(pc.invert(decided), pc.is_valid(detections["decision"])))
     yes = detections["score"].filter(decided)

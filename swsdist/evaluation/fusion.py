@@ -1,8 +1,8 @@
-"""`swsdist fuse` makes one list of several systems' lists: joined, filled, weighted, decided.
+"""Fuses lists of several systems into one (`swsdist fuse`): joins, imputes, weighs, decides.
 
-The functions are those of the chain fuse (`swsdist.fusion.fusing`, `swsdist.fusion.weights`). A list tells no candidates,
-so its scores are made comparable by the mean and standard deviation of each query's detections in it. Without references, and
-without a fusion that was fitted elsewhere, all systems weigh the same.
+It shares the functions of the chain fuse (`swsdist.fusion.fusing`, `swsdist.fusion.weights`). A list does not contain all
+candidates, so scores are standardised by mean and standard deviation of each query's detections in the list. Without
+references and without a fitted fusion, all systems have the same weight.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from swsdist.score.measures.protocol import OperatingPoint
 
 @dataclass(frozen=True)
 class FusionRequest:
-    """How lists are fused.
+    """How to fuse lists.
 
     Attributes:
-        standardise: q-norm first; else the scores are taken as they are.
-        meet, overlap: when detections of two systems mean one place; see `swsdist.fusion.joining`.
-        missing: what stands for missing scores.
-        fit: `crossfit`, `oracle`, `none` (the same weights), a file; None: crossfit where there are references, else none.
+        standardise: apply q-norm first; otherwise use the scores unchanged.
+        meet, overlap: when detections of two systems are joined; see `swsdist.fusion.joining`.
+        missing: how missing scores are imputed.
+        fit: `crossfit`, `oracle`, `none` (equal weights) or a file; None: crossfit with references, else none.
         folds: for crossfit.
         threshold: `own`, ln(beta); or `fitted`, that of best TWV.
-        marks: also fit a weight for each system's having made no detection.
+        marks: also fit a weight per system for the absence of its detection.
         prior: effective prior of the fit; None: the operating point's.
-        between_queries: of overlapping detections of different queries the better stays.
-        method: registered steps, by commas: one that fuses, and what comes after it.
+        between_queries: keep only the better of overlapping detections of different queries.
+        method: registered steps separated by commas: one that fuses, then others.
     """
 
     standardise: bool = True
@@ -67,16 +67,16 @@ class FusionRequest:
     method: str = "fusion"
 
     def how(self, *, references: bool) -> str:
-        """How it is fitted, with or without references: as `fit`, never None."""
+        """`fit`, or its default with or without references."""
         return self.fit or ("crossfit" if references else "none")
 
 
 @dataclass(frozen=True)
 class FusedList:
-    """A fused list, and what is told about it.
+    """A fused list and its summary.
 
     Attributes:
-        system: the list, with the header and the queries of those that it was made of.
+        system: the list, with header and queries of its sources.
         fitted: what was fitted or read, as a file; None where nothing was.
         lines: what was done, for people.
     """
@@ -96,11 +96,11 @@ def fuse_lists(
     """Fuse lists.
 
     Args:
-        systems: the lists, by the names that their weights have.
+        systems: the lists by system name.
         request: what is asked for.
-        task: references and operating point, where they are given.
+        task: references and operating point, if given.
         point: the operating point where there is no task.
-        notices: takes what is odd; None: it is not told.
+        notices: collects oddities; None: they are dropped.
 
     Raises:
         OddError: notices are strict, and something is odd.
@@ -111,7 +111,7 @@ def fuse_lists(
         raise fusion_codes.INVALID_OVERLAP(overlap=request.overlap)
     lists = {name: _plain(system) for name, system in systems.items()}
     lines = [_told(name, lists[name], systems[name].path) for name in lists]
-    if task is not None:  # what the term list lacks must not push out what it has
+    if task is not None:  # unlisted queries must not displace listed ones
         ids = task.terms["query_id"].combine_chunks()
         lists = {name: table.filter(pc.is_in(table["query_id"], value_set=ids)) for name, table in lists.items()}
     notices = Notices() if notices is None else notices
@@ -155,7 +155,7 @@ def fuse_lists(
 
 
 def _tell_of_strangers(lists: Mapping[str, pa.Table], notices: Notices) -> None:
-    """Tell what is odd in lists that should be of one task.
+    """Note oddities in lists that should be of one task.
 
     Raises:
         UserError: no two of several have a query in common.
@@ -173,7 +173,7 @@ def _tell_of_strangers(lists: Mapping[str, pa.Table], notices: Notices) -> None:
 
 
 def _plain(system: System) -> pa.Table:
-    """Of a list what is fused, names as text."""
+    """Columns that are fused, with names as text."""
     columns = ["query_id", "doc_id", "channel", "start", "end", "score"]
     return system.detections.select(columns).cast(pa.schema([DETECTIONS.field(name) for name in columns]))
 
@@ -190,7 +190,7 @@ def _procedure(
     task: ScoringTask | None,
     operating_point: OperatingPoint | None,
 ) -> Procedure | None:
-    """The fusion, fitted or read; None where all systems weigh the same."""
+    """The fusion, fitted or read; None for equal weights."""
     fit = request.how(references=task is not None)
     if fit == "none":
         return None
@@ -228,17 +228,17 @@ def _procedure(
 
 
 def _saved(data: bytes) -> tuple[dict[str, object], TwvParameters | None]:
-    """With which options, and for which operating point, a fusion was fitted."""
+    """Options and operating point of a fitted fusion."""
     try:
         values = json.loads(data)
         (options,) = (step["options"] for step in values["steps"] if step["name"] == "fusion")
         return options, TwvParameters(int(values["trials"]), float(values["beta"])) if "trials" in values else None
     except (ValueError, KeyError, TypeError):
-        return {}, None  # who reads what was fitted says what is wrong
+        return {}, None  # reading the file later reports the problem
 
 
 def _weights(procedure: Procedure) -> list[str]:
-    """What was fitted, for people."""
+    """The fitted fusion, for the user."""
     models = fusions_in(json.loads(procedure.to_json()))
     if not models:
         return [f"{procedure.steps[0].name}: {fit_label(procedure.fit)}"]
@@ -261,7 +261,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _shares(table: pa.Table) -> list[str]:
-    """Which part of the detections each system made, and how many were decided."""
+    """Each system's share of the detections, and the number of decisions."""
     systems, _, from_system = parts_of(table)
     shares = [
         f"{name} {100 * share:.1f} %" for name, share in zip(systems, from_system.mean(axis=0).tolist(), strict=True)
@@ -274,7 +274,7 @@ def _shares(table: pa.Table) -> list[str]:
 
 
 def _header(detections: pa.Table, systems: Mapping[str, System]) -> System:
-    """A list with the first header's attributes, and all queries that were answered."""
+    """A list with the first header's attributes and all answered queries."""
     listed = [system for system in systems.values() if system.search_times is not None]
     times: dict[str, str] | None = None
     if len(listed) == len(systems):

@@ -1,6 +1,6 @@
-"""The forms of systems' lists that are known: how each is told by its first bytes, and how it is read.
+"""Readers of list formats, and the detection of each format by its first bytes.
 
-`swsdist.registry.registries.READERS` names them, `swsdist.evaluation.lists.read_system` asks them.
+`swsdist.registry.registries.READERS` registers them; `swsdist.evaluation.lists.read_system` calls them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _NAME = pa.dictionary(pa.int32(), pa.string())
 
 
 def is_nist_list(head: bytes) -> bool:
-    """Whether a file is XML, or in UTF-16, which nothing else is."""
+    """Whether a file is XML or UTF-16, which no other list format is."""
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<", b"\xff\xfe", b"\xfe\xff"))
 
 
@@ -33,12 +33,12 @@ def read_nist(path: str, options: ReadOptions) -> System:
     from swsdist.io.nist.systemlist import read_systemlist
 
     conventions = options.conventions
-    # KWSEval stops at what STDEval passes over.
+    # KWSEval stops where STDEval continues.
     tolerant = not conventions.strict_lists
     raw = read_systemlist(path, options.storage, notices=options.notices if tolerant else None, duplicates=tolerant)
     names = raw.detections["doc_id"].unify_dictionaries().combine_chunks()
     renamed = pa.array([conventions.system_document(name) for name in names.dictionary.to_pylist()], pa.string())
-    # Two names may become one, so the codes are made anew.
+    # Two names may become the same, so they are encoded again.
     documents = renamed.take(names.indices).dictionary_encode() if len(names) else pa.array([], _NAME)
     place = raw.detections.schema.get_field_index("doc_id")
     detections = raw.detections.set_column(place, "doc_id", documents)
@@ -56,7 +56,7 @@ def read_kaldi(path: str, options: ReadOptions) -> System:
 
     kaldi = options.kaldi
     detections = read_results(path, kaldi.utterances, frame_shift=kaldi.frame_shift, storage=options.storage)
-    # What Kaldi's recipes make of results is a KWSLIST, so that is what an ending .xml asks for.
+    # Kaldi's recipes convert results to a KWSLIST, so an ending .xml means that.
     return System(detections, {"kwlist_filename": "kwlist.xml"}, None, path)
 
 

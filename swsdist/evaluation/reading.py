@@ -1,7 +1,7 @@
-"""This module turns the files of an evaluation into tables, by the rules of a protocol.
+"""Reads the files of an evaluation into a scoring task, by the rules of a protocol.
 
-A task is an ECF (how much audio), a term list, and references: occurrences looked up in an RTTM or CTM transcript, or a
-table of them. What the NIST programs pass over in silence is noted with a count (`swsdist.io.notices`), and refused where
+A task has an ECF (the amount of audio), a term list, and references: occurrences looked up in an RTTM or CTM transcript, or a
+table. Oddities that the NIST programs ignore silently are noted with a count (`swsdist.io.notices`), and are errors with
 `strict`.
 """
 
@@ -44,7 +44,7 @@ def read_task(
     Args:
         ecf: the ECF, or else `total_seconds`.
         rttm: transcript to look the terms up in; or `ctm`, or a table of references.
-        ctm: word alignments, in its place.
+        ctm: word alignments instead of an RTTM.
         terms: TLIST or KWLIST; not needed with a table of references, whose queries are then the terms.
         references: table (CSV or Parquet) of schema REFERENCES.
         protocol: its name, or one that was adapted.
@@ -106,14 +106,14 @@ def make_task(
     documents: int | None = None,
     notices: Notices | None = None,
 ) -> ScoringTask:
-    """A task from what is in memory.
+    """A task from tables in memory.
 
     Args:
         references: arrow table, pandas DataFrame or mapping of columns: query_id, doc_id, start, end (s), maybe channel.
         total_seconds: T, s of audio that was searched.
         protocol: its name, or one that was adapted.
         terms: table TERMS likewise; None: the queries of the references.
-        documents: how many documents there are: needed if they are the trials, and for measures of pairs.
+        documents: number of documents; needed for document trials and for measures of pairs.
         notices: takes what is odd.
 
     Raises:
@@ -148,7 +148,7 @@ def _task(
     cut: pa.Table | None,
     notices: Notices,
 ) -> ScoringTask:
-    """Beta settled, and what can be told of references alone noted."""
+    """Compute the operating point, and note oddities of the references."""
     point = operating_point(
         rules,
         seconds=total,
@@ -205,16 +205,16 @@ def look_up_references(
     """Occurrences of terms in a transcript.
 
     Args:
-        rttm, ctm: the transcript: one of them. In place of a CTM, lhotse's supervisions with their alignments.
+        rttm, ctm: the transcript, one of them. Lhotse supervisions with alignments may replace a CTM.
         terms: table TERMS.
-        rules: whose greatest gap between words.
-        conventions: whose rules.
+        rules: protocol with the maximum gap between words.
+        conventions: rules of the scoring program.
         lowercase: compare words without regard to case.
         notices: takes what is odd.
         storage: options for s3fs.
 
     Returns:
-        table REFERENCES; the end of each one's first word, s; and the stretches of speech of an RTTM (LEXEMES).
+        Table REFERENCES; the end of each reference's first word, s; and the stretches of speech of an RTTM (LEXEMES).
 
     Raises:
         UserError: there is no such file.
@@ -267,7 +267,7 @@ def protocol_for(
     storage: Mapping[str, object] | None = None,
     **parts: Unpack[Parts],
 ) -> Protocol:
-    """The protocol of that name, or the one that goes with a term list: `kwseval` with a KWLIST, else `stdeval`.
+    """The named protocol, or the default of a term list: `kwseval` for a KWLIST, else `stdeval`.
 
     Args:
         name: of a protocol; None: by the term list.
@@ -275,7 +275,7 @@ def protocol_for(
         segments: segment trials.
         documents: document trials.
         storage: options for s3fs.
-        parts: in place of its own (see `swsdist.score.measures.protocol.protocol`).
+        parts: overrides (see `swsdist.score.measures.protocol.protocol`).
 
     Raises:
         UserError: as of `protocol`; or segment trials by other conventions than KWSEval's.
