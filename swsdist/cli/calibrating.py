@@ -98,7 +98,7 @@ def calibrate(
     result = work(given, request, task, point)
     written = write_list(result.detections, Path(out), given, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
-    told = rules.told(point if task is None else task.point)
+    told = rules.describe(point if task is None else task.point)
     print(
         "\n".join(
             [told, *result.lines, f"{out}: written ({written}{', what is not decided as NO' if open_ones else ''})"]

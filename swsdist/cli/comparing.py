@@ -102,7 +102,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
         if asked := [flag for key, flag in others.items() if options[key]]:
             raise codes.ONE_SYSTEM(where=", ".join(asked))
         (one,) = found
-        table = paper_table({one.name: one.measures()}, keys, one.about.told if one.about is not None else "")
+        table = paper_table({one.name: one.measures()}, keys, one.about.protocol_text if one.about is not None else "")
         write_tables([table], options["paper"])
         warn(notices)
         print("\n".join(text_lines(table, shutil.get_terminal_size((110, 24)).columns)))
