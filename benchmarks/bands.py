@@ -25,7 +25,7 @@ from benchmarks.rows import Row, at_most, main, say
 from swsdist import api
 from swsdist.config import load_config
 from swsdist.core.types import TRIALS
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.report.answers.hits import STRONG
 from swsdist.report.answers.promise import measured, promised
 from swsdist.stages.task_results import Measured
@@ -57,8 +57,8 @@ def measure(scratch: Path) -> list[Row]:
             given = {"documents": corpus / "docs.csv", "queries": queries, "references": corpus / "refs.csv"}
             config = load_config(_FOLDER, sets, corpus={k: str(v) for k, v in given.items()}, run=str(run))
             result = api.run(config)
-            trials = pa.concat_tables([TRIALS.empty_table(), *result.outcome.course.read("align.final", "trials")])
-            (told,) = result.outcome.course.told("score", Measured)
+            trials = pa.concat_tables([TRIALS.empty_table(), *result.outcome.chain_run.read("align.final", "trials")])
+            (told,) = result.outcome.chain_run.results("score", Measured)
             all_hits = measured(trials, -np.inf)
             strong, likely = measured(trials, STRONG), promised(trials)
             rows += [
@@ -113,7 +113,7 @@ def _worst_rank(corpus: Path, scratch: Path) -> float:
     (scratch / "archive.yaml").write_text(
         f"run: {scratch / 'archived'}\ncorpus: {{documents: {archive}}}\nexecutor: {{kind: serial}}\n"
     )
-    api.run(load_config(scratch / "archive.yaml"), choice=Choice(until="index"))
+    api.run(load_config(scratch / "archive.yaml"), selection=StepSelection(until="index"))
     seconds, worst = soundfile.info(archive / "telephone.wav").duration, 0
     for k in range(1, 10):
         start = round(seconds * k / 10, 2)

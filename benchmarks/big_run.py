@@ -24,7 +24,7 @@ from benchmarks.rows import Row, at_most, main, say
 from swsdist.accounts.records import records
 from swsdist.config import dump_config
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import remains
+from swsdist.pipeline.inspection.loading import load_partial_run
 
 _TIMES = int(os.environ.get("TIMES", "90"))
 _PARTS = int(os.environ.get("PARTS", "10"))
@@ -47,13 +47,13 @@ def _measured(corpus: Corpus, run: Path) -> list[Row]:
     file = run.with_suffix(".yaml")
     file.write_text(dump_config(config), "utf-8")
     subprocess.run([sys.executable, "-m", "swsdist.cli.main", "run", str(file)], check=True, stdout=subprocess.DEVNULL)
-    course = remains(Folder(str(run)))
-    receipts = {step.name: course.receipts(step.name) for step in course.chain.steps}
+    chain_run = load_partial_run(Folder(str(run)))
+    receipts = {step.name: chain_run.receipts(step.name) for step in chain_run.chain.steps}
     cpu = {
         name: float(np.sum(some.column("cpu_user").to_numpy() + some.column("cpu_system").to_numpy()))
         for name, some in receipts.items()
     }
-    known = [some for name, some in receipts.items() if len(some) and not course.chain.step(name).stage.in_driver]
+    known = [some for name, some in receipts.items() if len(some) and not chain_run.chain.step(name).stage.in_driver]
     nodes = pq.read_table(run / "nodes.parquet")
     nodes = nodes.filter(pc.is_null(nodes["stage"]))
     kinds = {kind: pc.sum(nodes[kind]).as_py() for kind in _KINDS}

@@ -25,7 +25,7 @@ from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_most, say, table, write_json
 from swsdist import api
 from swsdist.config import load_config
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.score import Counts, mtwv, per_term, twv_curve
 from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.stages.task_results import Measured as Told
@@ -102,13 +102,13 @@ def run(config: Path, folder: str, name: str, sets: list[str]) -> Measured:
     how = "fitted" if "power" in name else "own"
     mine = [f"run={folder}", "report.exports=[]", f"calibrate.threshold={how}"]
     mine += [f"calibrate.steps={steps}", f"calibrate.options={options}", *sets]
-    result = api.run(load_config(config, mine), choice=Choice(until="score"))
+    result = api.run(load_config(config, mine), selection=StepSelection(until="score"))
     if result.outcome.failures:
         raise RuntimeError(f"{name}: {result.outcome.failures[0].message}")
-    course = result.outcome.course
-    terms = pa.concat_tables(course.read("measure", "terms")).to_pylist()
-    trials = pa.concat_tables(course.read("align.final", "trials"))
-    (told,) = course.told("score", Told)
+    chain_run = result.outcome.chain_run
+    terms = pa.concat_tables(chain_run.read("measure", "terms")).to_pylist()
+    trials = pa.concat_tables(chain_run.read("align.final", "trials"))
+    (told,) = chain_run.results("score", Told)
     values = {key: float(value) for key, value in told.measures.items() if isinstance(value, int | float)}
     twv = {row["query_id"]: row["twv"] for row in terms if row["ntrue"]}
     return Measured(values, twv, trials, (told.point["trials"], told.point["beta"]))

@@ -50,9 +50,9 @@ from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.search import run, search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.store.reading import Store
 from tests.support.journals import read_journals
 
@@ -174,12 +174,12 @@ def _memory(scratch: Path) -> list[Row]:
     say("engine: memory of a worker with 500 queries")
     run = scratch / "run500"
     config = replace(corpus, queries=table, references=None).config(run, executor={"kind": "ray", "workers": 1})
-    outcome = run_stages(config, Choice(until="search"), Progress())
+    outcome = run_stages(config, StepSelection(until="search"), Progress())
     if outcome.failures:
         raise RuntimeError(f"{len(outcome.failures)} tasks failed: {outcome.failures[0].message}")
     workers = [lines for lines in read_journals(Folder(str(run))) if lines[0]["role"] == "worker"]
     peak = max(line["pss"] for lines in workers for line in lines if line["event"] == "sample")
-    receipts = outcome.course.ended["search"].receipts
+    receipts = outcome.chain_run.outcomes["search"].receipts
     speed = sum(receipt.cost.cells for receipt in receipts) / sum(receipt.cost.cpu for receipt in receipts) / 1e6
     return [
         Row("a worker's peak PSS, 500 queries, Ray included", peak / 1e6, "MB", at_most(400)),
@@ -275,8 +275,10 @@ def _wall(work: Callable[[], Any]) -> float:
 def _documents(scratch: Path) -> list[Frames]:
     """Normalised features of the documents of a store, about an hour."""
     corpus = base(scratch)
-    outcome = run_stages(corpus.config(scratch / "run", executor={"kind": "serial"}), Choice(until="index"), Progress())
-    store = Store(Folder(outcome.course.chain.own.store.folder.root))
+    outcome = run_stages(
+        corpus.config(scratch / "run", executor={"kind": "serial"}), StepSelection(until="index"), Progress()
+    )
+    store = Store(Folder(outcome.chain_run.chain.inputs.store.folder.root))
     known = {
         (row["doc_id"], row["channel"]): Statistics.from_variance(row["frames"], row["mean"], row["variance"])
         for row in store.documents().to_pylist()

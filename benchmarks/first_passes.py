@@ -40,9 +40,9 @@ from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.search import material_of, run
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.reduce.detections import Bucket
 from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, beside, lines_svg
@@ -94,10 +94,10 @@ class Scene:
             "queries.trim=none",
         )
         config = load_config(ROOT / "configs" / "mboshi-dev.yaml", places)
-        outcome = run_stages(config, Choice(until="queries"), Progress())
-        self.state: SearchInputs = outcome.course.chain.own
+        outcome = run_stages(config, StepSelection(until="queries"), Progress())
+        self.state: SearchInputs = outcome.chain_run.chain.inputs
         self.store = Store(self.state.store)
-        self._queries = examples_in(outcome.course)
+        self._queries = examples_in(outcome.chain_run)
         self._shards = [shard.name for shard in self.store.manifest.shards]
         self.search_config = Search()
         self._warm: set[tuple[str, str, int]] = set()

@@ -29,9 +29,9 @@ from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.shard import candidate_tables, search_shard
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.reduce.detections import Bucket
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import examples_in
@@ -61,9 +61,9 @@ def _compared(corpus: Corpus, scratch: Path, name: str) -> list[Row]:
         index={"store": str(scratch / "store")},
         executor={"kind": "serial"},
     )
-    course = run_stages(config, Choice(until="queries"), Progress()).course
-    state: SearchInputs = course.chain.own
-    examples = examples_in(course)
+    chain_run = run_stages(config, StepSelection(until="queries"), Progress()).chain_run
+    state: SearchInputs = chain_run.chain.inputs
+    examples = examples_in(chain_run)
     fixed = _fixed(state, config.search, examples)
     exact = _exact(state, config.search, examples, name == "cosine-squared")
     both = fixed.join(exact, ["query_id", "doc_id", "channel", "last"], right_suffix="_exact", join_type="inner")

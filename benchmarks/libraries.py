@@ -145,7 +145,7 @@ def _in_columns(table: pa.Table, names: list[str], listing: Listing) -> int:
     found = Receipts([table])
     rows = found.find(names_of(names))
     owners, outputs = outputs_of(table.select(["outputs"]))
-    whole = listing.are_whole(outputs.field("name"), outputs.field("size").to_numpy())
+    whole = listing.are_complete(outputs.field("name"), outputs.field("size").to_numpy())
     done = np.ones(len(rows), bool)
     done[owners[~whole]] = False
     return int((done[rows] & (rows >= 0)).sum())
@@ -186,7 +186,7 @@ def _noted_in_sqlite(fresh: list[Receipt]) -> int:
     database = sqlite3.connect(":memory:")
     database.executescript(_TABLES)
     for one in fresh:
-        database.execute(_ADD, (one.fingerprint, json.dumps(one.told)))
+        database.execute(_ADD, (one.fingerprint, json.dumps(one.result)))
         for part in one.outputs:
             database.execute("INSERT INTO output VALUES (?, ?, ?)", (one.fingerprint, part.name, part.size))
     return int(database.execute("SELECT count(*) FROM receipt").fetchone()[0])

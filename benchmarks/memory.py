@@ -15,9 +15,9 @@ from pathlib import Path
 from benchmarks.corpora import Corpus, base, one_recording, repeated
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from tests.support.journals import read_journals
 
 _STAGES = ("index", "search", "reduce", "normalise")
@@ -53,11 +53,12 @@ def _peaks(corpus: Corpus, scratch: Path) -> dict[str, int]:
     say(f"memory: {corpus.name}")
     run = scratch / "run"
     config = corpus.config(run, index={"shard_hours": 0.25}, executor={"kind": "ray", "workers": 2})
-    outcome = run_stages(config, Choice(until="normalise"), Progress())
+    outcome = run_stages(config, StepSelection(until="normalise"), Progress())
     if outcome.failures:
         raise RuntimeError(f"{len(outcome.failures)} tasks failed: {outcome.failures[0].message}")
     peaks = {
-        stage: max(receipt.cost.peak_bytes for receipt in outcome.course.ended[stage].receipts) for stage in _STAGES
+        stage: max(receipt.cost.peak_bytes for receipt in outcome.chain_run.outcomes[stage].receipts)
+        for stage in _STAGES
     }
     workers = [lines for lines in read_journals(Folder(str(run))) if lines[0]["role"] == "worker"]
     peaks[_WORKER] = max(line["pss"] for lines in workers for line in lines if line["event"] == "sample")

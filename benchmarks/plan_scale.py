@@ -29,13 +29,13 @@ from swsdist.core.types import CORPUS, DOCUMENTS, QUERIES, STATISTICS
 from swsdist.features.registry import recipe, recipe_fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import groups as grouped
+from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, prepare_chain_run
 from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.status import status
-from swsdist.pipeline.ledger import Ended, Ledger, pack_name
+from swsdist.pipeline.ledger import Ledger, StepOutcome, pack_name
 from swsdist.pipeline.plan import ONLY, PlannedStep, load_plans, save_plans
-from swsdist.pipeline.records.chosen import ReceiptList
+from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.records.receipts import Names, encoded
-from swsdist.pipeline.run_plan import Choice, Course, begin, rounds
 from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.task_results import Extracted
@@ -174,46 +174,48 @@ def _receipt(stage: str, name: str, parts: tuple[Part, ...], told: dict[str, Any
     return Receipt(stage, 1, name, f"{stage} task", work, parts, told, [], cost, "host", 4711, 1.7e9, 1.7e9 + 2)
 
 
-def _planned(course: Course, name: str) -> Any:
+def _planned(chain_run: ChainRun, name: str) -> Any:
     """The rounds of a step."""
-    return rounds(course, course.chain.step(name))
+    return plan_rounds(chain_run, chain_run.chain.step(name))
 
 
 def plan(config: Config, finished: bool = False) -> dict[str, int]:
     """What `swsdist run` does until the first search task is done: read the tables, plan index, queries (whose tasks are taken
     for done) and search, and write the plan, or compare it with that of the folder; with `finished` write receipts and files.
     """
-    course = begin(ONLY, config, Ledger(Folder(config.run, config.storage)), Choice())
+    chain_run = prepare_chain_run(ONLY, config, Ledger(Folder(config.run, config.storage)), StepSelection())
     counts = {}
-    course.chain.own.read(frozenset(step.name for step in course.steps))
+    chain_run.chain.inputs.read(frozenset(step.name for step in chain_run.steps))
     for name in ("index", "queries", "search"):
-        step = course.chain.step(name)
-        ended = course.ended[name] = Ended()
-        for one in _planned(course, name):
+        step = chain_run.chain.step(name)
+        ended = chain_run.outcomes[name] = StepOutcome()
+        for one in _planned(chain_run, name):
             ended.receipts += one.done
             counts[name] = counts.get(name, 0) + len(one.names)
             counts[f"{name} left"] = len(one.left)
             if name == "queries" and one.left:
-                groups = [_group(course, task.fingerprint, task.payload.examples) for task in one.left]
+                groups = [_group(chain_run, task.fingerprint, task.payload.examples) for task in one.left]
                 ended.receipts = ReceiptList(groups)
                 if finished:
-                    _finish(course, name, groups)
+                    _finish(chain_run, name, groups)
             elif finished and one.left:
-                _finish(course, name, [_searched(task.stage, task.fingerprint, task.work) for task in one.left])
+                _finish(chain_run, name, [_searched(task.stage, task.fingerprint, task.work) for task in one.left])
         if name == "index":
-            step.stage.finish(course.inputs(step))
+            step.stage.finish(chain_run.inputs(step))
         names = Names(one.names) if name == "search" else Names(ended.receipts.fingerprints)
         ended_now = finished or name != "search" or not one.left
-        course.plan.steps[name] = PlannedStep(step.stage.name, names, len(names), course.inputs(step).place, ended_now)
-        course.plan.state = dict(course.chain.own.state)
+        chain_run.plan.steps[name] = PlannedStep(
+            step.stage.name, names, len(names), chain_run.inputs(step).place, ended_now
+        )
+        chain_run.plan.state = dict(chain_run.chain.inputs.state)
     if counts["search left"]:
-        save_plans(course.run, {ONLY: course.plan})
-    elif load_plans(course.run)[ONLY].tables() != course.plan.tables():
+        save_plans(chain_run.run, {ONLY: chain_run.plan})
+    elif load_plans(chain_run.run)[ONLY].tables() != chain_run.plan.tables():
         raise RuntimeError("a finished run is planned otherwise than it was")
     return counts
 
 
-def _group(course: Course, name: str, examples: list[dict[str, Any]]) -> Receipt:
+def _group(chain_run: ChainRun, name: str, examples: list[dict[str, Any]]) -> Receipt:
     told = Extracted(len(examples), [row["query_id"] for row in examples], 50 * len(examples), 0.5 * len(examples))
     part = Part("groups", f"manifest-{name}.json", 0, "0" * 64)
     return _receipt("queries", name, (part,), told._asdict(), len(examples))
@@ -225,10 +227,10 @@ def _searched(stage: str, name: str, work: float) -> Receipt:
     return _receipt(stage, name, (part,), {"candidates": 10, "fill": None, "saturated": 0}, work)
 
 
-def _finish(course: Course, step: str, receipts: list[Receipt]) -> None:
+def _finish(chain_run: ChainRun, step: str, receipts: list[Receipt]) -> None:
     """Write the files of tasks, empty ones, and their receipts as the driver packs them."""
-    place = course.place(course.chain.step(step))
-    folder = course.ledger.folder(place)
+    place = chain_run.place(chain_run.chain.step(step))
+    folder = chain_run.ledger.folder(place)
     for receipt in receipts:
         for part in receipt.outputs:
             local = folder.local(part.name)
@@ -247,7 +249,7 @@ def look(config: Config) -> dict[str, int]:
 
 def dry_run(config: Config) -> dict[str, int]:
     """`--dry-run`."""
-    return {row.stage: row.done for row in estimates(config, Choice(until="search"))}
+    return {row.stage: row.done for row in estimates(config, StepSelection(until="search"))}
 
 
 def stand(config: Config) -> dict[str, int]:

@@ -19,7 +19,7 @@ from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, main, say
 from swsdist import api
 from swsdist.config import load_config
-from swsdist.pipeline.run_plan import Choice, Course
+from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.stages.inputs.search_inputs import SearchInputs
 
 _VARIANTS = {
@@ -46,16 +46,16 @@ def measure(scratch: Path) -> list[Row]:
         say(f"quality: {name}")
         places = [f"run={scratch / f'run{k}'}", f"index.store={scratch / 'store'}", "queries.trim=none", *sets]
         result = _run(places)
-        every = _run([*places, "reduce.nbest.least=1000000"], Choice(until="normalise"))
+        every = _run([*places, "reduce.nbest.least=1000000"], StepSelection(until="normalise"))
         measures = result.measures()
-        cells = sum(receipt.cost.cells for receipt in result.outcome.course.ended["search"].receipts)
+        cells = sum(receipt.cost.cells for receipt in result.outcome.chain_run.outcomes["search"].receipts)
         default = not sets
         rows += [
             Row(f"{name}: MTWV", measures["mtwv"], "", at_least(_MTWV) if default else None),
             Row(f"{name}: ATWV, crossfit", measures["atwv"], ""),
             Row(
                 f"{name}: pooled pair AUC",
-                pooled_pair_auc(every.outcome.course),
+                pooled_pair_auc(every.outcome.chain_run),
                 "",
                 at_least(_AUC) if default else None,
             ),
@@ -64,17 +64,17 @@ def measure(scratch: Path) -> list[Row]:
     return rows
 
 
-def _run(sets: list[str], choice: Choice | None = None) -> api.RunResult:
-    result = api.run(load_config(ROOT / "configs" / "mboshi-dev.yaml", sets), choice=choice)
+def _run(sets: list[str], choice: StepSelection | None = None) -> api.RunResult:
+    result = api.run(load_config(ROOT / "configs" / "mboshi-dev.yaml", sets), selection=choice)
     if result.outcome.failures:
         raise RuntimeError(f"{len(result.outcome.failures)} tasks failed: {result.outcome.failures[0].message}")
     return result
 
 
-def pooled_pair_auc(course: Course) -> float:
+def pooled_pair_auc(chain_run: ChainRun) -> float:
     """AUC over all pairs of a query that was searched and a document of the collection, from normalised detections."""
-    state: SearchInputs = course.chain.own
-    found = pa.concat_tables(course.read("normalise", "normalised"))
+    state: SearchInputs = chain_run.chain.inputs
+    found = pa.concat_tables(chain_run.read("normalise", "normalised"))
     queries = {name: k for k, name in enumerate(sorted(set(state.queries["query_id"].to_pylist())))}
     documents = {
         key: k

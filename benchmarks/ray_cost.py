@@ -29,12 +29,12 @@ from benchmarks.rows import Row, at_most, main, say
 from swsdist.accounts.journal import DriverJournal, Journal
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
 from swsdist.pipeline.execution.executor import Executor
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.execution.worker import Parts, Worker
-from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY
-from swsdist.pipeline.run_plan import Choice, begin
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
@@ -100,17 +100,17 @@ def _run(corpus: Corpus, run: Path, nice: int | None) -> Arm:
         index={"shard_hours": 0.25},
         executor={"kind": "ray" if ray else "serial", "workers": 2, "cpus_per_worker": 1},
     )
-    course = begin(ONLY, config, Ledger(Folder(config.run)), Choice())
-    journal = DriverJournal(course.run)
-    context = Context(course.run, {step.stage.name: step.stage for step in course.steps})
+    chain_run = prepare_chain_run(ONLY, config, Ledger(Folder(config.run)), StepSelection())
+    journal = DriverJournal(chain_run.run)
+    context = Context(chain_run.run, {step.stage.name: step.stage for step in chain_run.steps})
     executor: Executor = RayExecutor(context, journal, config.executor) if nice is None else Halves(context, nice)
     begun = time.perf_counter()
     ready = 0.0
     stages: dict[str, float] = {}
     receipts: list[Receipt] = []
     for name in _STAGES:
-        step = course.chain.step(name)
-        tasks = list(step.stage.plan(course.inputs(step)))
+        step = chain_run.chain.step(name)
+        tasks = list(step.stage.plan(chain_run.inputs(step)))
         clock = time.perf_counter()
         if not ready:
             begun = clock
@@ -123,9 +123,9 @@ def _run(corpus: Corpus, run: Path, nice: int | None) -> Arm:
         stages[name] = last - clock
         receipts += done
         for task, receipt in zip(tasks, done, strict=True):
-            course.ledger.note(task, receipt)
-        course.ended[name] = Ended(receipts=done, done=len(done))
-        step.stage.finish(course.inputs(step))
+            chain_run.ledger.note(task, receipt)
+        chain_run.outcomes[name] = StepOutcome(receipts=done, done=len(done))
+        step.stage.finish(chain_run.inputs(step))
     work = last - ready
     found = psutil.Process(receipts[0].pid).nice()
     executor.close()

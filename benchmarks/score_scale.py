@@ -37,10 +37,10 @@ from swsdist.core.needs import Needs
 from swsdist.core.partition import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.execution.ray_executor import RayExecutor
-from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY
-from swsdist.pipeline.run_plan import Choice, Course, begin
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.score import (
@@ -102,8 +102,8 @@ def detections_of(query: int, count: int, decimals: int) -> pa.Table:
     beside = np.round(np.maximum(start[found] + rng.normal(0, 0.05, hits), 0), 2)
     chance = count - hits
     where = np.concatenate([document[found], rng.integers(0, DOCUMENTS, chance)])
-    begin = np.concatenate([beside, np.round(rng.uniform(0, SECONDS - 2, chance), 2)])
-    last = np.concatenate([beside + (end - start)[found], begin[hits:] + rng.uniform(0.3, 0.9, chance)])
+    prepare_chain_run = np.concatenate([beside, np.round(rng.uniform(0, SECONDS - 2, chance), 2)])
+    last = np.concatenate([beside + (end - start)[found], prepare_chain_run[hits:] + rng.uniform(0.3, 0.9, chance)])
     score = np.round(np.concatenate([rng.beta(5, 2, hits), rng.beta(1, 6, chance)]), decimals)
     size = len(where)
     return pa.table(
@@ -111,8 +111,8 @@ def detections_of(query: int, count: int, decimals: int) -> pa.Table:
             "query_id": pa.repeat(query_name(query), size),
             "doc_id": pa.array([f"d{k:04d}" for k in where]),
             "channel": np.ones(size, dtype=np.int32),
-            "start": begin,
-            "end": np.maximum(np.round(last, 2), begin),
+            "start": prepare_chain_run,
+            "end": np.maximum(np.round(last, 2), prepare_chain_run),
             "score": score,
             "decision": score >= 0.6,
             **{name: pa.nulls(size, DETECTIONS.field(name).type) for name in ("cost", "frames", "example", "system")},
@@ -203,7 +203,7 @@ class Memory:
             self.take(workers)
 
 
-def make(scratch: Path, size: Size) -> Course:
+def make(scratch: Path, size: Size) -> ChainRun:
     """The list, and the state of a run that has just normalised it."""
     clock = time.perf_counter()
     config = config_from_dict(
@@ -215,21 +215,21 @@ def make(scratch: Path, size: Size) -> Course:
             "executor": {"kind": "ray", "workers": 2},
         }
     )
-    course = begin(ONLY, config, Ledger(Folder(config.run)), Choice())
+    chain_run = prepare_chain_run(ONLY, config, Ledger(Folder(config.run)), StepSelection())
     members: dict[int, list[int]] = {}
     for query in range(TERMS):
         members.setdefault(bucket_of(query_name(query), size.parts), []).append(query)
     # Processes of their own: what making leaves behind in memory is not the scoring's.
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         made = {
-            bucket: pool.submit(make_part, course.run.root, bucket, queries, size)
+            bucket: pool.submit(make_part, chain_run.run.root, bucket, queries, size)
             for bucket, queries in sorted(members.items())
         }
-        buckets = course.config.reduce.buckets
+        buckets = chain_run.config.reduce.buckets
         receipts = [_receipt(bucket, buckets, *one.result()) for bucket, one in made.items()]
-    course.ended["normalise"] = Ended(receipts)
+    chain_run.outcomes["normalise"] = StepOutcome(receipts)
     say(f"score_scale: {size.detections} detections made in {time.perf_counter() - clock:.0f} s, {len(receipts)} parts")
-    return course
+    return chain_run
 
 
 def _name(bucket: int) -> str:
@@ -245,12 +245,12 @@ def _receipt(bucket: int, buckets: int, low: float, high: float, rows: int) -> R
     return Receipt("normalise", 1, f"part{bucket:05d}", "", rows, (part,), told, [], cost, "", 0, 0.0, 0.0)
 
 
-def align_all(course: Course, memory: Memory) -> list[Receipt]:
+def align_all(chain_run: ChainRun, memory: Memory) -> list[Receipt]:
     """The stage `align`, on two Ray workers."""
-    step = course.chain.step("align.train")
-    tasks = list(step.stage.plan(course.inputs(step)))
-    journal = DriverJournal(course.run)
-    executor = RayExecutor(Context(course.run, {step.stage.name: step.stage}), journal, course.config.executor)
+    step = chain_run.chain.step("align.train")
+    tasks = list(step.stage.plan(chain_run.inputs(step)))
+    journal = DriverJournal(chain_run.run)
+    executor = RayExecutor(Context(chain_run.run, {step.stage.name: step.stage}), journal, chain_run.config.executor)
     receipts: list[Receipt] = []
     try:
         with memory.watched(journal.others):
@@ -264,10 +264,10 @@ def align_all(course: Course, memory: Memory) -> list[Receipt]:
     return sorted(receipts, key=lambda receipt: receipt.fingerprint)
 
 
-def count_all(course: Course, receipts: list[Receipt]) -> dict[str, float]:
+def count_all(chain_run: ChainRun, receipts: list[Receipt]) -> dict[str, float]:
     """Counts of the parts, added as they are read; rates once."""
     rules = protocol("nist-std06")
-    state: SearchInputs = course.chain.own
+    state: SearchInputs = chain_run.chain.inputs
     true = state.references
     assert true is not None
     trials, weight = number_of_trials(rules, state.seconds), beta(rules, state.seconds, true.num_rows)
@@ -275,7 +275,7 @@ def count_all(course: Course, receipts: list[Receipt]) -> dict[str, float]:
 
     def parts() -> Iterator[Counts]:
         for receipt in receipts:
-            part = parquet.read(course.run, receipt.parts("trials")[0].name)
+            part = parquet.read(chain_run.run, receipt.parts("trials")[0].name)
             terms.append(per_term(part, trials=trials, beta=weight))
             yield Counts.of(part)
 
@@ -290,14 +290,14 @@ def count_all(course: Course, receipts: list[Receipt]) -> dict[str, float]:
 
 def measure(scratch: Path, size: Size) -> list[Row]:
     """Make, align, count."""
-    course = make(scratch, size)
+    chain_run = make(scratch, size)
     memory, name = Memory(), f"{size.detections / 1e6:g} M detections"
     clock = time.perf_counter()
-    receipts = align_all(course, memory)
+    receipts = align_all(chain_run, memory)
     aligned = time.perf_counter() - clock
     before, clock = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     with (counting := Memory()).watched(set()):
-        found = count_all(course, receipts)
+        found = count_all(chain_run, receipts)
     counted = time.perf_counter() - clock
     after = resource.getrusage(resource.RUSAGE_SELF)
     own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -39,9 +39,9 @@ def measure(scratch: Path) -> list[Row]:
         result = api.run(load_config(ROOT / "configs" / "mboshi-dev.yaml", sets))
         measures = result.measures()
         rows += [Row(f"{name}: {label}", measures[key], "") for label, key in _MEASURES.items()]
-        cells[skip] = sum(receipt.cost.cells for receipt in result.outcome.course.ended["search"].receipts)
+        cells[skip] = sum(receipt.cost.cells for receipt in result.outcome.chain_run.outcomes["search"].receipts)
     rows.append(Row("cells that are searched, of all", cells["true"] / cells["false"], ""))
-    own: SearchInputs = result.outcome.course.chain.own
+    own: SearchInputs = result.outcome.chain_run.chain.inputs
     rows.append(Row("frames of references that are speech", _kept(own), "", at_least(0.98)))
     rows.append(Row("listening / MFCC", _cost(own), ""))
     return rows

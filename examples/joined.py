@@ -28,13 +28,13 @@ from swsdist.io.filesystem import Folder
 from swsdist.methods.method import SPANS
 from swsdist.methods.registry import create, identity
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.reduce.spans import Names, detections, spans_of
 from swsdist.registry.registry import Entry
 from swsdist.stages.queries import read_group
@@ -80,8 +80,8 @@ class Joining(NamedTuple):
 class Runs(ChainInputs):
     """What the chain knows: the two runs as they were run."""
 
-    def __init__(self, courses: tuple[Course, Course]) -> None:
-        self.courses = courses
+    def __init__(self, chain_runs: tuple[ChainRun, ChainRun]) -> None:
+        self.chain_runs = chain_runs
 
 
 def _overlap(a: dict[str, Any], b: dict[str, Any]) -> bool:
@@ -101,7 +101,7 @@ class Join(Stage[Joining]):
         """A task a bucket."""
         buckets = inputs.config.reduce.buckets
         made = [inputs.parts(word) for word in ("one", "other")]
-        runs = [_run(course) for course in inputs.own(Runs).courses]
+        runs = [_run(chain_run) for chain_run in inputs.chain_inputs(Runs).chain_runs]
         matters = [[run.method, run.store, run.calibrate.model_dump(mode="json"), run.reads] for run in runs]
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
@@ -112,7 +112,7 @@ class Join(Stage[Joining]):
             payload = Joining(names, runs)
             yield inputs.task(ends, hashes, matters, label=f"bucket {bucket}", work=1, payload=payload, slots=slots)
 
-    def run(self, task: Task[Joining], context: Context) -> Done:
+    def run(self, task: Task[Joining], context: Context) -> TaskOutput:
         """Join, then rescore what is missing."""
         lists = []
         for names in task.payload.lists:
@@ -131,21 +131,21 @@ class Join(Stage[Joining]):
         filled = sum(_fill(places, *of, context) for of in zip(("one", "other"), task.payload.runs, strict=True))
         places.sort(key=lambda row: (row["query_id"], row["doc_id"], row["channel"], row["start"], row["end"]))
         output = context.publish(task, "places", [pa.Table.from_pylist(places, PLACES)], PLACES)
-        return Done((output,), Counted(len(places), filled))
+        return TaskOutput((output,), Counted(len(places), filled))
 
 
-def _run(course: Course) -> Run:
-    own, root = course.chain.own, course.run.root
-    place = course.place(course.chain.step("queries")) or root
-    statistics, queries = course.parts("reduce", "statistics"), course.parts("queries", "groups")
+def _run(chain_run: ChainRun) -> Run:
+    own, root = chain_run.chain.inputs, chain_run.run.root
+    place = chain_run.place(chain_run.chain.step("queries")) or root
+    statistics, queries = chain_run.parts("reduce", "statistics"), chain_run.parts("queries", "groups")
     return Run(
         [part.sha256 for part in (*statistics, *queries)],
         [f"{root}/{part.name}" for part in statistics],
         [f"{place}/{part.name}" for part in queries],
         own.store.state,
-        identity(course.config.search),
-        course.config.search,
-        course.config.calibrate,
+        identity(chain_run.config.search),
+        chain_run.config.search,
+        chain_run.config.calibrate,
     )
 
 
@@ -189,7 +189,7 @@ class Apart(Stage[list[str]]):
             ends = [slots[0], slots[-1]]
             yield inputs.task(files, ends, label=f"bucket {bucket}", work=1, payload=files, slots=slots)
 
-    def run(self, task: Task[list[str]], context: Context) -> Done:
+    def run(self, task: Task[list[str]], context: Context) -> TaskOutput:
         """Mean scores, best first."""
         kept: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
         rows = [row for name in task.payload for row in context.read(name).to_pylist()]
@@ -203,16 +203,16 @@ class Apart(Stage[list[str]]):
                 here.append(row)
         final = pa.Table.from_pylist([row for key in sorted(kept) for row in kept[key]], FINAL)
         output = context.publish(task, "final", [final], FINAL)
-        return Done((output,), Counted(final.num_rows))
+        return TaskOutput((output,), Counted(final.num_rows))
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
     """Join, then apart."""
     one, other = Options(**config.options).runs
-    courses = recorded(Folder(one, config.storage)), recorded(Folder(other, config.storage))
+    chain_runs = load_chain_run(Folder(one, config.storage)), load_chain_run(Folder(other, config.storage))
     reads = {"one": ExternalTable(one, "normalise:normalised"), "other": ExternalTable(other, "normalise:normalised")}
     steps = (Step("join", Join(), reads), Step("apart", Apart()))
-    return Chain("joined", steps, Runs(courses))
+    return Chain("joined", steps, Runs(chain_runs))
 
 
 CHAIN = Entry(f"{__name__}:build", 1)

@@ -21,7 +21,7 @@ from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registry import Entry
 from swsdist.stages.index import Index
 from swsdist.stages.inputs.search_inputs import SearchInputs
@@ -76,7 +76,7 @@ class Dividing(NamedTuple):
 
 def pin_of(inputs: Inputs) -> tuple[str, str | None]:
     """Name under which the model of this recipe is pinned in the store, and its file."""
-    own = inputs.own(SearchInputs)
+    own = inputs.chain_inputs(SearchInputs)
     name = f"kmeans.{fingerprint(Fit.version, own.features.extractor_fingerprint, inputs.config.options)}"
     return name, own.store.manifest.models.get(name) if own.store.manifest is not None else None
 
@@ -93,17 +93,17 @@ class Fit(Stage[Summing | Dividing]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Summing | Dividing]]:
         """A task a shard in even rounds, one in odd ones."""
-        own, options = inputs.own(SearchInputs), Options(**inputs.config.options)
+        own, options = inputs.chain_inputs(SearchInputs), Options(**inputs.config.options)
         if pin_of(inputs)[1] is not None and not inputs.redo:
             return
-        store, done = own.store.open(), inputs.mine.receipts
+        store, done = own.store.open(), inputs.outcome.receipts
         if inputs.round % 2:
-            last = [one.tells(Summed) for one in done if "sums" in one.told][-len(store.manifest.shards) :]
+            last = [one.result_as(Summed) for one in done if "sums" in one.result][-len(store.manifest.shards) :]
             before = self._centres(inputs, options, store)
             label = f"round {inputs.round // 2 + 1}: centres"
             yield inputs.task(before, last, label=label, work=1, payload=Dividing(before, last))
             return
-        if done and (not done[-1].tells(Moved).moved or inputs.round // 2 >= options.most_rounds):
+        if done and (not done[-1].result_as(Moved).moved or inputs.round // 2 >= options.most_rounds):
             return
         centres = self._centres(inputs, options, store)
         for shard in store.manifest.shards:
@@ -114,7 +114,7 @@ class Fit(Stage[Summing | Dividing]):
 
     def _centres(self, inputs: Inputs, options: Options, store: Store) -> list[list[int]]:
         """Of the round before; at first the collection's mean, moved by parts of its deviation."""
-        known = [one.tells(Moved) for one in inputs.mine.receipts if "moved" in one.told]
+        known = [one.result_as(Moved) for one in inputs.outcome.receipts if "moved" in one.result]
         if known:
             return known[-1].centres
         whole = store.statistics()["collection", ""]
@@ -122,7 +122,7 @@ class Fit(Stage[Summing | Dividing]):
         first: list[list[int]] = np.rint((whole.mean + away / options.centres) * ONE).astype(np.int64).tolist()
         return first
 
-    def run(self, task: Task[Summing | Dividing], context: Context) -> Done:
+    def run(self, task: Task[Summing | Dividing], context: Context) -> TaskOutput:
         """Add up, or divide."""
         payload = task.payload
         if isinstance(payload, Dividing):
@@ -135,21 +135,24 @@ class Fit(Stage[Summing | Dividing]):
             nearest = _nearest(frames, centres)
             np.add.at(sums, nearest, frames)
             counts += np.bincount(nearest, minlength=len(centres))
-        return Done((), Summed(sums.tolist(), counts.tolist()))
+        return TaskOutput((), Summed(sums.tolist(), counts.tolist()))
 
-    def _divide(self, before: list[list[int]], parts: list[Summed]) -> Done:
+    def _divide(self, before: list[list[int]], parts: list[Summed]) -> TaskOutput:
         centres = []
         for k, old in enumerate(before):
             count = sum(part.counts[k] for part in parts)
             total = [sum(column) for column in zip(*(part.sums[k] for part in parts), strict=True)]
             # To the nearest whole number, in integers; a centre without frames stays.
             centres.append([(2 * value + count) // (2 * count) for value in total] if count else old)
-        return Done((), Moved(centres, centres != before))
+        return TaskOutput((), Moved(centres, centres != before))
 
     def finish(self, inputs: Inputs) -> None:
         """Pin the model, once it stands."""
-        own, known = inputs.own(SearchInputs), [one.tells(Moved) for one in inputs.mine.receipts if "moved" in one.told]
-        if known and not inputs.mine.failures:
+        own, known = (
+            inputs.chain_inputs(SearchInputs),
+            [one.result_as(Moved) for one in inputs.outcome.receipts if "moved" in one.result],
+        )
+        if known and not inputs.outcome.failures:
             name = f"models/kmeans-{fingerprint(known[-1].centres)}.json"
             own.store.folder.write_bytes(name, json.dumps(known[-1].centres).encode())
             own.store.manifest = pin(own.store.folder, own.store.open().manifest, {pin_of(inputs)[0]: name})
@@ -173,12 +176,12 @@ class Model(Stage[str]):
         """One task; its payload is the model."""
         name, file = pin_of(inputs)
         assert file is not None  # fit has come to its end
-        data = inputs.own(SearchInputs).store.folder.read_bytes(file).decode()
+        data = inputs.chain_inputs(SearchInputs).store.folder.read_bytes(file).decode()
         yield inputs.task(data, label=name, work=1, payload=data)
 
-    def run(self, task: Task[str], context: Context) -> Done:
+    def run(self, task: Task[str], context: Context) -> TaskOutput:
         """Write it down."""
-        return Done((context.write(task, "model", task.payload.encode()),))
+        return TaskOutput((context.write(task, "model", task.payload.encode()),))
 
 
 #: How the chain is registered.

@@ -27,13 +27,13 @@ from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import MethodEntry
 from swsdist.registry.registry import Entry
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.task_results import Extracted, Indexed
 from swsdist.store import parquet
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit
 from swsdist.store.reading import Store
 
 TICK = 0.001
@@ -79,29 +79,29 @@ class Index(Stage[Indexing]):
 
     def place(self, inputs: Inputs) -> str:
         """The store."""
-        return inputs.own(SearchInputs).store.folder.root
+        return inputs.chain_inputs(SearchInputs).store.folder.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Indexing]]:
         """As many shards as the config says."""
-        config, rows = inputs.config, inputs.own(SearchInputs).corpus.documents.to_pylist()
+        config, rows = inputs.config, inputs.chain_inputs(SearchInputs).corpus.documents.to_pylist()
         path, count = str(config.corpus.alignments.phones), min(config.index.shards or 1, len(rows))
         for k, mine in enumerate(rows[k::count] for k in range(count)):
             matters = identify(path, config.storage), [row["doc_id"] for row in mine]
             yield inputs.task(*matters, label=f"shard {k + 1}", work=len(mine), payload=Indexing(path, mine))
 
-    def run(self, task: Task[Indexing], context: Context) -> Done:
+    def run(self, task: Task[Indexing], context: Context) -> TaskOutput:
         """Write the postings of some documents."""
         known, documents = _postings(task.payload.phones, context.storage), task.payload.documents
         rows = [{"doc_id": row["doc_id"], **one} for row in documents for one in known[row["doc_id"]]]
         part = context.publish(task, "features", [pa.Table.from_pylist(rows, POSTINGS)], POSTINGS)
         seconds = sum(row["duration"] for row in documents)
-        return Done((part,), Indexed(len(documents), len(rows), seconds))
+        return TaskOutput((part,), Indexed(len(documents), len(rows), seconds))
 
     def finish(self, inputs: Inputs) -> None:
         """Commit the store."""
-        own, shards, live = inputs.own(SearchInputs), [], []
+        own, shards, live = inputs.chain_inputs(SearchInputs), [], []
         by_id = {row["doc_id"]: {**dict.fromkeys(DOCUMENTS.names), **row} for row in own.corpus.documents.to_pylist()}
-        for receipt in inputs.mine.receipts:
+        for receipt in inputs.outcome.receipts:
             (part,) = receipt.outputs
             table = parquet.read(own.store.folder, part.name)
             counts = Counter(table["doc_id"].to_pylist())
@@ -110,7 +110,7 @@ class Index(Stage[Indexing]):
                 row = {"frames": frames, "rows": frames, "shard": part.name, "mean": [0.0], "variance": [0.0]}
                 live.append(by_id[doc_id] | row | {"identity": "", "sha256": ""})
         recipe = {"name": self.name, "version": self.version}
-        made = Made("postings", recipe, 1, pa.Table.from_pylist(live, DOCUMENTS), columns=("phone",))
+        made = NewTrack("postings", recipe, 1, pa.Table.from_pylist(live, DOCUMENTS), columns=("phone",))
         own.store.manifest = commit(
             own.store.folder, made, TICK, shards, REJECTED_DOCUMENTS.empty_table(), kind="postings"
         )
@@ -127,13 +127,13 @@ class Queries(Stage[Looking]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Looking]]:
         """One task."""
-        own, given = inputs.own(SearchInputs), inputs.config.corpus.alignments
+        own, given = inputs.chain_inputs(SearchInputs), inputs.config.corpus.alignments
         terms = {row["query_id"]: row["term"] for row in own.corpus.queries.to_pylist()}
         payload = Looking(terms, str(given.words), str(given.phones))
         files = [identify(path, inputs.config.storage) for path in (payload.words, payload.phones)]
         yield inputs.task(terms, files, label=f"{len(terms)} terms", work=len(terms), payload=payload)
 
-    def run(self, task: Task[Looking], context: Context) -> Done:
+    def run(self, task: Task[Looking], context: Context) -> TaskOutput:
         """Look each term's words up."""
         found: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
         by_document = _postings(task.payload.phones, context.storage)
@@ -150,7 +150,7 @@ class Queries(Stage[Looking]):
             rows += [{"query_id": query_id, "phones": way, "cost": -round(p * ONE)} for way, p in ways.items() if way]
         frames = sum(len(row["phones"]) for row in rows)
         told = Extracted(len(rows), sorted({row["query_id"] for row in rows}), frames, 0.0)
-        return Done((context.publish(task, "groups", [pa.Table.from_pylist(rows, WORDS)], WORDS),), told)
+        return TaskOutput((context.publish(task, "groups", [pa.Table.from_pylist(rows, WORDS)], WORDS),), told)
 
 
 class Pronunciations(Method):

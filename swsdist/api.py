@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from swsdist.config import Config
+    from swsdist.pipeline.chain_run import Outcome, StepSelection
     from swsdist.pipeline.operation.progress import Progress
-    from swsdist.pipeline.run_plan import Choice, Outcome
     from swsdist.report.data import ReportData
     from swsdist.report.opening import Rejection
     from swsdist.store.reading import Store
@@ -105,9 +105,9 @@ class RunResult:
         """A table of the current state; the score, if it is sorted by that, from the greatest."""
         import pyarrow as pa
 
-        course = self.outcome.course
-        step = course.chain.maker(table)
-        parts = [] if step is None else course.read(step.name, table)
+        chain_run = self.outcome.chain_run
+        step = chain_run.chain.maker(table)
+        parts = [] if step is None else chain_run.read(step.name, table)
         frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *parts]).to_pandas()
         if not by:
             return frame
@@ -118,15 +118,15 @@ class RunResult:
         from swsdist.report.data import RejectedRow
         from swsdist.report.opening import rejections
 
-        return rejections(RejectedRow(**row) for row in self.outcome.course.rejected().to_pylist())
+        return rejections(RejectedRow(**row) for row in self.outcome.chain_run.rejected().to_pylist())
 
     def measures(self) -> dict[str, object]:
         """All measures by name, thresholds and rates among them; empty where nothing was scored."""
         from swsdist.stages.task_results import Measured
 
-        course = self.outcome.course
-        step = course.chain.maker("det")
-        scored = [] if step is None else course.told(step.name, Measured)
+        chain_run = self.outcome.chain_run
+        step = chain_run.chain.maker("det")
+        scored = [] if step is None else chain_run.results(step.name, Measured)
         return dict(scored[0].measures) if scored else {}
 
 
@@ -134,7 +134,7 @@ def run(
     config: str | Path | Mapping[str, object] | Config,
     *,
     sets: Sequence[str] = (),
-    choice: Choice | None = None,
+    selection: StepSelection | None = None,
     progress: Progress | None = None,
     allow_commands: bool = False,
 ) -> RunResult:
@@ -143,7 +143,7 @@ def run(
     Args:
         config: a YAML file, the same as a mapping (paths relative to the working directory), or a `Config`.
         sets: overrides as `a.b=c`.
-        choice: which stages; all by default.
+        selection: which stages; all by default.
         progress: is told what happens.
         allow_commands: run the commands of a Kaldi `wav.scp`, which stand there for recordings.
 
@@ -154,9 +154,9 @@ def run(
     """
     from swsdist.audio.commands import are_permitted, permitted
     from swsdist.config import Config, config_from_dict, load_config
+    from swsdist.pipeline.chain_run import StepSelection
     from swsdist.pipeline.driver import run_stages
     from swsdist.pipeline.operation.progress import Progress
-    from swsdist.pipeline.run_plan import Choice
     from swsdist.report.data import ReportData
 
     _demand_list(sets)
@@ -168,8 +168,8 @@ def run(
         _demand_path(config, "config", "give the path of a YAML file, a mapping, or a Config")
         loaded = load_config(config, sets)
     with permitted(allow_commands or are_permitted()):
-        outcome = run_stages(loaded, choice or Choice(), progress or Progress())
-    report = outcome.reports.get(outcome.course.name)
+        outcome = run_stages(loaded, selection or StepSelection(), progress or Progress())
+    report = outcome.reports.get(outcome.chain_run.name)
     return RunResult(outcome, report if isinstance(report, ReportData) else None, outcome.ledger.run.root)
 
 
@@ -184,7 +184,7 @@ class SweepResult:
         failed: what was wrong with points that could not be done, by number.
         notices: what is odd.
         folder: that holds the table and the page, `sweeps/NAME` in the run folder; NAME is that of the file.
-        did: tasks that were done now.
+        tasks_done: tasks that were done now.
         said: lines that tell of it.
     """
 
@@ -193,7 +193,7 @@ class SweepResult:
     failed: Mapping[int, str]
     notices: tuple[str, ...]
     folder: str
-    did: int
+    tasks_done: int
     said: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -268,7 +268,7 @@ def sweep(
     done = sweep_one_table(str(path), corpus=corpus, run=run, sets=tuple(sets), progress=progress or Progress())
     failed = {one.point.number: one.failed for one in done.results if one.failed}
     return SweepResult(
-        done.judged.table, done.judged.best, failed, done.notices, done.folder, done.did, tuple(done.lines)
+        done.judged.table, done.judged.best, failed, done.notices, done.folder, done.tasks_done, tuple(done.lines)
     )
 
 
@@ -452,8 +452,8 @@ def digest(run: str, storage: Mapping[str, object] | None = None, plan: str = "r
     """
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.digest import digests
-    from swsdist.pipeline.inspection.recorded import recorded
+    from swsdist.pipeline.inspection.loading import load_chain_run
     from swsdist.store.digest import combined
 
-    parts = digests(recorded(Folder(run, storage or {}), plan))
+    parts = digests(load_chain_run(Folder(run, storage or {}), plan))
     return {**parts, "all": combined(parts)}

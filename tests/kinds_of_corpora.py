@@ -16,7 +16,7 @@ from swsdist.core.types import EXCERPTS, LEXEMES, TERMS
 from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.nist.rttm import write_rttm
 from swsdist.io.nist.termlist import write_termlist
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 
 KINDS = ("files", "channels", "places")
 #: Protocol and what a trial is.
@@ -147,5 +147,5 @@ def run(made: Made, folder: Path, protocol: str, trials: str, until: str | None 
             "report": {"exports": ["csv"], "clips": 0},
             **values,
         },
-        choice=Choice(until=until),
+        selection=StepSelection(until=until),
     )

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from swsdist.accounts.hardware import Description
+from swsdist.accounts.node_memory import NodeMemory
 from swsdist.accounts.processes import TICKS, Bar, Process, bars_of, process_of, sampled, ticks
-from swsdist.accounts.seconds import Seconds
 from swsdist.core.types import NODES
 
 GB = 1e9
@@ -37,7 +37,7 @@ class _Spent(Protocol):
     def gpu_s(self) -> float: ...
 
 
-class Charged(Protocol):
+class CostedReceipt(Protocol):
     """The parts of a receipt that accounts read."""
 
     @property
@@ -85,7 +85,7 @@ class NodeCost(NamedTuple):
     peaks: dict[str, int]
 
 
-class Worked(NamedTuple):
+class ProcessTimeline(NamedTuple):
     """What a process worked on, for a timeline."""
 
     host: str
@@ -103,12 +103,12 @@ class Timeline(NamedTuple):
         memory: by node, highest sums of stretches of time.
     """
 
-    processes: tuple[Worked, ...]
+    processes: tuple[ProcessTimeline, ...]
     left_out: int
     memory: dict[str, list[tuple[float, int]]]
 
 
-class Done(NamedTuple):
+class CompletedWork(NamedTuple):
     """What stands by receipts of a stage on some node: tasks, CPU s, work in the stage's unit, bytes, GPU s."""
 
     tasks: int = 0
@@ -123,7 +123,7 @@ class _Node:
     """What is summed up of a node; times in ticks."""
 
     def __init__(self) -> None:
-        self.seconds = Seconds()
+        self.seconds = NodeMemory()
         self.worked: defaultdict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
         self.warm: Counter[str] = Counter()
         self.tried: Counter[str] = Counter()
@@ -159,7 +159,7 @@ class _Node:
         whole = whole or self.seconds.whole
         self.whole = self.seconds.peak(whole), self.seconds.gpu_peak(whole)
         self.memory = self.seconds.drawn(_MOMENTS)
-        self.seconds = Seconds()
+        self.seconds = NodeMemory()
         self.worked.clear()
 
 
@@ -171,7 +171,7 @@ class Costs:
         receipts: of all tasks of the present plan.
     """
 
-    def __init__(self, journals: Iterable[pa.Table], receipts: Sequence[Charged]) -> None:
+    def __init__(self, journals: Iterable[pa.Table], receipts: Sequence[CostedReceipt]) -> None:
         self._receipts = receipts
         self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
         self._kinds: dict[str, tuple[Description, set[str]]] = {}
@@ -180,7 +180,7 @@ class Costs:
         self._kept: Counter[tuple[str, str]] = Counter()  # ticks of attempts whose receipt stands, by host and stage
         #: Of the present process: of its attempts at a task that it ended, the one that began when the receipt says.
         self._nearest: dict[str, tuple[float, int, str]] = {}
-        self._shown: list[Worked] = []
+        self._shown: list[ProcessTimeline] = []
         self._left_out = 0
         self._drivers: dict[int, tuple[float, int, str]] = {}  # by number: end of the last journal, ticks, host
         standing = {receipt.fingerprint: receipt for receipt in receipts}
@@ -205,7 +205,7 @@ class Costs:
             node.settle()
         self._done = _done(receipts)
 
-    def _add(self, process: Process, record: pa.Table, standing: Mapping[str, Charged]) -> None:
+    def _add(self, process: Process, record: pa.Table, standing: Mapping[str, CostedReceipt]) -> None:
         node = self._nodes[process.host]
         described = process.hardware
         self._kinds.setdefault(type_of(described), (described, set()))[1].add(process.host)
@@ -229,7 +229,7 @@ class Costs:
                 found = (abs(one.began - receipt.started), one.ticks, one.stage)
                 self._nearest[one.fingerprint] = min(found, self._nearest.get(one.fingerprint, found))
         if process.touched and len(self._shown) < _SHOWN:
-            self._shown.append(Worked(process.host, process.pid, process.role, bars_of(process, _BARS)))
+            self._shown.append(ProcessTimeline(process.host, process.pid, process.role, bars_of(process, _BARS)))
         elif process.touched:
             self._left_out += 1
 
@@ -269,7 +269,7 @@ class Costs:
         """Types of nodes by their short names, with the names of the nodes."""
         return {name: (described, sorted(hosts)) for name, (described, hosts) in sorted(self._kinds.items())}
 
-    def done(self) -> dict[tuple[str, str], Done]:
+    def done(self) -> dict[tuple[str, str], CompletedWork]:
         """What stands by receipts, by host and stage."""
         return dict(self._done)
 
@@ -307,7 +307,7 @@ class Costs:
             # What a receipt holds is a little less than its attempt took: the receipt itself is written after it.
             about = (node.other + (max(0, ticks(now) - said) if host == at else 0)) / TICKS
             for stage in stages:
-                done = self._done.get((host, stage), Done())
+                done = self._done.get((host, stage), CompletedWork())
                 stands = self._kept[host, stage]
                 about += max(0.0, stands / TICKS - done.cpu) if stands else 0.0
                 peak, gpu = node.stages.get(stage, (None, None))
@@ -347,11 +347,11 @@ def type_of(described: Description) -> str:
     return f"{brand}{described['cpu']}, {described['cores']} cores, {described['ram_gb']:g} GB{gpu}, {described['os']}"
 
 
-def _done(receipts: Sequence[Charged]) -> dict[tuple[str, str], Done]:
-    found: dict[tuple[str, str], Done] = {}
+def _done(receipts: Sequence[CostedReceipt]) -> dict[tuple[str, str], CompletedWork]:
+    found: dict[tuple[str, str], CompletedWork] = {}
     for one in receipts:
-        sums, cost = found.get((one.host, one.stage), Done()), one.cost
-        found[one.host, one.stage] = Done(
+        sums, cost = found.get((one.host, one.stage), CompletedWork()), one.cost
+        found[one.host, one.stage] = CompletedWork(
             sums.tasks + 1,
             sums.cpu + cost.cpu,
             sums.work + one.work,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from swsdist.accounts.hardware import gpus_here
+from swsdist.accounts.hardware import gpu_count
 
 
 class _Memory(ctypes.Structure):
@@ -19,7 +19,7 @@ class _Memory(ctypes.Structure):
 
 def gpu_bytes() -> int | None:
     """Bytes in use on all GPUs of this node; None where there is no GPU, or nobody tells."""
-    if not gpus_here():
+    if not gpu_count():
         return None
     library = _library()
     if library is None:

@@ -61,12 +61,12 @@ def _gpus() -> str | None:
             name, _, value = line.partition(":")
             if name.strip() == "Model":
                 models.append(value.strip())
-    models = models[: gpus_here()] or ["NVIDIA GPU"] * gpus_here()
+    models = models[: gpu_count()] or ["NVIDIA GPU"] * gpu_count()
     return ", ".join(f"{models.count(one)} x {one}" for one in dict.fromkeys(models)) or None
 
 
 @cache
-def gpus_here() -> int:
+def gpu_count() -> int:
     """NVIDIA GPUs that this machine shows to its processes."""
     return len(list(Path("/dev").glob("nvidia[0-9]*")))
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.accounts.hardware import Description
-from swsdist.accounts.seconds import Seconds
+from swsdist.accounts.node_memory import NodeMemory
 
 #: Ticks of CPU time in a second.
 TICKS = 10_000
@@ -132,7 +132,7 @@ def _hardware(more: str) -> Description:
     return described
 
 
-def sampled(record: pa.Table, seconds: Seconds) -> None:
+def sampled(record: pa.Table, seconds: NodeMemory) -> None:
     """Add the memory that a record tells of to that of its node."""
     rows = record.filter(pc.equal(record["event"], "sample"))
     pss, gpu = (np.asarray(pc.fill_null(rows[name], 0).to_numpy()).astype(np.int64) for name in ("pss", "gpu"))

@@ -20,11 +20,11 @@ from swsdist.bench.points import Point
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.core.errors import IncompleteError, UserError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.forecast.cluster import Cluster, Kind
 from swsdist.pipeline.forecast.costs import costs_of
-from swsdist.pipeline.forecast.forecast import forecast, measured, rules_of
-from swsdist.pipeline.inspection.recorded import remains
-from swsdist.pipeline.run_plan import Course
+from swsdist.pipeline.forecast.forecast import forecast, rules_of, run_size
+from swsdist.pipeline.inspection.loading import load_partial_run
 
 #: Runs a config, whose file this is, to its report.
 Runs = Callable[[Path], None]
@@ -123,23 +123,23 @@ def measure(config: Config, order: int, point: Point, others: Sequence[Point], r
         "run_s": resources["wall_s"],
     }
     figures |= {"start_s": resources["ray_start_s"], "stop_s": resources["ray_stop_s"]}
-    course = remains(Folder(config.run))
-    figures |= _walls(course)
+    chain_run = load_partial_run(Folder(config.run))
+    figures |= _walls(chain_run)
     busy = (figures["index_cpu_s"] or 0.0) + (figures["search_cpu_s"] or 0.0)
     whole = (figures["wall_s"] or 0.0) * point.workers * config.executor.cpus_per_worker
     figures["busy"] = busy / whole if whole else None
-    foreseen = _foresee(course, config, point, others)
+    foreseen = _foresee(chain_run, config, point, others)
     if not keep:
         shutil.rmtree(run, ignore_errors=True)
     return Measured(point, order, figures, foreseen, report["hardware"], report["versions"], load)
 
 
-def _walls(course: Course) -> dict[str, float | None]:
+def _walls(chain_run: ChainRun) -> dict[str, float | None]:
     """Wall seconds of index, search and both together, from first task to last."""
     spans: dict[str, list[tuple[float, float]]] = {phase: [] for phase in PHASES}
     tasks = 0
-    for step in (step for step in course.chain.steps if step.phase in spans):
-        spans[step.phase] += [(receipt.started, receipt.finished) for receipt in course.receipts(step.name)]
+    for step in (step for step in chain_run.chain.steps if step.phase in spans):
+        spans[step.phase] += [(receipt.started, receipt.finished) for receipt in chain_run.receipts(step.name)]
     found: dict[str, float | None] = {}
     for phase, some in spans.items():
         tasks += len(some)
@@ -150,10 +150,10 @@ def _walls(course: Course) -> dict[str, float | None]:
     return found
 
 
-def _foresee(course: Course, config: Config, point: Point, others: Sequence[Point]) -> dict[str, float]:
-    phases = {step.name: step.phase for step in course.chain.steps}
-    costs = [one for one in costs_of(course) if phases[one.name] in PHASES]
-    hours, _ = measured(costs)
+def _foresee(chain_run: ChainRun, config: Config, point: Point, others: Sequence[Point]) -> dict[str, float]:
+    phases = {step.name: step.phase for step in chain_run.chain.steps}
+    costs = [one for one in costs_of(chain_run) if phases[one.name] in PHASES]
+    hours, _ = run_size(costs)
     found = {}
     for workers, times in sorted({(one.workers, one.times) for one in others}):
         node = Kind(cpus=workers * config.executor.cpus_per_worker)

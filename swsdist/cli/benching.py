@@ -140,17 +140,17 @@ def forecast(
     swsdist forecast run --hours 10000 --nodes 100 --cpus 16 --price 0.8
     """
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.forecast.costs import costs_of, informed
+    from swsdist.pipeline.forecast.costs import costs_of, pooled_costs
     from swsdist.pipeline.forecast.forecast import forecast as foresee
     from swsdist.pipeline.forecast.forecast import rules_of
-    from swsdist.pipeline.inspection.recorded import remains
+    from swsdist.pipeline.inspection.loading import load_partial_run
 
-    course, *others = (remains(Folder(run)) for run in runs)
-    config = course.config
+    chain_run, *others = (load_partial_run(Folder(run)) for run in runs)
+    config = chain_run.config
     if until is not None:
-        course.chain.step(until)
-    costs = informed(costs_of(course), *map(costs_of, others))
-    names = [step.name for step in course.chain.steps]
+        chain_run.chain.step(until)
+    costs = pooled_costs(costs_of(chain_run), *map(costs_of, others))
+    names = [step.name for step in chain_run.chain.steps]
     if until is not None:
         costs = [one for one in costs if names.index(one.name) <= names.index(until)]
     machines = _cluster(cluster, {name: value for name, value in given.items() if value is not None})

@@ -41,17 +41,17 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
     from swsdist.config import load_config
     from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
     from swsdist.pipeline.ledger import Ledger
     from swsdist.pipeline.plan import ONLY
-    from swsdist.pipeline.run_plan import Choice, begin
 
     loaded = load_config(config, sets, corpus=corpus, run=run_folder)
     strict = strict or loaded.strict
     loaded = loaded.model_copy(update={"strict": False})  # all warnings are wanted, not the first as an error
-    course = begin(ONLY, loaded, Ledger(Folder(loaded.run, loaded.storage)), Choice())
-    if course.chain.check is None:
-        raise codes.NOTHING_TO_CHECK(where="chain", chain=course.chain.name)
-    bad, odd = _print(course.chain.check(course.chain.own))
+    chain_run = prepare_chain_run(ONLY, loaded, Ledger(Folder(loaded.run, loaded.storage)), StepSelection())
+    if chain_run.chain.check is None:
+        raise codes.NOTHING_TO_CHECK(where="chain", chain=chain_run.chain.name)
+    bad, odd = _print(chain_run.chain.check(chain_run.chain.inputs))
     if bad:
         return 2
     return 4 if odd and strict else 0

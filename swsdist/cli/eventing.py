@@ -10,10 +10,10 @@ from typing import IO, Any
 
 from swsdist.cli.outputs import pipe
 from swsdist.core.codes import cli as codes
-from swsdist.pipeline.operation.progress import Passing, Progress
+from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 
 
-class _Written(Passing):
+class _Written(ForwardingProgress):
     """The same display; each event is also written to a stream."""
 
     def __init__(self, inner: Progress, stream: IO[str]) -> None:

@@ -182,7 +182,7 @@ def _of_runs(named: Iterable[str]) -> Iterator[str]:
     """Paths in the configs of those that are folders of runs, or stores in them."""
     from swsdist.config.section import paths_in
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.recorded import config_of
+    from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
 
     folders = [Path(one) for one in named if _exists(one) and Path(one).is_dir()]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.operation.progress import Passing, Progress
+from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 from swsdist.pipeline.task import Failure, Receipt, Task
 from swsdist.report.summary import span
 
@@ -102,7 +102,7 @@ def points_told(inner: Progress) -> Progress:
     return _Points(inner)
 
 
-class _Points(Passing):
+class _Points(ForwardingProgress):
     """Points end with the step of their plan that makes a DET curve, or with a task that counts its work in points."""
 
     def __init__(self, inner: Progress) -> None:

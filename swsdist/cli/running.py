@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from swsdist.api import RunResult
     from swsdist.config import Config
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import StepSelection
     from swsdist.pipeline.task import Failure
 
 _CONFIG = click.argument("config", type=FILE)
@@ -115,7 +115,7 @@ def report(
     from swsdist.config import load_config
     from swsdist.config.section import paths_in
     from swsdist.core.codes import cli as codes
-    from swsdist.pipeline.run_plan import look
+    from swsdist.pipeline.chain_run import load_outcome
     from swsdist.report.data import ReportData
     from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table, timeline_plot
     from swsdist.report.pictures import write_picture
@@ -126,11 +126,11 @@ def report(
     path = folder.rstrip("/")
     config = load_config(path, sets) if is_config(path) else run_config(path, sets)
     demand_apart(context, [config.run, *paths_in(config)])
-    outcome = look(config)
-    course = outcome.course
-    data = course.chain.report(outcome, course, True) if course.chain.report is not None else None
+    outcome = load_outcome(config)
+    chain_run = outcome.chain_run
+    data = chain_run.chain.report(outcome, chain_run, True) if chain_run.chain.report is not None else None
     if not isinstance(data, ReportData):
-        last = list(course.ended)[-1] if course.ended else "nothing"
+        last = list(chain_run.outcomes)[-1] if chain_run.outcomes else "nothing"
         raise codes.REPORT_BEFORE_END(where=path, stage=last, run=path)
     for place, made, what in ((det, det_plot, "DET curve"), (histogram, histogram_plot, "histogram of scores")):
         if place is None:
@@ -181,7 +181,7 @@ def go(
     from swsdist import api
     from swsdist.config import load_config
     from swsdist.io.filesystem import is_remote
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import StepSelection
 
     flags = [f"{name}=true" for name, given in (("strict", strict), ("force", force)) if given]
     of_folder = until == "index" and corpus is None and not is_config(config)
@@ -192,24 +192,24 @@ def go(
     else:
         loaded = load_config(config, [*sets, *flags], corpus=corpus, run=run_folder)
     _demand_own_config(config, loaded)
-    choice = Choice(until=until, redo_from=redo_from, only=only, keep_going=keep_going)
+    selection = StepSelection(until=until, redo_from=redo_from, only=only, keep_going=keep_going)
     if dry_run:
-        return _dry(loaded, choice)
+        return _dry(loaded, selection)
     from swsdist.cli.progress import progress
 
     if of_folder:
-        code = _tell(api.run(loaded, choice=choice, progress=progress()), whole)
+        code = _tell(api.run(loaded, selection=selection, progress=progress()), whole)
         print(f"search it: swsdist search {run_folder} --query FILE[:START-END]")
         return code
     if events is None:
-        return _tell(api.run(loaded, choice=choice, progress=progress()), whole)
+        return _tell(api.run(loaded, selection=selection, progress=progress()), whole)
     from swsdist.cli.eventing import events_to
     from swsdist.cli.outputs import demand_apart
     from swsdist.config.section import paths_in
 
     demand_apart(click.get_current_context(), [config, *paths_in(loaded)])
     with events_to(events, progress()) as watching:
-        return _tell(api.run(loaded, choice=choice, progress=watching), whole)
+        return _tell(api.run(loaded, selection=selection, progress=watching), whole)
 
 
 def _demand_same(run: str, source: str) -> str:
@@ -220,7 +220,7 @@ def _demand_same(run: str, source: str) -> str:
     """
     from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.recorded import config_of
+    from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
 
     folder = Folder(run)
@@ -259,13 +259,13 @@ def _demand_own_config(path: str, loaded: Config) -> None:
         raise codes.CONFIG_IN_RUN_FOLDER(where=path, run=loaded.run)
 
 
-def _dry(config: Config, choice: Choice) -> int:
+def _dry(config: Config, selection: StepSelection) -> int:
     from rich.table import Table
 
-    from swsdist.pipeline.inspection.estimate import estimates, foreseen
+    from swsdist.pipeline.inspection.estimate import estimates, forecast_remaining
     from swsdist.report.summary import short, span
 
-    rows = estimates(config, choice)
+    rows = estimates(config, selection)
     table = Table("stage", "tasks", "done", "work left", "unit", "CPU hours", box=None)
     for row in rows:
         cpu = "unknown" if row.cpu_s is None else short(row.cpu_s / 3600)
@@ -281,7 +281,7 @@ def _dry(config: Config, choice: Choice) -> int:
         else "none yet, as nothing that is left was done here before"
     )
     console.print(f"estimate: {estimate}. Nothing was done.", highlight=False)
-    told = foreseen(config, rows)
+    told = forecast_remaining(config, rows)
     if told is not None:
         workers = "1 worker" if told.run.workers <= 1 else f"{told.run.workers} workers"
         said = f"forecast: {span(told.wall_s)} ({span(told.low_s)} to {span(told.high_s)}) with {workers}"
@@ -302,15 +302,15 @@ _SAME_WITH_ALL = "the same command with --all"
 def _said(result: RunResult) -> list[str]:
     """What was done, where there is no report, and what the chain says of it."""
     outcome = result.outcome
-    if outcome.did == 0 and not outcome.failures:
-        pages = (name for name in outcome.course.chain.report_files if name.endswith(".html"))
+    if outcome.tasks_done == 0 and not outcome.failures:
+        pages = (name for name in outcome.chain_run.chain.report_files if name.endswith(".html"))
         page = next((name for name in pages if outcome.ledger.run.exists(name)), None)
         there = f"; its report is {result.folder}/{page}" if page is not None else ""
         said = f"nothing left to do: {result.folder} is up to date{there}"
     else:
-        said = f"done: {outcome.did} tasks in {outcome.wall:.1f} s, in {result.folder}"
-    summary = outcome.course.chain.summary
-    return [said, *(summary(outcome.course) if summary is not None else ())]
+        said = f"done: {outcome.tasks_done} tasks in {outcome.wall:.1f} s, in {result.folder}"
+    summary = outcome.chain_run.chain.summary
+    return [said, *(summary(outcome.chain_run) if summary is not None else ())]
 
 
 def _tell(result: RunResult, whole: bool) -> int:
@@ -322,7 +322,7 @@ def _tell(result: RunResult, whole: bool) -> int:
     from swsdist.report.summary import print_summary
 
     outcome, report = result.outcome, result.report
-    warnings = outcome.course.notices() if report is None else report.warnings
+    warnings = outcome.chain_run.notices() if report is None else report.warnings
     rejected = result.rejected()
     found = odd_inputs(rejected, warnings) if report is None or whole else odd(report)
     if report is None:
@@ -347,7 +347,7 @@ def _tell(result: RunResult, whole: bool) -> int:
     if outcome.failures:
         kept = outcome.failures[0].file
         tracebacks = f"; tracebacks: {outcome.ledger.run.path(kept)}" if kept else ""
-        waits = "; later stages wait (--keep-going: they do not)" if not outcome.course.complete else ""
+        waits = "; later stages wait (--keep-going: they do not)" if not outcome.chain_run.complete else ""
         raise codes.TASKS_FAILED(
             where=result.folder,
             count=len(outcome.failures),
@@ -355,11 +355,11 @@ def _tell(result: RunResult, whole: bool) -> int:
             waits=waits,
             tracebacks=tracebacks,
         )
-    if warnings and outcome.course.config.strict:
+    if warnings and outcome.chain_run.config.strict:
         raise codes.STRICT_WARNINGS(
             where=result.folder, count=len(warnings), first=warnings[0], show=" (--all shows them)"
         )
-    if rejected and outcome.course.config.strict:
+    if rejected and outcome.chain_run.config.strict:
         count = sum(row[2] for row in rejected)
         raise codes.STRICT_REJECTIONS(where=result.folder, count=count, folder=result.folder)
     return 0

@@ -347,7 +347,7 @@ def _write_page(
     page: Path,
 ) -> None:
     from swsdist.audio.reader import probe
-    from swsdist.io.frames.archive import single
+    from swsdist.io.frames.archive import single_item
     from swsdist.report.answers.page import Asked, Searched, render_answers
 
     storage = store.folder.storage
@@ -360,7 +360,7 @@ def _write_page(
         searched = None
         if cut is not None and cut.example == row["example"] and (cut.before or cut.after):
             searched = cut.before, probe(path, storage).duration - cut.after
-        sound = path if single(path, storage) is None else ""  # frames have none
+        sound = path if single_item(path, storage) is None else ""  # frames have none
         asked.append(Asked(answer.query_id, sound, channel, start, end, searched))
     counts = store.manifest.counts
     about = Searched(

@@ -49,7 +49,7 @@ def _run_not_store(folder: str) -> StoreError | None:
     """The error for a run folder in place of a store; None for any other folder."""
     from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.recorded import config_of
+    from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
 
     run = Folder(folder.rstrip("/"))

@@ -9,7 +9,7 @@ from pydantic import Field, PositiveFloat, field_validator, model_validator
 from swsdist.config.section import IsPath, Section
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.registry.calibration_entries import Score, StepEntry, misfit, statistics_wanted, unfitted
 from swsdist.registry.registries import CALIBRATION
 
@@ -71,7 +71,7 @@ class Calibrate(Section):
         for name in names:
             if name not in CALIBRATION:
                 z_norm = name.lower().replace("-", "").replace("_", "") == "znorm"
-                hint = _Z_NORM if z_norm else meant(name, CALIBRATION)
+                hint = _Z_NORM if z_norm else suggestion(name, CALIBRATION)
                 raise codes.NO_SUCH_STEP.invalid(step=name, meant=hint, steps=", ".join(CALIBRATION))
         return names
 

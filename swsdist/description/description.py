@@ -32,8 +32,8 @@ from swsdist.description.query_statistics import Query, queries_of
 from swsdist.io.nist.ctm import ctm_batches
 from swsdist.io.notices import Notices
 from swsdist.io.tables import names_in, read_table
-from swsdist.stages.inputs.cross_corpus import apart, corpus_of_queries
-from swsdist.stages.inputs.references import truth_of
+from swsdist.stages.inputs.cross_corpus import corpus_of_queries, without_documents
+from swsdist.stages.inputs.references import find_references
 
 Key = tuple[str, int]
 
@@ -183,8 +183,8 @@ def describe(
             )
         )
         examples = read_queries(corpus.queries, of_queries, "all", storage, notices, corpus.spoken, audio=listen)
-        examples = examples if theirs is None else apart(examples, config)
-        truth = truth_of(config, table, examples, notices) if corpus.has_references else None
+        examples = examples if theirs is None else without_documents(examples, config)
+        truth = find_references(config, table, examples, notices) if corpus.has_references else None
         occurs = truth is not None
         queries = queries_of(
             examples,
@@ -225,7 +225,7 @@ def _expected(row: Mapping[str, Any]) -> float:
 
 def _said_in(row: Mapping[str, Any], places: Places, documents: Mapping[Key, _Document]) -> tuple[str | None, str]:
     """Speaker and part of the document that an occurrence is in; of none: not told."""
-    found = places.holding(row["doc_id"], row["channel"], row["start"], row["end"])
+    found = places.containing(row["doc_id"], row["channel"], row["start"], row["end"])
     if not found:
         return None, ""
     one = documents[found[0].doc_id, row["channel"]]
@@ -239,7 +239,7 @@ def _words(path: str, places: Places, storage: Mapping[str, object], notices: No
     for batch in ctm_batches(path, storage):
         for word in batch.to_pylist():
             middle = word["start"] + word["duration"] / 2
-            there = places.holding(word["doc_id"], word["channel"], middle, middle)
+            there = places.containing(word["doc_id"], word["channel"], middle, middle)
             if there:
                 found[there[0].doc_id, word["channel"]][word["word"].lower()] += 1
             else:

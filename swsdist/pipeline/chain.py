@@ -85,28 +85,28 @@ class Chain:
         stages: in the order in which they run; one by itself is a step of its name.
         steps: what is made of them.
         own: what it knows before its first step.
-        report: writes what a run shows at its end, in the driver, of (outcome, course, force); returns what it wrote, or
+        report: writes what a run shows at its end, in the driver, of (outcome, chain_run, force); returns what it wrote, or
             None where there is nothing new.
         report_files: names in the run folder that it writes; without them, or when the plan changes, it is asked again.
-        notices: warnings about what a plan has made, of its course.
+        notices: warnings about what a plan has made, of its chain run.
         check: looks at what is cheap to read before any work, of `own`; yields findings.
-        summary: what a plan has made so far, in a line or more, of its course; for who ran a part of it.
+        summary: what a plan has made so far, in a line or more, of its chain run; for who ran a part of it.
         first: configs of runs that come before its own first step, by name, each with a run folder of its own.
-        barrier: of its course, the name of a step that has ended, and `force`: raises an ImplausibleError where what the step
-            has made is too odd to go on.
-        rejected: table REJECTED of inputs that could not be used, of its course; by default what tasks rejected.
+        barrier: of its chain run, the name of a step that has ended, and `force`: raises an ImplausibleError where what the
+            step has made is too odd to go on.
+        rejected: table REJECTED of inputs that could not be used, of its chain run; by default what tasks rejected.
     """
 
     name: str
     stages: InitVar[Sequence[Step | Stage]]
-    own: Any
+    inputs: Any
     report: Callable[..., object | None] | None = None
     report_files: tuple[str, ...] = ()
     notices: Callable[..., list[str]] | None = None
     rejected: Callable[..., pa.Table] | None = None
     check: Callable[..., Iterator[Finding]] | None = None
     summary: Callable[..., list[str]] | None = None
-    first: Callable[[], Mapping[str, Config]] | None = None
+    prerequisites: Callable[[], Mapping[str, Config]] | None = None
     barrier: Callable[..., object] | None = None
     steps: tuple[Step, ...] = field(init=False)
 

@@ -19,29 +19,29 @@ from swsdist.core.errors import IncompleteError, SwsdistError, UserError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.chain_run import ChainRun, Outcome, StepRound, StepSelection, plan_rounds, prepare_chain_run
+from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.lock import Lock, locked
+from swsdist.pipeline.operation.monitor import monitored
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.operation.watched import watched
 from swsdist.pipeline.plan import ONLY, PlannedStep, demand_run_folder
 from swsdist.pipeline.records.receipts import Names, names_of
 from swsdist.pipeline.records.spool import Spool, together
-from swsdist.pipeline.run_plan import Choice, Course, Outcome, Round, begin, rounds
-from swsdist.pipeline.run_services import RunServices, run_services_of
+from swsdist.pipeline.run_services import RunServices, open_services
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 
-def run_stages(config: Config, choice: Choice, progress: Progress) -> Outcome:
+def run_stages(config: Config, selection: StepSelection, progress: Progress) -> Outcome:
     """Run what is left of a config's chain.
 
     Raises:
         LockedError: another process works in the run folder, or changes the store.
         UserError, DataError: nothing sensible can be done.
     """
-    return run_plans({ONLY: config}, choice, progress)
+    return run_plans({ONLY: config}, selection, progress)
 
 
-def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress) -> Outcome:
+def run_plans(configs: Mapping[str, Config], selection: StepSelection, progress: Progress) -> Outcome:
     """Run what is left of several configs in one ledger: each task that they share is done once.
 
     What has fixed names in the folder (exports, the report) is of a single plan, and left out where there are several.
@@ -61,51 +61,53 @@ def run_plans(configs: Mapping[str, Config], choice: Choice, progress: Progress)
         )
     ledger = Ledger(Folder(first.run, first.storage))
     demand_run_folder(ledger.run)
-    alone = len(configs) == 1 and not choice.shared
-    courses = {name: begin(name, config, ledger, choice, alone) for name, config in configs.items()}
-    outcome = Outcome(ledger, courses, time.time(), alone=alone)
+    alone = len(configs) == 1 and not selection.shared
+    chain_runs = {name: prepare_chain_run(name, config, ledger, selection, alone) for name, config in configs.items()}
+    outcome = Outcome(ledger, chain_runs, time.time(), single_plan=alone)
     clock = time.perf_counter()
-    _run_first(outcome, choice, progress)
-    for course in courses.values():
-        course.chain.own.read(frozenset(step.name for step in course.steps))
+    _run_first(outcome, selection, progress)
+    for chain_run in chain_runs.values():
+        chain_run.chain.inputs.read(frozenset(step.name for step in chain_run.steps))
     with locked(ledger.run, progress.note) as mine:
         ledger.forget()
         with ExitStack() as stack:
             stack.callback(progress.close)
-            progress = watch = stack.enter_context(watched(outcome, progress))
-            machinery = stack.enter_context(run_services_of(outcome, first, progress.note))
+            progress = watch = stack.enter_context(monitored(outcome, progress))
+            machinery = stack.enter_context(open_services(outcome, first, progress.note))
             machinery.heard = watch.heard
-            for name in _order([course.steps for course in courses.values()]):
-                _run_locked(name, outcome, choice, machinery, progress, mine)
-                for course in courses.values():
-                    if course.chain.barrier is not None and name in course.ended:
-                        course.chain.barrier(course, name, force=course.config.force)
-                if not choice.keep_going and _waits(name, courses.values()):
+            for name in _order([chain_run.steps for chain_run in chain_runs.values()]):
+                _run_locked(name, outcome, selection, machinery, progress, mine)
+                for chain_run in chain_runs.values():
+                    if chain_run.chain.barrier is not None and name in chain_run.outcomes:
+                        chain_run.chain.barrier(chain_run, name, force=chain_run.config.force)
+                if not selection.keep_going and _waits(name, chain_runs.values()):
                     break
             mine.check()
-            machinery.settle(whole=choice.only is None and choice.until is None)
+            machinery.settle(whole=selection.only is None and selection.until is None)
         mine.check()
-        for course in courses.values():
-            if course.chain.report is not None and course.complete and alone:
-                made = course.chain.report(outcome, course, False)
+        for chain_run in chain_runs.values():
+            if chain_run.chain.report is not None and chain_run.complete and alone:
+                made = chain_run.chain.report(outcome, chain_run, False)
                 if made is not None:
-                    outcome.reports[course.name] = made
+                    outcome.reports[chain_run.name] = made
     outcome.wall = time.perf_counter() - clock
     return outcome
 
 
-def _run_first(outcome: Outcome, choice: Choice, progress: Progress) -> None:
+def _run_first(outcome: Outcome, selection: StepSelection, progress: Progress) -> None:
     """Run to their ends what chains want to come before them, each in its own folder; what is done of it is left alone.
 
     Raises:
         IncompleteError: a task of one failed.
     """
-    if choice.only is not None:
+    if selection.only is not None:
         return  # what comes before must be done
-    for course in outcome.courses.values():
-        for name, config in (course.chain.first() if course.chain.first is not None else {}).items():
-            made = run_stages(config, Choice(keep_going=choice.keep_going), progress.before(name))
-            outcome.before[name] = made
+    for chain_run in outcome.chain_runs.values():
+        for name, config in (
+            chain_run.chain.prerequisites() if chain_run.chain.prerequisites is not None else {}
+        ).items():
+            made = run_stages(config, StepSelection(keep_going=selection.keep_going), progress.before(name))
+            outcome.preceding[name] = made
             if made.failures:
                 failure = made.failures[0]
                 raise IncompleteError(
@@ -129,35 +131,39 @@ def _order(several: Sequence[Sequence[Step]]) -> list[str]:
     return found
 
 
-def _waits(name: str, courses: Iterable[Course]) -> bool:
+def _waits(name: str, chain_runs: Iterable[ChainRun]) -> bool:
     """Whether what comes after a step would be of a part, and so be done again: a stage that is wanted whole has failed."""
     return any(
-        course.ended[name].failures and course.chain.step(name).stage.whole
-        for course in courses
-        if name in course.ended
+        chain_run.outcomes[name].failures and chain_run.chain.step(name).stage.all_or_nothing
+        for chain_run in chain_runs
+        if name in chain_run.outcomes
     )
 
 
 def _run_locked(
-    name: str, outcome: Outcome, choice: Choice, machinery: RunServices, progress: Progress, mine: Lock
+    name: str, outcome: Outcome, selection: StepSelection, machinery: RunServices, progress: Progress, mine: Lock
 ) -> None:
     """Run a step in all plans that have it, and keep others out of the folders that it writes to."""
     ledger = outcome.ledger
-    having = {key: course for key, course in outcome.courses.items() if any(step.name == name for step in course.steps)}
+    having = {
+        key: chain_run
+        for key, chain_run in outcome.chain_runs.items()
+        if any(step.name == name for step in chain_run.steps)
+    }
     with ExitStack() as held:
         locks = [mine]
-        places = {course.inputs(course.chain.step(name)).place for course in having.values()}
+        places = {chain_run.inputs(chain_run.chain.step(name)).place for chain_run in having.values()}
         for root in sorted({ledger.folder(place).root for place in places} - {ledger.run.root}):
             # Only while the store may change: any number of runs may search one store at the same time.
             locks.append(held.enter_context(locked(ledger.folder(root), progress.note, mine.replaced)))
             ledger.forget(root)
-        _run_step(name, having, choice, machinery, progress, locks)
+        _run_step(name, having, selection, machinery, progress, locks)
 
 
 def _run_step(
     name: str,
-    courses: Mapping[str, Course],
-    choice: Choice,
+    chain_runs: Mapping[str, ChainRun],
+    selection: StepSelection,
     machinery: RunServices,
     progress: Progress,
     locks: Sequence[Lock],
@@ -165,11 +171,11 @@ def _run_step(
     """Run a step in all plans that have it, round after round."""
     clock = time.perf_counter()
     worked = False
-    steps = {key: course.chain.step(name) for key, course in courses.items()}
+    steps = {key: chain_run.chain.step(name) for key, chain_run in chain_runs.items()}
     first = next(iter(steps.values()))
-    for course in courses.values():
-        course.ended[name] = Ended()
-    going = {key: rounds(course, steps[key]) for key, course in courses.items()}
+    for chain_run in chain_runs.values():
+        chain_run.outcomes[name] = StepOutcome()
+    going = {key: plan_rounds(chain_run, steps[key]) for key, chain_run in chain_runs.items()}
     while going:
         planned = {key: next(one, None) for key, one in going.items()}
         going = {key: going[key] for key, one in planned.items() if one is not None}
@@ -177,11 +183,11 @@ def _run_step(
         todo = _todo(planned)
         if any(todo.values()):
             count = sum(map(len, todo.values()))
-            _refuse(name, choice, count, planned)
+            _refuse(name, selection, count, planned)
             _demand_held(locks)
-            _begin(first, courses, planned, machinery, progress, todo)
-            with _left(courses, steps, planned, machinery, locks):
-                for needs, tasks in _by_needs(steps, courses, todo):
+            _begin(first, chain_runs, planned, machinery, progress, todo)
+            with _left(chain_runs, steps, planned, machinery, locks):
+                for needs, tasks in _by_needs(steps, chain_runs, todo):
                     for task, result in machinery.run(first, tasks, needs, partial(progress.part, first)):
                         if isinstance(result, Receipt):
                             machinery.ledger.note(task, result)
@@ -193,21 +199,21 @@ def _run_step(
         for key in going:
             one = planned[key]
             assert one is not None
-            _book(courses[key], steps[key], one, failed, todo[key])
+            _book(chain_runs[key], steps[key], one, failed, todo[key])
     wall = time.perf_counter() - clock
-    done = max(1, sum(course.ended[name].done for course in courses.values()))
-    for course in courses.values():
-        step, ended = steps[course.name], course.ended[name]
-        ended.wall = wall if len(courses) == 1 else wall * ended.done / done
-        inputs = course.inputs(step)
-        inputs.commits = partial(_may_commit, name, choice, locks)
+    done = max(1, sum(chain_run.outcomes[name].done for chain_run in chain_runs.values()))
+    for chain_run in chain_runs.values():
+        step, ended = steps[chain_run.name], chain_run.outcomes[name]
+        ended.wall = wall if len(chain_runs) == 1 else wall * ended.done / done
+        inputs = chain_run.inputs(step)
+        inputs.commits = partial(_may_commit, name, selection, locks)
         step.stage.finish(inputs)
         names = Names(ended.receipts.fingerprints)
-        course.plan.steps[name] = PlannedStep(step.stage.name, names, ended.tasks, inputs.place)
-        course.plan.state = dict(course.chain.own.state)
+        chain_run.plan.steps[name] = PlannedStep(step.stage.name, names, ended.tasks, inputs.place)
+        chain_run.plan.state = dict(chain_run.chain.inputs.state)
     if worked:
         _demand_held(locks)
-        written = {(step.stage.name, courses[key].inputs(step).place) for key, step in steps.items()}
+        written = {(step.stage.name, chain_runs[key].inputs(step).place) for key, step in steps.items()}
         for stage, place in sorted(written):
             machinery.ledger.pack(stage, place)
         machinery.save_plans()
@@ -216,9 +222,9 @@ def _run_step(
 
 @contextmanager
 def _left(
-    courses: Mapping[str, Course],
+    chain_runs: Mapping[str, ChainRun],
     steps: Mapping[str, Step],
-    planned: Mapping[str, Round | None],
+    planned: Mapping[str, StepRound | None],
     machinery: RunServices,
     locks: Sequence[Lock],
 ) -> Iterator[None]:
@@ -226,16 +232,16 @@ def _left(
 
     def leave(before: bool) -> None:
         for key, one in planned.items():
-            course, step = courses[key], steps[key]
-            if one is None or step.name in course.redo:
+            chain_run, step = chain_runs[key], steps[key]
+            if one is None or step.name in chain_run.redo:
                 continue  # what is done again takes the place of the old as a whole
-            stage, inputs = step.stage, course.inputs(step)
-            rows = one.rows if before else course.ledger.rows(stage.name, one.place, one.names)
-            inputs.mine = Ended()
-            inputs.mine.receipts.extend(course.ledger.receipts(stage.name, one.place), rows[rows >= 0])
-            if len(inputs.mine.receipts):
+            stage, inputs = step.stage, chain_run.inputs(step)
+            rows = one.rows if before else chain_run.ledger.rows(stage.name, one.place, one.names)
+            inputs.outcome = StepOutcome()
+            inputs.outcome.receipts.extend(chain_run.ledger.receipts(stage.name, one.place), rows[rows >= 0])
+            if len(inputs.outcome.receipts):
                 _demand_held(locks)
-                stage.leave(inputs)
+                stage.commit_partial(inputs)
 
     leave(before=True)  # who was killed could not
     try:
@@ -249,7 +255,7 @@ def _left(
         raise
 
 
-def _todo(planned: Mapping[str, Round | None]) -> dict[str, Spool]:
+def _todo(planned: Mapping[str, StepRound | None]) -> dict[str, Spool]:
     """By plan the tasks that are left; of those that several plans name the first of these has it."""
     if len(planned) == 1:
         return {key: one.left if one is not None else Spool() for key, one in planned.items()}
@@ -265,30 +271,30 @@ def _todo(planned: Mapping[str, Round | None]) -> dict[str, Spool]:
 
 
 def _by_needs(
-    steps: Mapping[str, Step], courses: Mapping[str, Course], todo: Mapping[str, Spool]
+    steps: Mapping[str, Step], chain_runs: Mapping[str, ChainRun], todo: Mapping[str, Spool]
 ) -> list[tuple[tuple[Needs, ...], Sequence[Task]]]:
     """Tasks that need the same: one plan of a ledger may search on a GPU, and another on CPUs."""
     found: dict[tuple[Needs, ...], list[Spool]] = {}
     for key, tasks in todo.items():
         if tasks:
-            found.setdefault(steps[key].stage.needs(courses[key].config), []).append(tasks)
+            found.setdefault(steps[key].stage.needs(chain_runs[key].config), []).append(tasks)
     return [(needs, together(spools)) for needs, spools in found.items()]
 
 
-def _refuse(name: str, choice: Choice, left: int, planned: Mapping[str, Round | None]) -> None:
+def _refuse(name: str, selection: StepSelection, left: int, planned: Mapping[str, StepRound | None]) -> None:
     """Raises UserError if an earlier step than the chosen one is not done."""
-    if choice.only is not None and name != choice.only:
+    if selection.only is not None and name != selection.only:
         raise UserError(
             f"stage {name} is not done: {left} of {_all(planned)[0]} tasks are left",
-            where=f"--only {choice.only}",
+            where=f"--only {selection.only}",
             remedy="leave --only out, or run that stage first",
         )
 
 
-def _all(planned: Mapping[str, Round | None]) -> tuple[int, float]:
+def _all(planned: Mapping[str, StepRound | None]) -> tuple[int, float]:
     """How many tasks a round has in all plans, each once, and how much work they are."""
     count, work = 0, 0.0
-    places: dict[str, list[Round]] = {}
+    places: dict[str, list[StepRound]] = {}
     for one in planned.values():
         if one is not None:
             places.setdefault(one.place, []).append(one)
@@ -300,12 +306,12 @@ def _all(planned: Mapping[str, Round | None]) -> tuple[int, float]:
     return count, work
 
 
-def _may_commit(name: str, choice: Choice, locks: Sequence[Lock]) -> None:
+def _may_commit(name: str, selection: StepSelection, locks: Sequence[Lock]) -> None:
     """Raises UserError if another step is to run and nothing else, or if a folder was taken over meanwhile."""
-    if choice.only is not None and name != choice.only:
+    if selection.only is not None and name != selection.only:
         raise UserError(
             f"stage {name} is not done: there is no task left, but what it holds is to change",
-            where=f"--only {choice.only}",
+            where=f"--only {selection.only}",
             remedy="leave --only out, or run that stage first",
         )
     _demand_held(locks)
@@ -319,8 +325,8 @@ def _demand_held(locks: Iterable[Lock]) -> None:
 
 def _begin(
     step: Step,
-    courses: Mapping[str, Course],
-    planned: Mapping[str, Round | None],
+    chain_runs: Mapping[str, ChainRun],
+    planned: Mapping[str, StepRound | None],
     machinery: RunServices,
     progress: Progress,
     todo: Mapping[str, Spool],
@@ -329,9 +335,9 @@ def _begin(
     for key, one in planned.items():
         if one is None:
             continue
-        course = courses[key]
-        names = Names(np.concatenate([course.ended[step.name].receipts.fingerprints, one.names]))
-        course.plan.steps[step.name] = PlannedStep(step.stage.name, names, len(names), one.place, ended=False)
+        chain_run = chain_runs[key]
+        names = Names(np.concatenate([chain_run.outcomes[step.name].receipts.fingerprints, one.names]))
+        chain_run.plan.steps[step.name] = PlannedStep(step.stage.name, names, len(names), one.place, ended=False)
     count, whole = _all(planned)
     left, work = sum(map(len, todo.values())), sum(tasks.work for tasks in todo.values())
     places = {one.place for key, one in planned.items() if one is not None and todo[key]}
@@ -341,30 +347,32 @@ def _begin(
             machinery.ledger.drop(step.stage.name, place)
     if step.stage.unit == "s":
         hours = sum(
-            courses[key].chain.step(step.name).stage.hours(courses[key].inputs(step), tasks)
+            chain_runs[key].chain.step(step.name).stage.hours(chain_runs[key].inputs(step), tasks)
             for key, tasks in todo.items()
             if tasks
         )
     else:
-        hours = next(iter(courses.values())).chain.own.hours * (work / whole if whole else 0.0)
+        hours = next(iter(chain_runs.values())).chain.inputs.hours * (work / whole if whole else 0.0)
     for key, tasks in todo.items():
         if tasks:
-            courses[key].chain.step(step.name).stage.begin(courses[key].inputs(step))
+            chain_runs[key].chain.step(step.name).stage.prepare(chain_runs[key].inputs(step))
     progress.stage(step, left, count - left, work, hours)
 
 
-def _book(course: Course, step: Step, one: Round, failed: Mapping[tuple[str, bytes], Failure], mine: Spool) -> None:
+def _book(
+    chain_run: ChainRun, step: Step, one: StepRound, failed: Mapping[tuple[str, bytes], Failure], mine: Spool
+) -> None:
     """Put what came of a round into a plan; `mine` are the tasks that were done for it."""
-    ended, rows, stage = course.ended[step.name], one.rows.copy(), step.stage.name
+    ended, rows, stage = chain_run.outcomes[step.name], one.rows.copy(), step.stage.name
     left = rows < 0
-    rows[left] = course.ledger.rows(stage, one.place, one.names[left])
+    rows[left] = chain_run.ledger.rows(stage, one.place, one.names[left])
     names = np.unique(one.names[left])
     for name in one.names[left] if failed else ():
         if (one.place, name) in failed:
             ended.failures.append(failed[one.place, name])
     bad = np.array([name for name in names if (one.place, name) in failed], "S32") if failed else names[:0]
     rows[np.isin(one.names, bad)] = -1
-    now = course.ledger.receipts(stage, one.place)
+    now = chain_run.ledger.receipts(stage, one.place)
     if now is one.receipts:
         ended.receipts.extend(now, rows[rows >= 0])
     else:  # those of before were dropped, since their outputs are replaced

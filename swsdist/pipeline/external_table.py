@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inputs import Made
+from swsdist.pipeline.inputs import InputTable
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.plan import ONLY, load_plans, receipts_of
 
@@ -29,7 +29,7 @@ class ExternalTable(NamedTuple):
         return f"{self.run}:{self.plan}:{self.table}"
 
 
-def read(source: ExternalTable, storage: Mapping[str, Any]) -> Made:
+def read(source: ExternalTable, storage: Mapping[str, Any]) -> InputTable:
     """What another run has made.
 
     Raises:
@@ -48,4 +48,4 @@ def read(source: ExternalTable, storage: Mapping[str, Any]) -> Made:
     found = receipts_of(Ledger(folder), planned)
     if len(found) < planned.planned:
         raise StoreError(f"its step {step} is not done", where=folder.path(), remedy="run it to its end, then this one")
-    return Made(str(source), table, found, planned.place or folder.root)
+    return InputTable(str(source), table, found, planned.place or folder.root)

@@ -10,15 +10,15 @@ from swsdist.config import Config
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.partition import ALL_SLOTS
-from swsdist.pipeline.ledger import Ended, Ledger
-from swsdist.pipeline.records.chosen import Parts, ReceiptList, together
-from swsdist.pipeline.task import P, Receipt, Task, Told
+from swsdist.pipeline.ledger import Ledger, StepOutcome
+from swsdist.pipeline.records.lists import Parts, ReceiptList, together
+from swsdist.pipeline.task import P, Receipt, Task, TaskResult
 
-T = TypeVar("T", bound=Told)
-Own = TypeVar("Own")
+T = TypeVar("T", bound=TaskResult)
+OfChain = TypeVar("OfChain")
 
 
-class Made(NamedTuple):
+class InputTable(NamedTuple):
     """A table that a step reads.
 
     Attributes:
@@ -59,42 +59,42 @@ class Inputs:
 
     config: Config
     ledger: Ledger
-    knows: object
+    provided: object
     stage: tuple[str, int]
-    made: Mapping[str, tuple[Made, ...]] = field(default_factory=dict)
-    mine: Ended = field(default_factory=Ended)
+    tables: Mapping[str, tuple[InputTable, ...]] = field(default_factory=dict)
+    outcome: StepOutcome = field(default_factory=StepOutcome)
     round: int = 0
     redo: bool = False
     place: str = ""
     commits: Callable[[], None] = lambda: None
 
-    def own(self, kind: type[Own]) -> Own:
+    def chain_inputs(self, kind: type[OfChain]) -> OfChain:
         """What the chain knows before its first step, as a value of the type that the stage needs.
 
         Raises:
             UserError: the chain knows something else.
         """
-        if not isinstance(self.knows, kind):
+        if not isinstance(self.provided, kind):
             raise UserError(
                 f"the stage {self.stage[0]} needs {kind.__name__}, which this chain does not have",
                 remedy="use the stage in a chain that has",
             )
-        return self.knows
+        return self.provided
 
     def receipts(self, word: str) -> ReceiptList:
         """Of the tasks that made the files of a table, in the order of their plan; all sources one after the other."""
         found = ReceiptList()
-        for made in self.made.get(word, ()):
+        for made in self.tables.get(word, ()):
             found += made.receipts
         return found
 
-    def told(self, word: str, kind: type[T]) -> list[tuple[Receipt, T]]:
+    def results(self, word: str, kind: type[T]) -> list[tuple[Receipt, T]]:
         """The same, each with what its task told."""
-        return [(receipt, receipt.tells(kind)) for receipt in self.receipts(word)]
+        return [(receipt, receipt.result_as(kind)) for receipt in self.receipts(word)]
 
     def parts(self, word: str) -> Parts:
         """Files of a table; `name` is as `Context.place` takes it."""
-        return together([made.parts for made in self.made.get(word, ())])
+        return together([made.parts for made in self.tables.get(word, ())])
 
     def task(self, *matters: Any, label: str, work: float, payload: P, slots: range = ALL_SLOTS) -> Task[P]:
         """A task of this step.

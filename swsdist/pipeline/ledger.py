@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from swsdist.core.path_safety import demand_inside
 from swsdist.core.types import RECEIPTS
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.records.chosen import ReceiptList
 from swsdist.pipeline.records.listing import Listing
+from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, names_of, outputs_of
 from swsdist.pipeline.task import Failure, Receipt, Task
 from swsdist.store import parquet
@@ -42,7 +42,7 @@ _AGAIN = 5
 
 
 @dataclass
-class Ended:
+class StepOutcome:
     """A step that has come to its end in a plan.
 
     Attributes:
@@ -96,7 +96,7 @@ class _Known:
         if self._whole is None:
             table = self.receipts.table()
             rows, outputs = outputs_of(table.select(["outputs"]))
-            whole = listing.are_whole(outputs.field("name"), outputs.field("size").to_numpy(zero_copy_only=False))
+            whole = listing.are_complete(outputs.field("name"), outputs.field("size").to_numpy(zero_copy_only=False))
             self._whole = np.ones(table.num_rows, bool)
             self._whole[rows[~whole]] = False
         return self._whole
@@ -131,7 +131,7 @@ class Ledger:
         """The run folder, or another by its root."""
         return Folder(place, self.run.storage) if place else self.run
 
-    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
+    def memoize(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gave for this key the first time."""
         if key not in self.memo:
             self.memo[key] = make()
@@ -212,7 +212,7 @@ class Ledger:
         known, name = self._of(stage, place), pack_name(stage)
         if not known.loose and set(known.packs) <= {name}:
             return
-        table = known.receipts.table().take(pa.array(known.receipts.standing()))
+        table = known.receipts.table().take(pa.array(known.receipts.current_rows()))
         self._write(place, name, table)
         self._remove(place, [*known.loose, *(one for one in known.packs if one != name)])
         known.loose, known.packs, known.unpacked = [], [name], known.receipts.rows
@@ -254,7 +254,7 @@ class Ledger:
         found: set[str] = set()
         for stage in self._stages():
             receipts = self.receipts(stage)
-            rows = receipts.standing() if names is None else receipts.find(names)
+            rows = receipts.current_rows() if names is None else receipts.find(names)
             table = receipts.table().select(["outputs"]).take(pa.array(rows[rows >= 0]))
             found.update(outputs_of(table)[1].field("name").to_pylist())
         return found

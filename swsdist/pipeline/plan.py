@@ -17,7 +17,7 @@ from swsdist.core.errors import StoreError, UserError
 from swsdist.core.path_safety import demand_inside
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.records.chosen import ReceiptList
+from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.records.receipts import Names
 
 NAME = "plan.json"
@@ -83,10 +83,10 @@ class Plan:
 
     def tables(self) -> tuple[Any, ...]:
         """What names its tables: two plans with equal ones show the same."""
-        steps = {name: step.tasks for name, step in self.steps.items() if not self.told(step.place)}
+        steps = {name: step.tasks for name, step in self.steps.items() if not self.in_state(step.place)}
         return self.chain, self.state, steps
 
-    def told(self, place: str) -> bool:
+    def in_state(self, place: str) -> bool:
         """Whether the state tells what there is in a step's folder: a store, which may be shared, or compacted."""
         return bool(place) and place in self.state.values()
 

@@ -16,11 +16,11 @@ from swsdist.core.needs import Needs
 from swsdist.io.failures import TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
+from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.execution.executor import Executor, Serial
-from swsdist.pipeline.execution.failed import FOLDER, forget, keep, name_of
+from swsdist.pipeline.execution.failure_files import FOLDER, failure_file, remove_failures, save_failure
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.plan import Plan, load_plans, save_plans
-from swsdist.pipeline.run_plan import Outcome
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
@@ -54,7 +54,9 @@ class RunServices:
         self._failed: set[str] | None = None  # files of failures that lie in the folder
         self._serial: Serial | None = None
         self._workers: Executor | None = None
-        stages = {step.stage.name: step.stage for course in outcome.courses.values() for step in course.chain.steps}
+        stages = {
+            step.stage.name: step.stage for chain_run in outcome.chain_runs.values() for step in chain_run.chain.steps
+        }
         settings = config.executor
         cache = (settings.cache, int(settings.cache_gb * 1e9)) if settings.cache_gb else None
         self._context = Context(self.ledger.run, stages, cache=cache)
@@ -79,15 +81,15 @@ class RunServices:
         self._write_config()
 
     def _write_config(self) -> None:
-        if self._outcome.alone:
+        if self._outcome.single_plan:
             text = dump_config(without_secrets(self._config))
             self.ledger.run.write_bytes("config.yaml", text.encode())
 
     def _remove_reports(self) -> None:
-        if not self._outcome.alone:
+        if not self._outcome.single_plan:
             return  # what it shows is of another plan
-        for course in self._outcome.courses.values():
-            for name in course.chain.report_files:
+        for chain_run in self._outcome.chain_runs.values():
+            for name in chain_run.chain.report_files:
                 self.ledger.run.remove(name)
 
     def begin(self, step: Step, tasks: int, done: int, places: set[str]) -> None:
@@ -105,7 +107,7 @@ class RunServices:
         save_plans(self.ledger.run, {**self._others(), **self._mine()})
 
     def _mine(self) -> dict[str, Plan]:
-        return {name: course.plan for name, course in self._outcome.courses.items()}
+        return {name: chain_run.plan for name, chain_run in self._outcome.chain_runs.items()}
 
     def _others(self) -> dict[str, Plan]:
         try:
@@ -123,11 +125,11 @@ class RunServices:
             self.save_plans()
             if whole and not set(self._others()) - set(self._mine()):
                 still = {failure.file for failure in self._outcome.failures}
-                forget(self.ledger.run, (self._failed or set()) - still)
+                remove_failures(self.ledger.run, (self._failed or set()) - still)
             return
         there, mine = self._others(), self._mine()
         same = all(name in there and there[name].tables() == plan.tables() for name, plan in mine.items())
-        if not same and (whole or not self._outcome.alone):
+        if not same and (whole or not self._outcome.single_plan):
             self._show_these()
 
     def run(
@@ -145,10 +147,10 @@ class RunServices:
         if self._failed is None:
             self._failed = set(self.ledger.run.listing(FOLDER))
         for task, given in self._run(step, tasks, needs, told):
-            result = keep(self.ledger.run, given) if isinstance(given, Failure) else given
+            result = save_failure(self.ledger.run, given) if isinstance(given, Failure) else given
             storage = result.storage if isinstance(result, Failure) else None
             if isinstance(result, Receipt):
-                forget(self.ledger.run, self._failed & {name_of(task)})
+                remove_failures(self.ledger.run, self._failed & {failure_file(task)})
             elif result.file:
                 self._failed.add(result.file)
             vain = vain + 1 if storage is not None and storage.passing else 0
@@ -216,7 +218,7 @@ def _told(error: StorageError, count: str) -> StorageError:
 
 
 @contextmanager
-def run_services_of(outcome: Outcome, config: Config, note: Callable[[str], None]) -> Iterator[RunServices]:
+def open_services(outcome: Outcome, config: Config, note: Callable[[str], None]) -> Iterator[RunServices]:
     """It is closed at the end, whatever happens."""
     machinery = RunServices(outcome, config, note)
     try:

@@ -24,7 +24,7 @@ from swsdist.config import Config
 from swsdist.core.needs import LEAST, Needs
 from swsdist.io.filesystem import Folder, locate
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.task import Done, P, Part, Task
+from swsdist.pipeline.task import P, Part, Task, TaskOutput
 from swsdist.store import parquet
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class Context:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memory": {}, "listener": None}
 
-    def kept(self, name: str, key: object, make: Callable[[], T]) -> T:
+    def cached(self, name: str, key: object, make: Callable[[], T]) -> T:
         """What was made of a key, kept for the next tasks here; under a name, of one key at a time."""
         if name not in self.memory or self.memory[name][0] != key:
             self.memory.pop(name, None)
@@ -157,9 +157,9 @@ class Stage(ABC, Generic[P]):
         in_driver: its tasks are few and small, and run in the driver.
         rounds: it plans again after each round of tasks, until none is left.
         replaces: the names of its outputs are fixed, so one config's take the place of another's.
-        mixed: its bytes are the same whichever of the alternatives a worker has (`needs`), so workers of several kinds may
-            share its tasks; else all have the first alternative that fits anywhere.
-        whole: if one of its tasks fails, what comes after it waits, unless the user says otherwise (`Choice.keep_going`).
+        any_device: its output has the same bytes on every alternative of `needs`, so workers of several kinds may share its
+            tasks; otherwise all workers get the first alternative that fits any node.
+        all_or_nothing: if one of its tasks fails, the run stops before the next step, unless `StepSelection.keep_going`.
         with_hours, with_queries: what more hours of documents, or more query examples, make of its tasks; for forecasts only.
     """
 
@@ -173,8 +173,8 @@ class Stage(ABC, Generic[P]):
     in_driver: ClassVar[bool] = False
     rounds: ClassVar[bool] = False
     replaces: ClassVar[bool] = False
-    mixed: ClassVar[bool] = False
-    whole: ClassVar[bool] = False
+    any_device: ClassVar[bool] = False
+    all_or_nothing: ClassVar[bool] = False
     with_hours: ClassVar[Growth] = "larger"
     with_queries: ClassVar[Growth] = "larger"
 
@@ -190,11 +190,11 @@ class Stage(ABC, Generic[P]):
     def plan(self, inputs: Inputs) -> Iterator[Task[P]]:
         """Its tasks (of the round `inputs.round`), given that all that it reads has come to its end."""
 
-    def begin(self, inputs: Inputs) -> None:
+    def prepare(self, inputs: Inputs) -> None:
         """Some of its tasks are about to be done: write what these read besides tables that stages have made."""
 
     @abstractmethod
-    def run(self, task: Task[P], context: Context) -> Done:
+    def run(self, task: Task[P], context: Context) -> TaskOutput:
         """Do one."""
 
     def reads(self, task: Task[P]) -> Iterable[tuple[str, int]]:
@@ -207,8 +207,8 @@ class Stage(ABC, Generic[P]):
     def finish(self, inputs: Inputs) -> None:
         """All its tasks have come to their end: commit what they made, after a call of `inputs.commits`."""
 
-    def leave(self, inputs: Inputs) -> None:
-        """Some of its tasks are done, those of `inputs.mine`, and the others may never be: commit what of it can be used."""
+    def commit_partial(self, inputs: Inputs) -> None:
+        """Some of its tasks are done, those of `inputs.outcome`, and the others may never be: commit what of it can be used."""
 
     def hours(self, inputs: Inputs, tasks: Iterable[Task[P]]) -> float:
         """Hours of audio that these tasks go through, an hour once; asked of stages whose work is s of audio."""

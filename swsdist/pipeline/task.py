@@ -23,18 +23,18 @@ from swsdist.core.path_safety import demand_inside
 #: A value of JSON, by key.
 Values = dict[str, Any]
 
-T = TypeVar("T", bound="Told")
+T = TypeVar("T", bound="TaskResult")
 #: The type of a task's payload.
 P = TypeVar("P", default=Any)
 
 
-class Told(Protocol):
+class TaskResult(Protocol):
     """A stage's tasks tell the driver a NamedTuple of JSON values; each stage has a type of its own."""
 
     def _asdict(self) -> dict[str, Any]: ...
 
 
-def told_as(kind: type[T], values: Values) -> T:
+def result_as(kind: type[T], values: Values) -> T:
     """What a task told, as a value of its stage's type; what a task of an earlier version told besides is left out."""
     return kind(**{name: values[name] for name in kind.__annotations__ if name in values})
 
@@ -84,7 +84,7 @@ class Task(Generic[P]):
 
 
 @dataclass(frozen=True)
-class Done:
+class TaskOutput:
     """The result of a task.
 
     Attributes:
@@ -95,7 +95,7 @@ class Done:
     """
 
     outputs: tuple[Part, ...]
-    told: Told | None = None
+    result: TaskResult | None = None
     rejected: list[Values] = field(default_factory=list)
     cells: int = 0
 
@@ -122,6 +122,10 @@ class Cost:
         return self.cpu_user + self.cpu_system
 
 
+#: Keys of a receipt on disk, where they differ from the attributes.
+_STORED = {"result": "told"}
+
+
 @dataclass(frozen=True)
 class Receipt:
     """A receipt says that a task is done, what it made, and what it cost."""
@@ -132,7 +136,7 @@ class Receipt:
     label: str
     work: float
     outputs: tuple[Part, ...]
-    told: Values
+    result: Values
     rejected: list[Values]
     cost: Cost
     host: str
@@ -140,9 +144,9 @@ class Receipt:
     started: float
     finished: float
 
-    def tells(self, kind: type[T]) -> T:
+    def result_as(self, kind: type[T]) -> T:
         """What the task told, as a value of its stage's type."""
-        return told_as(kind, self.told)
+        return result_as(kind, self.result)
 
     def parts(self, table: str) -> list[Part]:
         """The outputs that are files of a table."""
@@ -150,7 +154,8 @@ class Receipt:
 
     def to_json(self) -> str:
         """In one line."""
-        return json.dumps({**asdict(self), "outputs": [part._asdict() for part in self.outputs]}, ensure_ascii=False)
+        values = {_STORED.get(name, name): value for name, value in asdict(self).items()}
+        return json.dumps({**values, "outputs": [part._asdict() for part in self.outputs]}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "a receipt") -> Receipt:
@@ -167,6 +172,7 @@ class Receipt:
         values = json.loads(text)
         values["outputs"] = tuple(_part(output, where) for output in values["outputs"])
         values["cost"] = Cost(**values["cost"])
+        values["result"] = values.pop("told")
         return cls(**values)
 
 

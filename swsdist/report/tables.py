@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from swsdist.core.errors import DataError, UserError
 from swsdist.core.plain import plain
-from swsdist.core.text import meant, shown
+from swsdist.core.text import shown, suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,7 +176,7 @@ def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, fi
     for name in [*(name for name, _, _ in asked), *([by.removeprefix("-")] if by else [])]:
         if name not in rows.column_names:
             raise UserError(
-                f"there is no column {name!r}{meant(name, rows.column_names)}",
+                f"there is no column {name!r}{suggestion(name, rows.column_names)}",
                 where=path,
                 remedy=f"there are {', '.join(rows.column_names)}",
             )

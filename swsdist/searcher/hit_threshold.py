@@ -17,15 +17,15 @@ from swsdist.config.section import Section
 from swsdist.core.errors import ConfigError
 from swsdist.core.types import DETECTIONS, TRIALS
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import recorded
-from swsdist.pipeline.run_plan import Course
+from swsdist.pipeline.chain_run import ChainRun
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.task import Values
 from swsdist.registry.registries import CALIBRATION
 from swsdist.report.answers.hits import OTHERWISE, STRONG, Word
 from swsdist.report.answers.promise import measured, promised
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.provenance import calibration_file
-from swsdist.stages.inputs.settings import describe, in_words, other_scores
+from swsdist.stages.inputs.settings import as_text, describe, score_differences
 from swsdist.stages.task_results import Fitted
 
 _REMEDY = "name a run that was decided, or a file of its folder calibration/"
@@ -68,30 +68,30 @@ def by_score() -> Judge:
     return Judge(STRONG, f"a score of {STRONG:g}; how many of such hits are right was not measured here")
 
 
-def of_run(course: Course) -> Judge | None:
+def of_run(chain_run: ChainRun) -> Judge | None:
     """By what decided in a run; None where nothing did, or where that cannot be applied to the hits of another search."""
-    told = course.told("fit", Fitted)
+    told = chain_run.results("fit", Fitted)
     known = [one for one in told[0].thresholds if one is not None and math.isfinite(one)] if told else []
-    settings = course.config.calibrate
+    settings = chain_run.config.calibrate
     if not known or settings.unfitted != ("q-norm",) or _of_lists(settings.fitted, settings.options):
         return None
     if not settings.fitted:
         least = sum(known) / len(known)
-        return _by_measured(Judge(least, f"a score of {least:.3f} decided in that run"), course)
-    (part,) = course.parts("fit", "calibration")
+        return _by_measured(Judge(least, f"a score of {least:.3f} decided in that run"), chain_run)
+    (part,) = chain_run.parts("fit", "calibration")
     try:
-        judge = _of_steps(course.run.read_bytes(part.name), part.name, "decided in that run")
+        judge = _of_steps(chain_run.run.read_bytes(part.name), part.name, "decided in that run")
     except FileNotFoundError:
         return None
-    return _by_measured(judge, course)
+    return _by_measured(judge, chain_run)
 
 
-def _by_measured(judge: Judge, course: Course) -> Judge:
+def _by_measured(judge: Judge, chain_run: ChainRun) -> Judge:
     """The same with what was measured in the run; with the threshold of likely hits, where these keep the promise."""
-    trials = pa.concat_tables([TRIALS.empty_table(), *course.read("align.final", "trials")])
+    trials = pa.concat_tables([TRIALS.empty_table(), *chain_run.read("align.final", "trials")])
     if (
-        course.config.calibrate.fit == "oracle"
-        or protocol_of(course.config.score).trials != "time"
+        chain_run.config.calibrate.fit == "oracle"
+        or protocol_of(chain_run.config.score).trials != "time"
         or not trials.num_rows
     ):
         return judge  # scores know what is right; or trials do not say which place is
@@ -131,14 +131,14 @@ def named(path: str, search: Search, recipes: Iterable[Values], storage: Mapping
                 where=where,
                 remedy="name one of steps such as [q-norm], [q-norm, logistic] or [q-norm, llr]",
             )
-    mine = in_words("search", Section.matters(search))
+    mine = as_text("search", Section.matters(search))
     if "features" in known:
         mine["features"] = _features_now(known["features"], list(recipes))
-    other = other_scores(mine, known)
+    other = score_differences(mine, known)
     odd = (f"{path} was fitted on other scores: {'; '.join(other)}",) if other else ()
     judge = _of_steps(data, where, f"{made} {path}")
     if made == "decided in" and not odd:  # it is a run, and was searched alike
-        judge = _by_measured(judge, recorded(Folder(path.rstrip("/"), storage or {})))
+        judge = _by_measured(judge, load_chain_run(Folder(path.rstrip("/"), storage or {})))
     return replace(judge, warnings=odd)
 
 

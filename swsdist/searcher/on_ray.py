@@ -36,7 +36,7 @@ class _Holder:
     ) -> None:
         self._limits = limit_threads(threads)
         root, state, storage = store
-        self._store = Store.at(root, state, storage=storage).holding(Memory(memory) if memory else None)
+        self._store = Store.at(root, state, storage=storage).with_memory(Memory(memory) if memory else None)
         self._method = create(settings)
         self._prepared: tuple[int, Any] = (0, None)
 

@@ -9,7 +9,7 @@ from swsdist.config.search import Search
 from swsdist.core.errors import AudioError, DataError, UserError
 from swsdist.features.interface import Extractor, Given
 from swsdist.features.registry import made_by
-from swsdist.io.frames.archive import single
+from swsdist.io.frames.archive import single_item
 from swsdist.methods.query.extraction import Extracted, extract
 from swsdist.methods.query.hearing import speaks
 from swsdist.searcher.query_input import Skip, leaving_out
@@ -109,7 +109,7 @@ def _with_own_frames(row: dict[str, Any], extractors: Sequence[Extractor | Given
         UserError: it is none, or the store has further tracks, of which a query has to be told another file.
     """
     path = str(row["path"])
-    item = single(path, store.folder.storage)
+    item = single_item(path, store.folder.storage)
     if item is None or len(extractors) > 1:
         several = f" in one of its {len(extractors)} tracks" if len(extractors) > 1 else ""
         raise UserError(

@@ -27,7 +27,7 @@ from swsdist.corpora.queries import Finder, read_queries
 from swsdist.io.filesystem import is_remote
 from swsdist.io.notices import Notices
 from swsdist.methods.query.hearing import speaks
-from swsdist.store.places import found_again
+from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
 
 #: Is told of an example that is left out: query, number, and why.
@@ -147,7 +147,7 @@ class Known:
         """As a corpus has them: PLACED without `listed`."""
         names = ["doc_id", "channel", "path", "duration", "speaker", "recording", "start"]
         table = self._store.documents(columns=names)
-        now = found_again(self._store.folder, self._store.manifest.recordings, table["path"], table["path"])
+        now = relocated_paths(self._store.folder, self._store.manifest.recordings, table["path"], table["path"])
         table = table.set_column(names.index("path"), "path", now)
         return table.append_column("end", pc.add(table["start"], table["duration"]))
 

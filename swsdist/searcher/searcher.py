@@ -47,7 +47,7 @@ from swsdist.searcher.curves import Pair
 from swsdist.searcher.queries import extracted_from, extractors_of, is_given
 from swsdist.searcher.query_input import Known, Skip, asked, typed_query
 from swsdist.searcher.settings import Way, way_of
-from swsdist.stages.describe import described, joined
+from swsdist.stages.describe import joined, measure_examples
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
@@ -139,7 +139,7 @@ class Searcher:
         now = ending.enter_context(reading(there))
         where = section_from(Executor, "executor", {"kind": "serial"}, executor)
         held = Memory(memory) if memory and where.kind == "serial" else None
-        self.store = (now if isinstance(store, str) else there).holding(held)
+        self.store = (now if isinstance(store, str) else there).with_memory(held)
         self._actors: RayShards | None = None
         if where.kind == "ray":
             from swsdist.searcher.on_ray import RayShards
@@ -294,7 +294,7 @@ class Searcher:
                 rows = own_recording.with_statistics(rows, self.store, tracks)
             extracted = extracted_from(self.store, self._extractors, rows, self.settings, self.trim, skip)
             wanted, trim = made(sides_wanted(self._calibrate), "examples"), self.trim and not is_given(self._extractors)
-            sides = described(extracted.examples, self.store, rows, wanted, trim, self.store.folder.storage)
+            sides = measure_examples(extracted.examples, self.store, rows, wanted, trim, self.store.folder.storage)
         if told is not None:
             for cut in extracted.cuts:
                 told(cut)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from swsdist.config.model import Reduce
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import config_of, remains
+from swsdist.pipeline.inspection.loading import config_of, load_partial_run
 from swsdist.pipeline.plan import load_plans
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
@@ -38,7 +38,7 @@ class Way(NamedTuple):
 
     def judge(self) -> Judge:
         """What makes a hit likely that was found in this way."""
-        known = None if self.run is None else of_run(remains(*self.run))
+        known = None if self.run is None else of_run(load_partial_run(*self.run))
         return known or by_score()
 
 

@@ -15,7 +15,7 @@ from swsdist.corpora.places import Places, by_document, stored
 from swsdist.io.nist.speech import read_speech
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.making import TrialRules, make_trials, segments_for
 from swsdist.stages.buckets import BucketStage
@@ -51,7 +51,7 @@ class Align(BucketStage[Aligning]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Aligning]]:
         """A task a bucket that has detections or references; none without references."""
-        references = inputs.own(CorpusInputs).corpus.references
+        references = inputs.chain_inputs(CorpusInputs).corpus.references
         if references is None:
             return
         known = trial_settings(inputs)
@@ -59,7 +59,7 @@ class Align(BucketStage[Aligning]):
         lists = {part.slots[0] * buckets // SLOTS: part for part in inputs.parts("detections")}
         rules = TrialRules.of(protocol_of(inputs.config.score))
         if rules.needs_limits:
-            told = [told for _, told in inputs.told("detections", Bucket)]
+            told = [told for _, told in inputs.results("detections", Bucket)]
             low = min((one.low for one in told), default=0.0)
             high = max((one.high for one in told), default=0.0)
             rules = TrialRules.of(protocol_of(inputs.config.score), low, high)
@@ -75,7 +75,7 @@ class Align(BucketStage[Aligning]):
             work = part.rows if part is not None else len(mine)
             yield self.numbered(bucket, inputs, rules.as_json(), known, name, mine, work=work, payload=payload)
 
-    def run(self, task: Task[Aligning], context: Context) -> Done:
+    def run(self, task: Task[Aligning], context: Context) -> TaskOutput:
         """Trials as the protocol has them: pairs one to one, segments, or documents."""
         payload = task.payload
         references = pa.Table.from_pylist(payload.references, REFERENCES)
@@ -94,7 +94,7 @@ class Align(BucketStage[Aligning]):
                 detections, references = by_document(detections, places), by_document(references, places)
         trials = self.kept(make_trials(detections, references, payload.rules, segments), detections)
         output = context.publish(task, "trials", [trials], trials.schema)
-        return Done((output,), Bucket(trials.num_rows))
+        return TaskOutput((output,), Bucket(trials.num_rows))
 
     def kept(self, trials: pa.Table, detections: pa.Table) -> pa.Table:
         """Trials with what else is kept of their detections: nothing."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 from swsdist.core.partition import slots_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
-from swsdist.pipeline.task import Done, P, Part, Receipt, Task
+from swsdist.pipeline.task import P, Part, Receipt, Task, TaskOutput
 from swsdist.score import score_limits
 from swsdist.stages.task_results import Bucket
 
@@ -26,11 +26,11 @@ class BucketStage(Stage[P]):
 
     def following(self, receipt: Receipt, inputs: Inputs, *matters: Any, payload: P) -> Task[P]:
         """The task of the bucket that a task of an earlier stage was of; the rest as of `Inputs.task`."""
-        (low, high), rows = receipt.outputs[0].slots, receipt.tells(Bucket).rows
+        (low, high), rows = receipt.outputs[0].slots, receipt.result_as(Bucket).rows
         return inputs.task(*matters, label=receipt.label, work=rows, payload=payload, slots=range(low, high + 1))
 
-    def done(self, task: Task[P], context: Context, found: pa.Table, *others: Part) -> Done:
+    def done(self, task: Task[P], context: Context, found: pa.Table, *others: Part) -> TaskOutput:
         """The bucket's list of detections, which is the first of the tables; what is told of it; and other files."""
         table = next(iter(self.tables))
         output = context.publish(task, table, [found], self.tables[table].schema)
-        return Done((output, *others), Bucket(found.num_rows, *score_limits(found["score"])))
+        return TaskOutput((output, *others), Bucket(found.num_rows, *score_limits(found["score"])))

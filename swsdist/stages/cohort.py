@@ -20,11 +20,11 @@ from swsdist.core.times import frames_to_seconds
 from swsdist.core.types import COHORT_SUMS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.reduce.own_places import elsewhere
 from swsdist.reduce.spans import Spans
 from swsdist.registry.registries import CALIBRATION
-from swsdist.stages.reduce import Reduce, Reducing, apart_of
+from swsdist.stages.reduce import Reduce, Reducing, excluded_places
 
 #: More than any query has.
 _ALL = 2**31 - 1
@@ -46,19 +46,19 @@ class Cohort(Reduce):
         versions = [CALIBRATION.identity(step), CALIBRATION.identity(QNorm.name)]
         yield from self.tasks(inputs, [CostSums.name], _ALL, versions, window, window=window)
 
-    def run(self, task: Task[Reducing], context: Context) -> Done:
+    def run(self, task: Task[Reducing], context: Context) -> TaskOutput:
         """Sum up the best of each query at each place."""
         tick, window = task.payload.rules["tick"], task.payload.window
         # Stretches of a recording are known once overlaps between its documents are out.
         by_file = window is None or not task.payload.placed
         reduced = self.reduced(task, context, (lambda spans: best_of_places(spans, tick, window)) if by_file else None)
-        detections = elsewhere(reduced.detections, apart_of(task))
+        detections = elsewhere(reduced.detections, excluded_places(task))
         if detections.num_rows:
             scores = QNorm(Options()).apply(detections, None, from_table(reduced.statistics), None)
             column = detections.schema.get_field_index("score")
             detections = detections.set_column(column, detections.schema.field(column), pa.array(scores))
         table = cohort_table(cohort_sums(detections, window))
-        return Done((context.publish(task, "sums", [table], COHORT_SUMS),))
+        return TaskOutput((context.publish(task, "sums", [table], COHORT_SUMS),))
 
 
 def best_of_places(spans: Spans, tick: float, window: float | None) -> Spans:

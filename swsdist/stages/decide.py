@@ -11,7 +11,7 @@ from swsdist.calibrate.threshold import decide
 from swsdist.core.types import DETECTIONS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.describe import read_sides, sides_of
 
@@ -45,7 +45,7 @@ class Decide(BucketStage[Deciding]):
             matters = files, part.name, fitted, *([sides] if sides else [])
             yield self.following(receipt, inputs, *matters, payload=payload)
 
-    def run(self, task: Task[Deciding], context: Context) -> Done:
+    def run(self, task: Task[Deciding], context: Context) -> TaskOutput:
         """Compare with the threshold."""
         payload = task.payload
         found = context.read(payload.detections)

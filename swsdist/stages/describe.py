@@ -23,7 +23,7 @@ from swsdist.methods.query.extraction import examples_of
 from swsdist.methods.query.hearing import hear
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.task_results import Extracted
@@ -58,31 +58,33 @@ class Describe(Stage[Describing]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Describing]]:
         """What is asked for of each group, as it was made for the search."""
-        own = inputs.own(SearchInputs)
+        own = inputs.chain_inputs(SearchInputs)
         names = list(made(sides_wanted(inputs.config.calibrate), "examples"))
         heard = ExampleSpeech.name in names
         given = any(isinstance(source.extractor, Given) for source in own.features.sources)
         trim, rows = inputs.config.queries.trim == "auto" and not given, defaultdict[str, list[Values]](list)
         for row in own.examples if heard else ():
             rows[row["query_id"]].append(row)
-        for (receipt, group), part in zip(inputs.told("queries", Extracted), inputs.parts("queries"), strict=True):
+        for (receipt, group), part in zip(inputs.results("queries", Extracted), inputs.parts("queries"), strict=True):
             mine = [row for query_id in group.query_ids for row in rows[query_id]]
             payload = Describing(part.name, mine, names, trim, are_permitted())
             matters = [STATISTICS.identity(name) for name in names], receipt.fingerprint
             label = f"{group.examples} examples"
             yield inputs.task(*matters, label=label, work=group.examples, payload=payload)
 
-    def run(self, task: Task[Describing], context: Context) -> Done:
+    def run(self, task: Task[Describing], context: Context) -> TaskOutput:
         """Measure."""
         payload = task.payload
         folder, state = context.place(payload.queries)
         store = Store(folder, require(folder, state))
         with permitted(payload.commands):
-            found = described(examples_of(store), store, payload.rows, payload.names, payload.trim, context.storage)
-        return Done((context.publish(task, "described", [to_table(found)], QUERY_STATISTICS),))
+            found = measure_examples(
+                examples_of(store), store, payload.rows, payload.names, payload.trim, context.storage
+            )
+        return TaskOutput((context.publish(task, "described", [to_table(found)], QUERY_STATISTICS),))
 
 
-def described(
+def measure_examples(
     examples: pa.Table,
     store: Store,
     rows: Iterable[Mapping[str, Any]],

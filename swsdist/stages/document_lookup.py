@@ -25,12 +25,12 @@ def speakers_of(store: tuple[str, str], context: Context) -> Speakers:
         store: its folder and the state's fingerprint.
         context: keeps them.
     """
-    return context.kept("speakers", store, lambda: Speakers(_documents(store, WHO, context)))
+    return context.cached("speakers", store, lambda: Speakers(_documents(store, WHO, context)))
 
 
 def places_of(store: tuple[str, str], context: Context) -> pa.Table:
     """Places of the documents of a state of a store: columns WHERE of DOCUMENTS; arguments as of `speakers_of`."""
-    return context.kept("places", store, lambda: _documents(store, WHERE, context))
+    return context.cached("places", store, lambda: _documents(store, WHERE, context))
 
 
 def population_at(population: Values, context: Context) -> pa.Table:
@@ -41,7 +41,7 @@ def population_at(population: Values, context: Context) -> pa.Table:
         context: keeps what is in the store.
     """
     store = population["store"]
-    there = context.kept("population", store, lambda: _documents(store, COLUMNS, context))
+    there = context.cached("population", store, lambda: _documents(store, COLUMNS, context))
     read = there.select(COLUMNS).append_column("read", pa.array(np.ones(there.num_rows, bool)))
     return pa.concat_tables([read.cast(POPULATION), pa.Table.from_pylist(population["unread"], POPULATION)])
 

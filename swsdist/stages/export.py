@@ -14,7 +14,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
-from swsdist.pipeline.task import Done, Part, Task
+from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.registry.registries import EXPORTS
 from swsdist.stages import top_hits
 from swsdist.stages.inputs.search_inputs import CorpusInputs
@@ -55,11 +55,13 @@ class Export(Stage[Exporting]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Exporting]]:
         """One task."""
-        report, kinds, own = inputs.config.report, inputs.config.exports, inputs.own(CorpusInputs)
+        report, kinds, own = inputs.config.report, inputs.config.exports, inputs.chain_inputs(CorpusInputs)
         scored, trials = (top_hits.files(inputs.parts(word)) for word in ("scored", "trials"))
         if not kinds or not scored:
             return
-        query_ids = sorted({query_id for _, group in inputs.told("queries", Extracted) for query_id in group.query_ids})
+        query_ids = sorted(
+            {query_id for _, group in inputs.results("queries", Extracted) for query_id in group.query_ids}
+        )
         system = inputs.config.system
         payload = Exporting(scored, trials, own.store.state, kinds, query_ids, report.clips, report.labels, system)
         versions, rows = [EXPORTS.identity(kind) for kind in kinds], sum(part.rows for part in inputs.parts("scored"))
@@ -68,11 +70,11 @@ class Export(Stage[Exporting]):
 
     def finish(self, inputs: Inputs) -> None:
         """What another config exported goes, where this one exports nothing."""
-        if not inputs.mine.tasks:
+        if not inputs.outcome.tasks:
             inputs.ledger.drop(self.name)
             _remove_old(inputs.ledger.run)
 
-    def run(self, task: Task[Exporting], context: Context) -> Done:
+    def run(self, task: Task[Exporting], context: Context) -> TaskOutput:
         """Write each kind to a temporary folder, then publish its files."""
         payload = task.payload
         material = Material(
@@ -94,7 +96,7 @@ class Export(Stage[Exporting]):
                     warnings.append(f"{kind} was not exported: {error}")
                     continue
                 outputs += _publish(Path(place), context.run)
-        return Done(tuple(outputs), Exported(warnings, len(outputs)))
+        return TaskOutput(tuple(outputs), Exported(warnings, len(outputs)))
 
     def _best(self, payload: Exporting, context: Context) -> list[BestHit]:
         """The best hits, for exports that read them."""

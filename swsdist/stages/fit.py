@@ -16,12 +16,12 @@ from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.describe import read_sides, sides_of
 from swsdist.stages.inputs.provenance import calibration_file, named_calibration, provenance
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.operating_point import asked_of, point_of
+from swsdist.stages.operating_point import point_of, scored_queries
 from swsdist.stages.task_results import Fitted
 
 
@@ -70,7 +70,7 @@ class Fit(Stage[Fitting]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Fitting]]:
         """One task, or none: without references only a FILE can decide."""
-        settings, references = inputs.config.calibrate, inputs.own(CorpusInputs).corpus.references
+        settings, references = inputs.config.calibrate, inputs.chain_inputs(CorpusInputs).corpus.references
         if settings.fit == "none":
             return
         entries = settings.entries()
@@ -82,7 +82,9 @@ class Fit(Stage[Fitting]):
                 yield inputs.task("own", threshold, label="own", work=1, payload=Fitting(settings, threshold))
                 return
         fitted = settings.fit in ("crossfit", "oracle")
-        read, of_scored = (None, False) if fitted else named_calibration(inputs.config, inputs.own(CorpusInputs))
+        read, of_scored = (
+            (None, False) if fitted else named_calibration(inputs.config, inputs.chain_inputs(CorpusInputs))
+        )
         data = None if read is None else read.decode("utf-8", "replace")
         # A file of other data names a task by its content alone.
         seen = ["fitted on what is scored"] if of_scored else []
@@ -103,12 +105,12 @@ class Fit(Stage[Fitting]):
             aligned, settled = inputs.parts("trials"), point_of(inputs)
             files, point = tuple(part.name for part in aligned), Point(settled.trials, settled.beta)
             wanted = {name: getattr(settled, name) for name in ("protocol", "trials", "beta", "true")}
-            of = {**wanted, **provenance(inputs.config, inputs.own(CorpusInputs))}
+            of = {**wanted, **provenance(inputs.config, inputs.chain_inputs(CorpusInputs))}
             payload = payload._replace(point=point, aligned=files, of=of)
             named = [files, wanted]
         if settings.fitted:
             _, steps = procedures(settings, point)
-            sides, asked = sides_of(inputs), tuple(sorted(asked_of(inputs)) if fitted else ())
+            sides, asked = sides_of(inputs), tuple(sorted(scored_queries(inputs)) if fitted else ())
             payload = payload._replace(sides=sides, asked=asked)
             of_list = by_document and any(step.of_list() for step in steps.steps)
             named += [steps.identity(), settings.threshold, asked]
@@ -117,7 +119,7 @@ class Fit(Stage[Fitting]):
         work = sum(part.rows for part in aligned) if named else 1
         yield inputs.task(data, folds, *named, *seen, label=label, work=work, payload=payload)
 
-    def run(self, task: Task[Fitting], context: Context) -> Done:
+    def run(self, task: Task[Fitting], context: Context) -> TaskOutput:
         """Thresholds of the maximum TWV, and what steps need."""
         if task.payload.own is not None:
             fitted = Procedure((), thresholds=(task.payload.own,), fit="own")
@@ -125,7 +127,7 @@ class Fit(Stage[Fitting]):
             fitted = self._fit(task.payload, context)
         output = context.write(task, "calibration", fitted.to_json(), place="")
         fit = "oracle" if task.payload.seen else fitted.fit
-        return Done((output,), Fitted(fit, list(fitted.thresholds)))
+        return TaskOutput((output,), Fitted(fit, list(fitted.thresholds)))
 
     def _fit(self, payload: Fitting, context: Context) -> Procedure:
         point, by_document = payload.point, payload.by_document

@@ -33,14 +33,14 @@ from swsdist.features.threads import one_thread
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Part, Receipt, Task
+from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.stages.inputs.unfitted_models import Pending
+from swsdist.stages.inputs.unfitted_models import UnfittedModel
 from swsdist.store import parquet
-from swsdist.store.writing import heard_recording, raise_what_may_pass, whole_recording
+from swsdist.store.writing import raise_transient, read_recording, read_with_speech
 
 #: Seconds of documents a task.
 _TASK_SECONDS = 300.0
@@ -104,7 +104,7 @@ class FitTransforms(Stage[Fitting]):
     with_hours = "more"
     with_queries = "same"
     rounds = True
-    whole = True
+    all_or_nothing = True
     # The model's content is in the fingerprint of all frames that are made with it.
     tables = {
         "frames": Table(None, None, digested=False),
@@ -119,12 +119,12 @@ class FitTransforms(Stage[Fitting]):
 
     def place(self, inputs: Inputs) -> str:
         """The store."""
-        return inputs.own(SearchInputs).store.folder.root
+        return inputs.chain_inputs(SearchInputs).store.folder.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Fitting]]:
         """The next tasks of each model: those that add up, or the one that goes on; of an extractor only its first model."""
-        own = inputs.own(SearchInputs)
-        of_this_round: dict[str, Pending] = {}
+        own = inputs.chain_inputs(SearchInputs)
+        of_this_round: dict[str, UnfittedModel] = {}
         busy: set[int] = set()
         for one in own.features.fitted:
             ended = any(each.parts("model") for each in _of(inputs, one))
@@ -135,15 +135,15 @@ class FitTransforms(Stage[Fitting]):
         for one in of_this_round.values():
             yield from self._next(inputs, one)
 
-    def _next(self, inputs: Inputs, one: Pending) -> Iterator[Task[Fitting]]:
+    def _next(self, inputs: Inputs, one: UnfittedModel) -> Iterator[Task[Fitting]]:
         done = _of(inputs, one)
-        steps = [each for each in done if "step" in each.told]
+        steps = [each for each in done if "step" in each.result]
         number = len(steps)
-        now = [each for each in done if each.told.get("round") == number]
+        now = [each for each in done if each.result.get("round") == number]
         known = steps[-1].parts("known")[0].name if steps else None
         shared = Fitting(one.file, number, known, one.labels, one.of_extractor, one.fitted.name, one.options)
         if now:
-            if not sum(each.tells(Added).frames for each in now):
+            if not sum(each.result_as(Added).frames for each in now):
                 raise DataError(
                     f"there are no frames that {one.fitted.name} could be fitted on",
                     where=f"features.transforms of {one.track}",
@@ -151,19 +151,19 @@ class FitTransforms(Stage[Fitting]):
                 )
             parts = [part.name for each in now for part in each.parts("totals")]
             label = f"{one.fitted.name} of {one.track}, round {number + 1}: step"
-            of = sorted(key for each in done if "documents" in each.told for key in each.tells(Added).documents)
+            of = sorted(key for each in done if "documents" in each.result for key in each.result_as(Added).documents)
             payload = shared._replace(totals=parts, documents=of)
             yield inputs.task(one.file, known, parts, label=label, work=1, payload=payload)
             return
         if known is not None:
-            first = [each for each in done if each.told.get("round") == 0]
+            first = [each for each in done if each.result.get("round") == 0]
             for each in first:
                 (frames,) = each.parts("frames")
                 label = f"{one.fitted.name} of {one.track}, round {number + 1}"
                 payload = shared._replace(frames=frames.name)
                 yield inputs.task(one.file, known, frames.name, label=label, work=each.work, payload=payload)
             return
-        for rows, seconds in _chosen(inputs.own(SearchInputs), one):
+        for rows, seconds in _chosen(inputs.chain_inputs(SearchInputs), one):
             payload = shared._replace(extractor=one.planned, documents=rows, commands=are_permitted())
             label = f"{one.fitted.name} of {one.track}, round 1: {len(rows)} documents"
             # By its name a document is found among the labels, and by nothing else: a new name alone gives the same frames.
@@ -171,7 +171,7 @@ class FitTransforms(Stage[Fitting]):
             matters = [[row[name] for name in named] for row in rows]
             yield inputs.task(one.file, matters, label=label, work=seconds, payload=payload)
 
-    def run(self, task: Task[Fitting], context: Context) -> Done:
+    def run(self, task: Task[Fitting], context: Context) -> TaskOutput:
         """Add up, or go on."""
         payload, folder = task.payload, context.folder(task)
         fitted: Any = (FEATURES if payload.of_extractor else TRANSFORMS)[payload.name].load()(**payload.options)
@@ -190,11 +190,11 @@ class FitTransforms(Stage[Fitting]):
             name = f"models/rounds/{task.fingerprint}.frames"
             output = parquet.describe(path, name)
             folder.publish(path, name)
-        return Done((*done.outputs, Part("frames", *output)), done.told)
+        return TaskOutput((*done.outputs, Part("frames", *output)), done.result)
 
     def _add_up(
         self, task: Task[Fitting], folder: Folder, rounds: Rounds, known: Model | None, documents: Iterator[Document]
-    ) -> Done:
+    ) -> TaskOutput:
         frames, told = 0, (task.payload.model, task.payload.round)
         # By which documents something was taught is written in the model: results on these are no test of it.
         taught = [] if task.payload.labels is None else [document_hash(row) for row in task.payload.documents]
@@ -208,13 +208,13 @@ class FitTransforms(Stage[Fitting]):
         with one_thread():
             total = summed(totals())
         if not frames:
-            return Done((), Added(*told, 0))
+            return TaskOutput((), Added(*told, 0))
         out = io.BytesIO()
         write_totals(out, total)
         output = parquet.publish_bytes(folder, f"models/rounds/{task.fingerprint}.totals", out.getvalue())
-        return Done((Part("totals", *output),), Added(*told, frames, taught))
+        return TaskOutput((Part("totals", *output),), Added(*told, frames, taught))
 
-    def _go_on(self, task: Task[Fitting], folder: Folder, rounds: Rounds, known: Model | None) -> Done:
+    def _go_on(self, task: Task[Fitting], folder: Folder, rounds: Rounds, known: Model | None) -> TaskOutput:
         from threadpoolctl import threadpool_limits
 
         payload = task.payload
@@ -228,11 +228,11 @@ class FitTransforms(Stage[Fitting]):
             model = Model(model.name, model.version, model.arrays, {**model.settings, "taught_by": known_by})
         table, name = ("model", payload.model) if done else ("known", f"models/rounds/{task.fingerprint}.npz")
         output = parquet.publish_bytes(folder, name, model.to_bytes())
-        return Done((Part(table, *output),), Stepped(payload.model, payload.round, done))
+        return TaskOutput((Part(table, *output),), Stepped(payload.model, payload.round, done))
 
     def finish(self, inputs: Inputs) -> None:
         """From here on transforms are those of their models; frames and totals that these were made of are of no more use."""
-        own, ended = inputs.own(SearchInputs), inputs.mine
+        own, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
         own.models_were_fitted()
         used = [part.name for each in ended.receipts for part in each.outputs if part.table != "model"]
         if used and not ended.failures:
@@ -241,9 +241,9 @@ class FitTransforms(Stage[Fitting]):
                 own.store.folder.remove(name)
 
 
-def _of(inputs: Inputs, one: Pending) -> list[Receipt]:
+def _of(inputs: Inputs, one: UnfittedModel) -> list[Receipt]:
     """Receipts of a model."""
-    return [each for each in inputs.mine.receipts if each.told.get("model") == one.file]
+    return [each for each in inputs.outcome.receipts if each.result.get("model") == one.file]
 
 
 def _heard(
@@ -257,7 +257,7 @@ def _heard(
         try:
             blocks, speech = _read(row, extractor, folder, rounds.speech)
         except AudioError as error:
-            raise_what_may_pass(row, error)
+            raise_transient(row, error)
             continue
         count, said = sum(map(len, blocks)), None
         if labels is not None:
@@ -276,7 +276,7 @@ def _read(
     row: dict[str, Any], extractor: Extractor | Given, folder: Folder, listen: bool
 ) -> tuple[list[NDArray[np.float32]], NDArray[np.bool_] | None]:
     """Frames of a document, and, if somebody is to listen, in which of them there is speech."""
-    reading = (heard_recording if listen else whole_recording)(row, extractor, folder)
+    reading = (read_with_speech if listen else read_recording)(row, extractor, folder)
     blocks = []
     while True:
         try:
@@ -285,11 +285,11 @@ def _read(
             return blocks, ended.value.speech
 
 
-def _chosen(own: SearchInputs, one: Pending) -> Iterator[tuple[list[Row], float]]:
+def _chosen(own: SearchInputs, one: UnfittedModel) -> Iterator[tuple[list[Row], float]]:
     """Documents that are fitted on, in parts of some minutes, each with its seconds: of the corpus's part `train` where it has
     one, and of those that have labels where these are wanted.
     """
-    rows, corpus = list(own.wanted.values()), own.config.corpus
+    rows, corpus = list(own.corpus_documents.values()), own.config.corpus
     if corpus.parts.train is not None:
         part = part_of(own.corpus.documents, corpus.parts.train, own.config.storage)
         of_part = set(zip(part["doc_id"].to_pylist(), part["channel"].to_pylist(), strict=True))

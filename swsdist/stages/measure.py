@@ -8,7 +8,7 @@ from typing import NamedTuple
 from swsdist.corpora.places import Places, stored
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score import PER_TERM, per_term
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.evaluating import identities, measure_parts
@@ -45,13 +45,13 @@ class Measure(BucketStage[Measuring]):
             return
         point, measures = point_of(inputs), identities()
         # Lists of document trials name documents, others recordings.
-        by_recording = inputs.own(CorpusInputs).corpus.placed and point.trials_are != "document"
+        by_recording = inputs.chain_inputs(CorpusInputs).corpus.placed and point.trials_are != "document"
         population = population_for(inputs) if by_recording else None
         for receipt, part in zip(receipts, inputs.parts("trials"), strict=True):
             matters = measures, point.as_json(), part.name, *([population] if population else [])
             yield self.following(receipt, inputs, *matters, payload=Measuring(part.name, point, population))
 
-    def run(self, task: Task[Measuring], context: Context) -> Done:
+    def run(self, task: Task[Measuring], context: Context) -> TaskOutput:
         """Count."""
         payload = task.payload
         trials, point, places = context.read(payload.trials), payload.point, None
@@ -64,4 +64,4 @@ class Measure(BucketStage[Measuring]):
         names = list(measure_parts(trials.slice(0, 0), point))
         terms = per_term(trials, trials=point.trials, beta=point.beta)
         outputs.append(context.publish(task, "terms", [terms], PER_TERM))
-        return Done(tuple(outputs), Counted(names))
+        return TaskOutput(tuple(outputs), Counted(names))

@@ -14,7 +14,7 @@ from swsdist.config.calibration import Calibrate
 from swsdist.core.types import DETECTIONS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.describe import read_sides, sides_of
@@ -57,7 +57,7 @@ class Normalise(BucketStage[Normalising]):
             settled = point_of(inputs)
             point = Point(settled.trials, settled.beta)
         first, _ = procedures(settings, point)
-        own = inputs.own(CorpusInputs)
+        own = inputs.chain_inputs(CorpusInputs)
         by_speaker = any("speaker" in entries[name].columns for name in settings.unfitted)
         store = own.store.state if by_speaker else None
         trials = protocol_of(inputs.config.score).trials
@@ -72,7 +72,7 @@ class Normalise(BucketStage[Normalising]):
             matters += [*([known, cohort] if cohort else []), *(["by document"] if by_document else [])]
             yield self.following(receipt, inputs, *matters, payload=payload)
 
-    def run(self, task: Task[Normalising], context: Context) -> Done:
+    def run(self, task: Task[Normalising], context: Context) -> TaskOutput:
         """Scores as these steps make them, all else as it was."""
         payload = task.payload
         first, _ = procedures(payload.calibrate, payload.point)

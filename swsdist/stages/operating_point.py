@@ -22,7 +22,7 @@ def point_of(inputs: Inputs) -> OperatingPoint:
     Raises:
         UserError: the protocol's trials need what is not given, or beta cannot be taken from the data.
     """
-    own, settings = inputs.own(CorpusInputs), inputs.config.score
+    own, settings = inputs.chain_inputs(CorpusInputs), inputs.config.score
     rules = protocol_of(settings)
     check_needs(rules, {"speech": settings.speech is not None, "documents": True}, "score.speech")
     segments = None
@@ -31,26 +31,26 @@ def point_of(inputs: Inputs) -> OperatingPoint:
         found = segments_for(rules, spans_of(own.population), speech)
         segments = found.num_rows if found is not None else None
     references = own.corpus.references
-    left_out = left_out_of(inputs)
+    left_out = unscorable_queries(inputs)
     true = 0 if references is None else sum(query not in left_out for query in references["query_id"].to_pylist())
     return operating_point(
         rules,
         seconds=own.seconds,
         true=true,
-        queries=len(asked_of(inputs)),
+        queries=len(scored_queries(inputs)),
         documents=own.population.num_rows,
         segments=segments,
     )
 
 
-def asked_of(inputs: Inputs) -> set[str]:
+def scored_queries(inputs: Inputs) -> set[str]:
     """Queries whose trials count, whatever was found of them."""
-    return set(inputs.own(CorpusInputs).corpus.queries["query_id"].to_pylist()) - left_out_of(inputs)
+    return set(inputs.chain_inputs(CorpusInputs).corpus.queries["query_id"].to_pylist()) - unscorable_queries(inputs)
 
 
-def left_out_of(inputs: Inputs) -> set[str]:
+def unscorable_queries(inputs: Inputs) -> set[str]:
     """Queries that cannot be scored: of document trials those that occur in every document, which have no non-targets."""
-    own = inputs.own(CorpusInputs)
+    own = inputs.chain_inputs(CorpusInputs)
     if protocol_of(inputs.config.score).trials != "document" or own.corpus.references is None:
         return set()
     references = own.corpus.references
@@ -60,15 +60,15 @@ def left_out_of(inputs: Inputs) -> set[str]:
 
 def population_for(inputs: Inputs) -> Values:
     """The population as a task takes it (`documents.population_at`): the state of the store, and what is not in it."""
-    own = inputs.own(CorpusInputs)
+    own = inputs.chain_inputs(CorpusInputs)
     unread = own.population.filter(pc.invert(own.population["read"]))
     return {"store": own.store.state, "unread": unread.to_pylist()}
 
 
 def trial_settings(inputs: Inputs) -> Values:
     """What trials depend on besides the protocol: queries that are left out, speech, and the population; JSON values."""
-    own, settings = inputs.own(CorpusInputs), inputs.config.score
-    values: Values = {"left_out": sorted(left_out_of(inputs))}
+    own, settings = inputs.chain_inputs(CorpusInputs), inputs.config.score
+    values: Values = {"left_out": sorted(unscorable_queries(inputs))}
     if protocol_of(settings).trials == "segment":
         check_needs(protocol_of(settings), {"speech": settings.speech is not None}, "score.speech")
         try:

@@ -16,7 +16,7 @@ from swsdist.methods.first_pass.landmarks import (
 from swsdist.methods.registry import create
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Part, Task
+from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store import parquet
 from swsdist.store.manifest import pin
@@ -52,11 +52,11 @@ class Quantise(Stage[Quantising]):
 
     def place(self, inputs: Inputs) -> str:
         """The store."""
-        return inputs.own(SearchInputs).store.folder.root
+        return inputs.chain_inputs(SearchInputs).store.folder.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Quantising]]:
         """A task for the codebook, or one a shard."""
-        own, settings = inputs.own(SearchInputs), inputs.config.search
+        own, settings = inputs.chain_inputs(SearchInputs), inputs.config.search
         store = own.store.open()
         codebook = codebook_file(store, settings)
         if codebook is None and inputs.round == 0:
@@ -82,14 +82,14 @@ class Quantise(Stage[Quantising]):
         known = contents(store, settings, sorted({row["shard"] for row in used}))
         matters = codebook_name(store, settings), [list(key) for key in chosen], sorted(known.values())
         label, work = f"codebook, from {len(used)} documents", sum(row["frames"] for row in used)
-        payload = Quantising(inputs.own(SearchInputs).store.state, settings)
+        payload = Quantising(inputs.chain_inputs(SearchInputs).store.state, settings)
         return inputs.task(*matters, label=label, work=work, payload=payload)
 
     def warm(self, task: Task[Quantising], context: Context) -> None:
         """Load what the search loads."""
         create(task.payload.search).warm()
 
-    def run(self, task: Task[Quantising], context: Context) -> Done:
+    def run(self, task: Task[Quantising], context: Context) -> TaskOutput:
         """Choose codewords, or look up the nearest to each frame."""
         from swsdist.methods.first_pass.search import fit_codebook, index_shard  # loads numba: planning does without
 
@@ -99,15 +99,15 @@ class Quantise(Stage[Quantising]):
             model = fit_codebook(store, payload.search)
             name = f"models/codebook-{model.fingerprint}.npz"
             output = parquet.publish_bytes(store.folder, name, model.to_bytes())
-            return Done((Part("codebook", *output, len(model.arrays["query"])),))
+            return TaskOutput((Part("codebook", *output, len(model.arrays["query"])),))
         table = index_shard(store, payload.shard, payload.search, payload.codebook)
         name = postings_name(payload.codebook, payload.content)
         output = parquet.publish(store.folder, name, [table], table.schema)
-        return Done((Part("postings", *output, table.num_rows),))
+        return TaskOutput((Part("postings", *output, table.num_rows),))
 
     def finish(self, inputs: Inputs) -> None:
         """Pin the codebook, unless documents are still to come of which it might be made."""
-        own = inputs.own(SearchInputs)
+        own = inputs.chain_inputs(SearchInputs)
         assert own.store.manifest is not None  # index has come to its end
         name, made = codebook_name(own.store.open(), inputs.config.search), _made(inputs)
         if made and name not in own.store.manifest.models and not own.store.manifest.provisional:
@@ -117,5 +117,5 @@ class Quantise(Stage[Quantising]):
 
 def _made(inputs: Inputs) -> str | None:
     """The codebook that round 0 has made."""
-    parts = [part for receipt in inputs.mine.receipts for part in receipt.parts("codebook")]
+    parts = [part for receipt in inputs.outcome.receipts for part in receipt.parts("codebook")]
     return parts[0].name if parts else None

@@ -26,11 +26,11 @@ from swsdist.io.remote.scratch import scratch
 from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query import own_recording
 from swsdist.methods.query.extraction import examples_of, groups, write_group
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import by_key
-from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Part, Task
+from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.registry.registries import METHODS, RECURRENCES
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.validation import seconds_of
@@ -39,7 +39,7 @@ from swsdist.store.libraries import made_with
 from swsdist.store.manifest import (
     GROUPS,
     REJECTED_DOCUMENTS,
-    Made,
+    NewTrack,
     Shard,
     commit,
     load,
@@ -119,7 +119,7 @@ class Queries(Stage[Extracting]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Extracting]]:
         """A task a group."""
-        own, search = inputs.own(SearchInputs), inputs.config.search
+        own, search = inputs.chain_inputs(SearchInputs), inputs.config.search
         takes = METHODS[search.method].queries
         if takes != "spoken":
             raise UserError(
@@ -136,7 +136,7 @@ class Queries(Stage[Extracting]):
         refusing += [["trim", speech.VERSION]] if trim else []
         by_query: dict[str, list[dict[str, Any]]] = {}
         rows = self.examples(own)
-        if own.theirs is None and own_recording.are_wanted(search):
+        if own.query_inputs is None and own_recording.are_wanted(search):
             rows = own_recording.with_statistics(rows, own.store.open(), list(own.features.tracks))
         for row in rows:
             by_query.setdefault(row["query_id"], []).append(row)
@@ -163,7 +163,7 @@ class Queries(Stage[Extracting]):
             row |= {"query_id": "silence", "example": 1, "channel": 1, "path": path}
             write_group(Folder(place), "warm", [row], sources, trim=False)
 
-    def run(self, task: Task[Extracting], context: Context) -> Done:
+    def run(self, task: Task[Extracting], context: Context) -> TaskOutput:
         """Features of the group's examples, and the state that holds them."""
         payload, folder, rows = task.payload, context.folder(task), task.payload.examples
         sources = _granted(task, context)
@@ -188,11 +188,11 @@ class Queries(Stage[Extracting]):
         for output in group.outputs:
             table = next((word for word in ("documents", "rejected") if word in output.name), "features")
             parts.append(Part(f"query_{table}", *output))
-        return Done(tuple(parts), told, rejected=group.rejected.drop_columns(["identity"]).to_pylist())
+        return TaskOutput(tuple(parts), told, rejected=group.rejected.drop_columns(["identity"]).to_pylist())
 
     def finish(self, inputs: Inputs) -> None:
         """Make the groups of this plan the store's state, if they are not."""
-        own, folder = inputs.own(SearchInputs), Folder(inputs.place, inputs.config.storage)
+        own, folder = inputs.chain_inputs(SearchInputs), Folder(inputs.place, inputs.config.storage)
         states = _states(inputs)
         source, listing = GROUPS + fingerprint(states, own.features.recipes), inputs.ledger.listing(inputs.place)
         try:
@@ -200,7 +200,9 @@ class Queries(Stage[Extracting]):
         except StoreError:  # damaged; it is made of the groups again
             old = None
         names = {
-            shard_name(receipt.fingerprint) for receipt in inputs.mine.receipts if receipt.tells(Extracted).examples
+            shard_name(receipt.fingerprint)
+            for receipt in inputs.outcome.receipts
+            if receipt.result_as(Extracted).examples
         }
         kept = old is not None and old.source == source and all(name in listing for name in old.tables)
         if kept or not names:
@@ -209,7 +211,7 @@ class Queries(Stage[Extracting]):
         groups = [Store(folder, require(folder, name)) for name in states]
         # A group that was made under another name of its track is told by its place.
         made = [
-            Made(
+            NewTrack(
                 track.name,
                 recipe(source.extractor),
                 track.stop - track.first,
@@ -236,7 +238,7 @@ class Queries(Stage[Extracting]):
             if shard.name in names
         ]
         rejected = pa.concat_tables(group.rejected() for group in groups)
-        told = [receipt.tells(Extracted) for receipt in inputs.mine.receipts]
+        told = [receipt.result_as(Extracted) for receipt in inputs.outcome.receipts]
         libraries = own.features.libraries({}, told)
         commit(folder, made, groups[0].manifest.tick, shards, rejected, source=source, libraries=libraries)
         inputs.ledger.forget(inputs.place)
@@ -251,7 +253,7 @@ class Queries(Stage[Extracting]):
 
 def _states(inputs: Inputs) -> list[str]:
     """Names of the groups' states in the store of queries."""
-    return [part.name for receipt in inputs.mine.receipts for part in receipt.parts("groups")]
+    return [part.name for receipt in inputs.outcome.receipts for part in receipt.parts("groups")]
 
 
 def _joined(group: Store, place: int) -> pa.Table:
@@ -273,31 +275,33 @@ def read_group(context: Context, name: str) -> pa.Table:
     return examples_of(Store(folder, require(folder, state)))
 
 
-def examples_in(course: Course) -> pa.Table:
+def examples_in(chain_run: ChainRun) -> pa.Table:
     """All examples of a plan that searches spoken queries: EXAMPLES."""
-    return pa.concat_tables([EXAMPLES.empty_table(), *map(examples_of, _groups_in(course))])
+    return pa.concat_tables([EXAMPLES.empty_table(), *map(examples_of, _groups_in(chain_run))])
 
 
-def seconds_in(course: Course) -> dict[tuple[str, int], float]:
+def seconds_in(chain_run: ChainRun) -> dict[tuple[str, int], float]:
     """Seconds of each query example that was searched; of text there are none."""
     found: dict[tuple[str, int], float] = {}
-    own: CorpusInputs = course.chain.own
-    for search in own.searches(course)[::-1]:  # of several that searched an example, the first tells
+    own: CorpusInputs = chain_run.chain.inputs
+    for search in own.searches(chain_run)[::-1]:  # of several that searched an example, the first tells
         for group in _groups_in(search):
             found |= seconds_of(Tracks(group).documents(columns=["doc_id", "channel", "duration"]))
     return found
 
 
-def bandwidths_in(course: Course) -> pa.Table:
+def bandwidths_in(chain_run: ChainRun) -> pa.Table:
     """How high the sound of each query example reaches: `query_id`, `bandwidth` (Hz; null where nobody knows)."""
     names = ["doc_id", "bandwidth"]
-    found = [group.documents(columns=names).rename_columns(["query_id", "bandwidth"]) for group in _groups_in(course)]
+    found = [
+        group.documents(columns=names).rename_columns(["query_id", "bandwidth"]) for group in _groups_in(chain_run)
+    ]
     schema = pa.schema([EXAMPLES.field("query_id"), EXAMPLES.field("bandwidth")])
     return pa.concat_tables([schema.empty_table(), *found])
 
 
-def _groups_in(course: Course) -> Iterator[Store]:
-    folder = course.ledger.folder(course.place(course.chain.step("queries")))
-    for part in course.parts("queries", "groups"):
+def _groups_in(chain_run: ChainRun) -> Iterator[Store]:
+    folder = chain_run.ledger.folder(chain_run.place(chain_run.chain.step("queries")))
+    for part in chain_run.parts("queries", "groups"):
         if part.name.endswith(".json"):
             yield Store(folder, require(folder, part.name))

@@ -26,13 +26,13 @@ from swsdist.features.sources import Planned, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.fit_transforms import in_random_order
 from swsdist.stages.inputs.cross_corpus import speaker_of
 from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.store.writing import raise_what_may_pass, whole_recording
+from swsdist.store.writing import raise_transient, read_recording
 
 #: Seconds of documents a task.
 _TASK_SECONDS = 300.0
@@ -80,7 +80,7 @@ class QueryStatistics(Stage[Summing | Merging]):
         "query_statistics": Table(STATISTICS, None, digested=False),
     }
     # Without them queries would be normalised by others.
-    whole = True
+    all_or_nothing = True
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
         """What suffices for each of the extractors."""
@@ -88,13 +88,13 @@ class QueryStatistics(Stage[Summing | Merging]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Summing | Merging]]:
         """A task for some minutes of documents and an extractor; then one that adds up."""
-        own = inputs.own(SearchInputs)
+        own = inputs.chain_inputs(SearchInputs)
         if inputs.round == 0:
             yield from self._summing(inputs, own)
         elif inputs.round == 1:
             sums = [
-                (one.tells(Summed).extractor, part.name)
-                for one in inputs.mine.receipts
+                (one.result_as(Summed).extractor, part.name)
+                for one in inputs.outcome.receipts
                 for part in one.parts("query_sums")
             ]
             label = "means and variances of the queries' corpus"
@@ -103,7 +103,7 @@ class QueryStatistics(Stage[Summing | Merging]):
 
     @staticmethod
     def _summing(inputs: Inputs, own: SearchInputs) -> Iterator[Task[Summing | Merging]]:
-        theirs = own.theirs
+        theirs = own.query_inputs
         assert theirs is not None  # or the chain is without this stage
         rows = _chosen(own, theirs)
         demand_permission([row["path"] for row, _ in rows], theirs.config.corpus.documents, own.config.storage)
@@ -123,12 +123,12 @@ class QueryStatistics(Stage[Summing | Merging]):
                 work = sum(seconds[j] for j in part)
                 yield inputs.task(k, source.fingerprint, matters, label=label, work=work, payload=payload)
 
-    def run(self, task: Task[Summing | Merging], context: Context) -> Done:
+    def run(self, task: Task[Summing | Merging], context: Context) -> TaskOutput:
         """Add up frames, or sums."""
         payload = task.payload
         if isinstance(payload, Merging):
             rows = _merged(payload, context)
-            return Done((context.publish(task, "query_statistics", [rows], STATISTICS),), Summed(-1, 0))
+            return TaskOutput((context.publish(task, "query_statistics", [rows], STATISTICS),), Summed(-1, 0))
         extractor = payload.extractor.granted(context.granted)
         assert isinstance(extractor, Extractor)
         total: dict[Scope, Sums] = {}
@@ -136,15 +136,15 @@ class QueryStatistics(Stage[Summing | Merging]):
         with permitted(payload.commands):
             for row in payload.documents:
                 try:
-                    found = Sums.of(whole_recording(row, extractor, folder), extractor.dimension)
+                    found = Sums.of(read_recording(row, extractor, folder), extractor.dimension)
                 except AudioError as error:
-                    raise_what_may_pass(row, error)
+                    raise_transient(row, error)
                     continue  # there are others
                 count += 1
                 for kind, name in row["scopes"]:
                     total[kind, name] = total[kind, name] + found if (kind, name) in total else found
         data = json.dumps([[*scope, *sums] for scope, sums in sorted(total.items())])
-        return Done((context.write(task, "query_sums", data.encode()),), Summed(payload.number, count))
+        return TaskOutput((context.write(task, "query_sums", data.encode()),), Summed(payload.number, count))
 
 
 def _chosen(own: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Scope]]]:
@@ -155,7 +155,7 @@ def _chosen(own: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Sco
     if config.search.queries_by == "speaker":
         names = {name for name in own.corpus.queries["speaker"].to_pylist() if name}
         wanted |= {("speaker", name): 0.0 for name in names}
-    rows = in_random_order(theirs.wanted.values())
+    rows = in_random_order(theirs.corpus_documents.values())
     chosen = []
     for row, seconds in zip(rows, document_seconds(rows, config.storage), strict=True):
         speaker = speaker_of(row["speaker"], config)

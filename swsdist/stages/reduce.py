@@ -15,9 +15,9 @@ from swsdist.core.fingerprint import Naming
 from swsdist.core.partition import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.records.chosen import Parts
+from swsdist.pipeline.records.lists import Parts
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
 from swsdist.reduce.own_places import OwnPlaces, elsewhere
@@ -55,7 +55,7 @@ class Reducing(NamedTuple):
         store: where something of its documents is wanted.
         placed: whether documents are places in recordings.
         by_speaker: whether a statistic wants to know who speaks.
-        apart: places that the queries were cut from, and which are left out.
+        excluded: places that the queries were cut from, and which are left out.
         window: of a cohort.
     """
 
@@ -64,7 +64,7 @@ class Reducing(NamedTuple):
     store: tuple[str, str]
     placed: bool
     by_speaker: bool
-    apart: list[list[Any]]
+    excluded: list[list[Any]]
     window: float | None = None
 
 
@@ -78,9 +78,9 @@ def _files(task: Task[Reducing], context: Context) -> list[str]:
     return found
 
 
-def apart_of(task: Task[Reducing]) -> OwnPlaces:
+def excluded_places(task: Task[Reducing]) -> OwnPlaces:
     """Places that the queries of a bucket were cut from, and which are left out."""
-    return {(query_id, recording): spans for query_id, recording, spans in task.payload.apart}
+    return {(query_id, recording): spans for query_id, recording, spans in task.payload.excluded}
 
 
 class Reduce(BucketStage[Reducing]):
@@ -96,7 +96,7 @@ class Reduce(BucketStage[Reducing]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Reducing]]:
         """A task a bucket that holds a query."""
         config = inputs.config
-        seconds = inputs.own(CorpusInputs).store.open().manifest.counts["seconds"]
+        seconds = inputs.chain_inputs(CorpusInputs).store.open().manifest.counts["seconds"]
         yield from self.tasks(inputs, candidate_statistics(config.calibrate), config.reduce.nbest.count(seconds))
 
     def tasks(
@@ -111,13 +111,13 @@ class Reduce(BucketStage[Reducing]):
             matters: what else the outputs depend on.
             window: see `Reducing`.
         """
-        own, config = inputs.own(CorpusInputs), inputs.config
+        own, config = inputs.chain_inputs(CorpusInputs), inputs.config
         settings = config.reduce
         manifest = own.store.open().manifest
         files = inputs.parts("candidates").by_name()
         filled, work = files.where(files.column("rows") > 0), round(int(files.column("rows").sum()) / settings.buckets)
         listed = _list_name(filled) if len(filled) > MOST_NAMED else None
-        query_ids = {q for _, group in inputs.told("queries", Extracted) for q in group.query_ids}
+        query_ids = {q for _, group in inputs.results("queries", Extracted) for q in group.query_ids}
         rules = rules_of(
             *(config.search, settings), tick=manifest.shift, nbest=nbest, system=config.system, statistics=wanted
         )
@@ -138,7 +138,7 @@ class Reduce(BucketStage[Reducing]):
             payload = Reducing(rules, names, own.store.state, own.corpus.placed, by_speaker, gone, window)
             yield inputs.named(name, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
 
-    def begin(self, inputs: Inputs) -> None:
+    def prepare(self, inputs: Inputs) -> None:
         """Write the list of files, where it is too long for a task."""
         files = inputs.parts("candidates").by_name()
         filled = files.where(files.column("rows") > 0)
@@ -150,10 +150,10 @@ class Reduce(BucketStage[Reducing]):
         """Load the compiled kernel."""
         importlib.import_module("swsdist.kernels.suppression")
 
-    def run(self, task: Task[Reducing], context: Context) -> Done:
+    def run(self, task: Task[Reducing], context: Context) -> TaskOutput:
         """Overlaps out, the best N kept."""
         reduced = self.reduced(task, context)
-        found = elsewhere(reduced.detections, apart_of(task))
+        found = elsewhere(reduced.detections, excluded_places(task))
         statistics = context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS)
         return self.done(task, context, found, statistics)
 

@@ -13,14 +13,14 @@ import pyarrow as pa
 from swsdist.calibrate.threshold import deciding
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.score.measures.det import DET, det_of
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.evaluating import identities, merge, values
 from swsdist.score.parts.events import curve_of
 from swsdist.score.parts.merging import ROWS
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.operating_point import asked_of, left_out_of, point_of
+from swsdist.stages.operating_point import point_of, scored_queries, unscorable_queries
 from swsdist.stages.task_results import Counted, Fitted, Measured
 from swsdist.store import parquet
 
@@ -50,8 +50,8 @@ class Score(Stage[Scoring]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Scoring]]:
         """One task; none without references."""
-        references = inputs.own(CorpusInputs).corpus.references
-        counted = inputs.told("parts", Counted)
+        references = inputs.chain_inputs(CorpusInputs).corpus.references
+        counted = inputs.results("parts", Counted)
         if references is None or references.num_rows == 0 or not counted:
             return
         files: dict[str, list[str]] = {}
@@ -59,14 +59,14 @@ class Score(Stage[Scoring]):
             for name, part in zip(told.names, receipt.parts("parts"), strict=True):
                 files.setdefault(name, []).append(part.name)
         point = point_of(inputs)
-        fitted = [told for _, told in inputs.told("calibration", Fitted)]
+        fitted = [told for _, told in inputs.results("calibration", Fitted)]
         calibration = fitted[0] if fitted else Fitted("none", [])
-        calibration = calibration._replace(thresholds=deciding(asked_of(inputs), calibration.thresholds))
-        payload = Scoring(files, point, calibration, sorted(left_out_of(inputs)))
+        calibration = calibration._replace(thresholds=deciding(scored_queries(inputs), calibration.thresholds))
+        payload = Scoring(files, point, calibration, sorted(unscorable_queries(inputs)))
         matters = files, identities(), point.as_json(), calibration._asdict()
         yield inputs.task(*matters, label=point.protocol, work=len(counted), payload=payload)
 
-    def run(self, task: Task[Scoring], context: Context) -> Done:
+    def run(self, task: Task[Scoring], context: Context) -> TaskOutput:
         """Merge the counts, and evaluate every measure once."""
         payload, point = task.payload, task.payload.point
         parts = merge(
@@ -80,7 +80,7 @@ class Score(Stage[Scoring]):
             context.write(task, "measures", json.dumps(found, indent=1).encode()),
             context.publish(task, "det", [drawn], DET),
         )
-        return Done(outputs, Measured(found, point.as_json(), payload.left_out))
+        return TaskOutput(outputs, Measured(found, point.as_json(), payload.left_out))
 
 
 def _rows(context: Context, name: str) -> Iterator[pa.Table]:

@@ -19,9 +19,9 @@ from swsdist.methods.method import Method
 from swsdist.methods.registry import create, demand_readable, identity
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import BACKENDS
-from swsdist.stages.inputs.cross_corpus import moved
+from swsdist.stages.inputs.cross_corpus import renormalise
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import read_group
 from swsdist.stages.task_results import Extracted, Searched
@@ -50,7 +50,7 @@ class Shared(NamedTuple):
     search: Settings
     buckets: int
     queries: str
-    theirs: str | None
+    query_statistics: str | None
 
 
 class Searching(NamedTuple):
@@ -71,7 +71,7 @@ class Search(Stage[Searching]):
     may_take = {"theirs": "query_statistics"}
     with_hours = "more"
     with_queries = "more"
-    mixed = True
+    any_device = True
     tables = {"candidates": Table(CANDIDATES, order=("example", "doc_id", "channel", "last"))}
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
@@ -81,10 +81,10 @@ class Search(Stage[Searching]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Searching]]:
         """A task a group and unit."""
-        own, settings = inputs.own(SearchInputs), inputs.config.search
+        own, settings = inputs.chain_inputs(SearchInputs), inputs.config.search
         store, method = own.store.open(), create(settings)
         demand_readable(settings, store)
-        groups = inputs.told("queries", Extracted)
+        groups = inputs.results("queries", Extracted)
         if groups and not any(group.examples for _, group in groups):
             first = groups[0][0].rejected[0]
             raise DataError(
@@ -102,7 +102,7 @@ class Search(Stage[Searching]):
         ]
         manifest, buckets = replace(store.manifest, shards=()) if few else None, inputs.config.reduce.buckets
         theirs = inputs.parts("theirs")  # of another corpus, and then one file
-        if "theirs" in inputs.made and not theirs:
+        if "theirs" in inputs.tables and not theirs:
             raise DataError(
                 "there are no means and variances of the corpus that the queries are of",
                 where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}",
@@ -124,7 +124,7 @@ class Search(Stage[Searching]):
 
     def expected(self, inputs: Inputs) -> float:
         """Query frames times document frames, from durations."""
-        return inputs.own(SearchInputs).expected_cells()
+        return inputs.chain_inputs(SearchInputs).expected_cells()
 
     def reads(self, task: Task[Searching]) -> Iterator[tuple[str, int]]:
         """The files of its shards, if these are few."""
@@ -136,7 +136,7 @@ class Search(Stage[Searching]):
         """Load what the method loads."""
         create(_settings(task.common.search, context)).warm()
 
-    def run(self, task: Task[Searching], context: Context) -> Done:
+    def run(self, task: Task[Searching], context: Context) -> TaskOutput:
         """What the method finds."""
         shards, shared = task.payload.shards, task.common
         method = create(_settings(task.common.search, context))
@@ -152,7 +152,7 @@ class Search(Stage[Searching]):
                 yield part
 
         output = context.publish(task, "candidates", tables(), CANDIDATES)
-        return Done(
+        return TaskOutput(
             (output._replace(slots=(min(slots), max(slots))) if slots else output,),
             Searched(result.candidates, result.fill, result.saturated),
             cells=result.cells,
@@ -196,11 +196,11 @@ def _prepared(shared: Shared, context: Context, method: Method, store: Store) ->
 
     def prepared() -> Any:
         examples = read_group(context, shared.queries)
-        if shared.theirs is not None:
+        if shared.query_statistics is not None:
             tracks = Tracks(store)
             settings = shared.search.placed(tracks.places)
-            theirs = statistics_in(context.read(shared.theirs))
-            examples = moved(examples, theirs, tracks.statistics()["collection", ""], settings)
+            theirs = statistics_in(context.read(shared.query_statistics))
+            examples = renormalise(examples, theirs, tracks.statistics()["collection", ""], settings)
         return method.prepare(examples, store)
 
-    return context.kept("queries", (shared.queries, shared.store, shared.theirs, shared.search), prepared)
+    return context.cached("queries", (shared.queries, shared.store, shared.query_statistics, shared.search), prepared)

@@ -17,7 +17,7 @@ import swsdist as package
 from swsdist.cli import progress
 from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.plan import load_plans, save_plans
 from swsdist.searcher.settings import way_of
 from swsdist.store.maintaining import compact
@@ -41,7 +41,7 @@ def test_after_a_compaction(swsdist: Command, place: Path, run: Path) -> None:
     (plan,) = load_plans(Folder(str(run))).values()
     store.remove(state_name(plan.state["manifest"]))
     with pytest.raises(StoreError, match="this state of the store is gone: the store was compacted"):
-        recorded(Folder(str(run)))
+        load_chain_run(Folder(str(run)))
     after = swsdist("search", run, "--query", WORD, "--top", "3", cwd=place)
     assert after.out == before.out
     assert "decided in that run" in after.out

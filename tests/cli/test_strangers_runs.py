@@ -17,7 +17,7 @@ from swsdist.chains.search.report.finished import run_config
 from swsdist.cli import main
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import config_of
+from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.plan import load_plans, save_plans
 from swsdist.registry import registries
 
@@ -65,7 +65,21 @@ LINES = [
 #: Exit codes of those that find nothing to do.
 REFUSED = {("cancel", "run"): 2, ("store", "info", "run"): 3}
 #: These take a config, which is trusted, or make something new; `sweep` of lists and `phones` take no run.
-TRUSTED = {"init", "check", "run", "index", "reduce", "export", "bench", "sweep", "corpus", "doctor", "demo", "phones"}
+TRUSTED = {
+    "init",
+    "check",
+    "run",
+    "index",
+    "reduce",
+    "export",
+    "bench",
+    "sweep",
+    "corpus",
+    "doctor",
+    "demo",
+    "explain",
+    "phones",
+}
 
 HUSH = "hush-hush-0123456789"
 

@@ -19,14 +19,14 @@ from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.registry import create, identity
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import MethodEntry
 from swsdist.registry.registries import CHAINS, METHODS
 from swsdist.registry.registry import Entry
@@ -53,10 +53,10 @@ def config(folder: Path, run: str, **values: Any) -> Config:
 @pytest.fixture(scope="module")
 def searched(folder: Path) -> tuple[pa.Table, Store]:
     """A store, and the examples of all queries."""
-    outcome = run_stages(config(folder, "searched"), Choice(until="queries"), Progress())
+    outcome = run_stages(config(folder, "searched"), StepSelection(until="queries"), Progress())
     assert not outcome.failures
-    course = recorded(Folder(str(folder / "searched")))
-    return examples_in(course), course.chain.own.store.open()
+    chain_run = load_chain_run(Folder(str(folder / "searched")))
+    return examples_in(chain_run), chain_run.chain.inputs.store.open()
 
 
 @pytest.mark.slow
@@ -187,8 +187,8 @@ class Note(Stage):
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         yield inputs.task(self.matter(), label="a word", work=1, payload=self.word(inputs))
 
-    def run(self, task: Task, context: Context) -> Done:
-        return Done((context.write(task, "words", task.payload.encode()),))
+    def run(self, task: Task, context: Context) -> TaskOutput:
+        return TaskOutput((context.write(task, "words", task.payload.encode()),))
 
 
 class Restless(Note):

@@ -25,9 +25,9 @@ from swsdist.features.interface import columns_of, frame_count, kind_of, needs_o
 from swsdist.features.model import Model, load_model
 from swsdist.features.registry import create, demand, identity, made_by, recipe, recipe_fingerprint
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
 from swsdist.store.reading import Store
@@ -342,9 +342,9 @@ def test_another_model_makes_the_store_anew(matrix: str, tmp_path: Path) -> None
     }
 
     def index() -> Store:
-        outcome = run_stages(config_from_dict(values, tmp_path), Choice(until="index"), Progress())
+        outcome = run_stages(config_from_dict(values, tmp_path), StepSelection(until="index"), Progress())
         assert not outcome.failures
-        return Store(outcome.course.chain.own.store.folder)
+        return Store(outcome.chain_run.chain.inputs.store.folder)
 
     before = index()
     assert index().manifest == before.manifest

@@ -46,7 +46,7 @@ def digest(parts: Iterable[pa.Table]) -> str:
 
 @pytest.mark.slow
 def test_rows_and_measures_are_what_they_were(mboshi_dev: RunResult) -> None:
-    course, measures = mboshi_dev.outcome.course, mboshi_dev.measures()
+    chain_run, measures = mboshi_dev.outcome.chain_run, mboshi_dev.measures()
     if swsdist.digest(mboshi_dev.folder)["features"] != FEATURES:
         assert {name: measures[name] for name in MEASURES} == pytest.approx(MEASURES, abs=1e-3)
         pytest.skip("features differ in their last bits on this type of CPU: measures were compared, rows were not")
@@ -56,5 +56,5 @@ def test_rows_and_measures_are_what_they_were(mboshi_dev: RunResult) -> None:
         "scored": ("decide", "scored"),
         "trials": ("align.final", "trials"),
     }
-    assert {name: digest(course.read(*place)) for name, place in steps.items()} == RECORDED
+    assert {name: digest(chain_run.read(*place)) for name, place in steps.items()} == RECORDED
     assert {name: measures[name] for name in MEASURES} == MEASURES

@@ -29,9 +29,9 @@ import soundfile
 from pydantic import BaseModel, ConfigDict
 
 from swsdist.config import config_from_dict
+from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice, Outcome
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
 from swsdist.stages.queries import examples_in
@@ -129,22 +129,22 @@ def outcome(tmp_path_factory) -> Iterator[Outcome]:
             "report": {"exports": ["csv", "labels"]},
             "executor": {"kind": "serial"},
         }
-        yield run_stages(config_from_dict(values, root), Choice(), Progress())
+        yield run_stages(config_from_dict(values, root), StepSelection(), Progress())
     finally:
         FEATURES.remove("reshape")
 
 
 def digest(outcome: Outcome, name: str) -> str:
     """SHA-256 of the rows of all tables of a step, and of its other files as they are; whatever the order of either."""
-    course = outcome.course
+    chain_run = outcome.chain_run
     # The files of the store of queries name paths and times: its examples are held, as methods take them.
-    found = [f"examples {row}" for row in _rows(examples_in(course))] if name == "queries" else []
-    for receipt in course.receipts(name) if name != "queries" else ():
+    found = [f"examples {row}" for row in _rows(examples_in(chain_run))] if name == "queries" else []
+    for receipt in chain_run.receipts(name) if name != "queries" else ():
         for part in receipt.outputs:
             if part.name.endswith(".parquet"):
-                found += [f"{part.table} {row}" for row in _rows(parquet.read(course.run, part.name))]
+                found += [f"{part.table} {row}" for row in _rows(parquet.read(chain_run.run, part.name))]
                 continue
-            data = course.run.read_bytes(part.name)
+            data = chain_run.run.read_bytes(part.name)
             if part.name.endswith(".json"):
                 values = json.loads(data)
                 values.pop("trained_on", None)  # holds fingerprints, which hold times of files
@@ -160,7 +160,7 @@ def _rows(table: pa.Table) -> Iterator[str]:
 
 
 def test_bytes_change_with_versions_only(outcome: Outcome) -> None:
-    steps = [step for step in outcome.course.chain.steps if step.name != "index"]
+    steps = [step for step in outcome.chain_run.chain.steps if step.name != "index"]
     found = {step.name: (step.stage.version, digest(outcome, step.name)) for step in steps}
     changed = [name for name in found if found[name] != GOLDEN.get(name)]
     if not changed:
@@ -177,11 +177,11 @@ def test_bytes_change_with_versions_only(outcome: Outcome) -> None:
 
 
 def test_every_step_is_held(outcome: Outcome) -> None:
-    assert ["index", *GOLDEN] == [step.name for step in outcome.course.chain.steps]
+    assert ["index", *GOLDEN] == [step.name for step in outcome.chain_run.chain.steps]
 
 
 def test_index_has_its_structure(outcome: Outcome) -> None:
-    store = Store(outcome.course.chain.own.store.folder)
+    store = Store(outcome.chain_run.chain.inputs.store.folder)
     rows = store.documents().to_pylist()
     assert [row["doc_id"] for row in rows] == [f"d{k:02d}" for k in range(12)]
     assert {(row["frames"], row["duration"], row["rows"]) for row in rows} == {(160, 1.6, 1)}
@@ -193,10 +193,10 @@ def test_index_has_its_structure(outcome: Outcome) -> None:
 
 def test_the_input_is_worth_it(outcome: Outcome) -> None:
     """Hits, misses and false alarms are among what is held, and decisions of both kinds."""
-    measures = outcome.course.receipts("score")[0].told["measures"]
+    measures = outcome.chain_run.receipts("score")[0].result["measures"]
     assert 0.3 < measures["mtwv"] < 1
     assert 0 < measures["mtwv_pmiss"] < 1
     decisions = set()
-    for table in outcome.course.read("align.final", "trials"):
+    for table in outcome.chain_run.read("align.final", "trials"):
         decisions |= set(table["decision"].to_pylist())
     assert {True, False} <= decisions

@@ -28,8 +28,8 @@ from kept_receipts import receipts_in
 
 import swsdist
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.inspection.digest import digests
-from swsdist.pipeline.run_plan import Choice, Course
 from swsdist.pipeline.task import Receipt
 from swsdist.testing.synthesis import make_corpus
 
@@ -62,7 +62,7 @@ class Scene:
     env: dict[str, str]
     base: dict[str, Any] = field(default_factory=dict)
     until: str | None = None
-    courses: dict[str, Course] = field(default_factory=dict, repr=False)
+    chain_runs: dict[str, ChainRun] = field(default_factory=dict, repr=False)
 
     @property
     def config(self) -> Path:
@@ -101,14 +101,19 @@ class Scene:
                 writer.writerows(row for row in rows if row["doc_id"] in wanted)
 
     def run(
-        self, *sets: str, run: str = "run", until: str | None = None, choice: Choice | None = None, **keywords: Any
+        self,
+        *sets: str,
+        run: str = "run",
+        until: str | None = None,
+        selection: StepSelection | None = None,
+        **keywords: Any,
     ) -> Any:
         """In this process; as far as `until` says, or the scene, and with "" to the end."""
-        choice, last = choice or Choice(), self.until if until is None else until
-        if last and not (choice.until or choice.only):
-            choice = replace(choice, until=last)
-        result = swsdist.run(self.config, sets=[f"run={self._place(run)}", *sets], choice=choice, **keywords)
-        self.courses[run] = result.outcome.course
+        selection, last = selection or StepSelection(), self.until if until is None else until
+        if last and not (selection.until or selection.only):
+            selection = replace(selection, until=last)
+        result = swsdist.run(self.config, sets=[f"run={self._place(run)}", *sets], selection=selection, **keywords)
+        self.chain_runs[run] = result.outcome.chain_run
         return result
 
     def _place(self, run: str) -> str:
@@ -153,7 +158,7 @@ class Scene:
 
     def digest(self, run: str = "run", storage: dict[str, Any] | None = None) -> dict[str, str]:
         """Of all tables, or of those that are made until the scene's last stage."""
-        return _digests(self.courses[run], self.until) if self.until else swsdist.digest(self._place(run), storage)
+        return _digests(self.chain_runs[run], self.until) if self.until else swsdist.digest(self._place(run), storage)
 
     def reported(self, run: str = "run") -> bool:
         """Whether the report's digest, which is of the end of the way only, is of the tables that are there."""
@@ -179,7 +184,7 @@ class Scene:
     def rejected(self, run: str = "run") -> list[dict[str, Any]]:
         """Rows of rejected.parquet, which comes with the report; before that, what will be in it."""
         if self.until:
-            return list(self.courses[run].rejected().to_pylist())
+            return list(self.chain_runs[run].rejected().to_pylist())
         rows: list[dict[str, Any]] = pq.read_table(self.folder / run / "rejected.parquet").to_pylist()
         return rows
 
@@ -231,11 +236,11 @@ def env(tmp_path: Path) -> Iterator[dict[str, str]]:
         yield {**env, **own}
 
 
-def _digests(course: Course, until: str) -> dict[str, str]:
+def _digests(chain_run: ChainRun, until: str) -> dict[str, str]:
     """Of the tables of a stage and of those before it."""
-    names = [step.name for step in course.chain.steps]
-    ended = {name: one for name, one in course.ended.items() if names.index(name) <= names.index(until)}
-    return digests(replace(course, ended=ended))
+    names = [step.name for step in chain_run.chain.steps]
+    ended = {name: one for name, one in chain_run.outcomes.items() if names.index(name) <= names.index(until)}
+    return digests(replace(chain_run, ended=ended))
 
 
 @pytest.fixture
@@ -270,7 +275,7 @@ def _finished(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> S
 @pytest.fixture
 def undisturbed(_finished: Scene, until: str | None) -> dict[str, str]:
     """Digests of a serial run of the small corpus that nothing happened to; of as many tables as the scene's."""
-    return _digests(_finished.courses["run"], until) if until else _finished.digest()
+    return _digests(_finished.chain_runs["run"], until) if until else _finished.digest()
 
 
 @pytest.fixture

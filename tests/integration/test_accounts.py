@@ -24,7 +24,7 @@ from swsdist.bench.points import Point
 from swsdist.config import load_config
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import remains
+from swsdist.pipeline.inspection.loading import load_partial_run
 from swsdist.report.resources import from_numbers, resource_lines
 
 
@@ -46,13 +46,13 @@ def test_serial_accounts(scene: Any) -> None:
     assert math.isclose(report["ssf_hours"], 3600 * report["ssf"])
     assert report["repeated_cpu"] == 0
     index = [receipt for receipt in mine if receipt.stage == "index"]
-    assert sum(receipt.told["seconds"] for receipt in index) == pytest.approx(report["hours"] * 3600)
+    assert sum(receipt.result["seconds"] for receipt in index) == pytest.approx(report["hours"] * 3600)
     assert math.isclose(report["isf"] * report["hours"] * 3600, sum(receipt.cost.cpu for receipt in index))
     searches = [receipt for receipt in mine if receipt.stage == "search"]
     assert len(searches) == 4
     cells = sum(receipt.cost.cells for receipt in searches)
     (queries,) = (receipt for receipt in mine if receipt.stage == "queries")
-    assert cells == queries.told["frames"] * sum(receipt.told["frames"] for receipt in index)
+    assert cells == queries.result["frames"] * sum(receipt.result["frames"] for receipt in index)
     for receipt in mine:
         assert receipt.cost.bytes_written == sum(output.size for output in receipt.outputs)
         assert receipt.started <= receipt.finished
@@ -60,11 +60,11 @@ def test_serial_accounts(scene: Any) -> None:
 
 
 def test_work_done_again_is_counted_once(scene: Any) -> None:
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import StepSelection
 
     scene.run()
     first = scene.report()
-    scene.run(choice=Choice(redo_from="search"))
+    scene.run(selection=StepSelection(redo_from="search"))
     again = scene.report()
     assert again["repeated_cpu"] > 0
     assert again["isf"] == first["isf"]
@@ -85,8 +85,8 @@ CONFIGS: dict[str, list[str]] = {
 def _isfs(scene: Any, run: str) -> dict[str, float | None]:
     """ISF of a run, by where it is told; and what its stages' rows of the report come to."""
     report = scene.report(run)
-    course = remains(Folder(str(scene.folder / run)))
-    phases = {step.name: step.phase for step in course.chain.steps}
+    chain_run = load_partial_run(Folder(str(scene.folder / run)))
+    phases = {step.name: step.phase for step in chain_run.chain.steps}
     index = math.fsum(row["cpu_s"] for row in report["stages"] if phases[row["stage"]] == "index")
     lines = (scene.folder / run / "system-description.md").read_text().splitlines()
     rows = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in lines if line.count("|") > 8}
@@ -240,7 +240,7 @@ _COUNTED = """
 import json, sys
 from pathlib import Path
 import swsdist
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution.worker import Worker
 
 def io():
@@ -258,7 +258,7 @@ def watched(self, task):
 
 swsdist.run(sys.argv[1], sets=["index.shards=2"])
 Worker.run = watched
-swsdist.run(sys.argv[1], sets=["index.shards=2"], choice=Choice(redo_from="index"))
+swsdist.run(sys.argv[1], sets=["index.shards=2"], selection=StepSelection(redo_from="index"))
 print(json.dumps(kernel))
 """
 

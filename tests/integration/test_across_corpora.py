@@ -21,9 +21,9 @@ from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import prepared
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages import query_statistics
-from swsdist.stages.inputs.cross_corpus import moved
+from swsdist.stages.inputs.cross_corpus import renormalise
 from swsdist.store.reading import Store
 
 #: Of the documents that the field recordings are made of; the archive has them all.
@@ -83,7 +83,7 @@ def across(small_corpus: Path, field: Path, tmp_path: Path) -> Any:
     ]
     write(tmp_path / "refs.csv", references)
 
-    def run(run: str, *sets: str, choice: Choice | None = None, **corpus: Any) -> Any:
+    def run(run: str, *sets: str, selection: StepSelection | None = None, **corpus: Any) -> Any:
         path = tmp_path / f"{run}.yaml"
         whole = {
             "documents": str(small_corpus / "docs.csv"),
@@ -92,7 +92,7 @@ def across(small_corpus: Path, field: Path, tmp_path: Path) -> Any:
             **corpus,
         }
         path.write_text(json.dumps({"run": run, "corpus": whole, "executor": {"kind": "serial"}}))
-        return swsdist.run(path, sets=sets, choice=choice)
+        return swsdist.run(path, sets=sets, selection=selection)
 
     run.folder = tmp_path  # type: ignore[attr-defined]
     return run
@@ -112,7 +112,7 @@ def test_queries_of_another_rate_and_channel(across: Any, field: Path) -> None:
     assert written["protocol"]["name"] == "sws2013"  # what the field's corpus says of its own scoring is not ours
     assert "another corpus; normalised by 4 documents of it" in (across.folder / "theirs" / "report.html").read_text()
     ours = across("ours", "corpus.queries_from.statistics=ours")
-    assert "query-statistics" not in ours.outcome.course.ended
+    assert "query-statistics" not in ours.outcome.chain_run.outcomes
     assert ours.report.queries_from.taken_from == 0
     assert theirs.report.measures.mtwv > ours.report.measures.mtwv > 0
     assert not theirs.outcome.failures
@@ -126,10 +126,10 @@ def test_speakers_of_one_name_are_two_people(across: Any, small_corpus: Path) ->
         for row in csv.DictReader((small_corpus / "docs.csv").open(newline=""))
     ]
     write(across.folder / "renamed.csv", renamed)
-    searched = Choice(until="search")
+    searched = StepSelection(until="search")
     for how in ("theirs", "ours"):
-        across(how, f"corpus.queries_from.statistics={how}", choice=searched)
-        across(f"{how}-2", f"corpus.queries_from.statistics={how}", choice=searched, documents="renamed.csv")
+        across(how, f"corpus.queries_from.statistics={how}", selection=searched)
+        across(f"{how}-2", f"corpus.queries_from.statistics={how}", selection=searched, documents="renamed.csv")
         assert candidates(across, how) == candidates(across, f"{how}-2")
     across("same", "corpus.queries_from.statistics=ours", "corpus.queries_from.same_speakers=true")
     assert candidates(across, "same") != candidates(across, "ours")
@@ -144,7 +144,7 @@ def test_statistics_are_those_of_a_store_of_that_corpus(
     tables = []
     for run, seconds in (("one", 300.0), ("many", 0.1)):
         monkeypatch.setattr(query_statistics, "_TASK_SECONDS", seconds)
-        ended = across(run).outcome.course.ended["query-statistics"]
+        ended = across(run).outcome.chain_run.outcomes["query-statistics"]
         assert ended.tasks == (2 if run == "one" else 5)
         (file,) = (across.folder / run / "tables" / "query_statistics").glob("*.parquet")
         tables.append(pq.read_table(file).to_pylist())
@@ -152,7 +152,7 @@ def test_statistics_are_those_of_a_store_of_that_corpus(
     assert candidates(across, "one") == candidates(across, "many")
     swsdist.run(
         {"run": str(across.folder / "field"), "corpus": str(field / "field.yaml"), "executor": {"kind": "serial"}},
-        choice=Choice(until="index"),
+        selection=StepSelection(until="index"),
     )
     store = Store(Folder(str(across.folder / "field" / "store"))).statistics()
     known = {(row["scope"], row["name"]): row for row in tables[0]}
@@ -185,12 +185,15 @@ def test_tracks_and_what_is_fitted_to_the_archive(across: Any) -> None:
     ]
     streams = [{"track": "mfcc", "normalise": "none"}, {"track": "few"}]
     sets = [f"features={json.dumps(features)}", f"search.streams={json.dumps(streams)}"]
-    ended = across("tracks", *sets, choice=Choice(until="search")).outcome
+    ended = across("tracks", *sets, selection=StepSelection(until="search")).outcome
     assert not ended.failures
     (file,) = (across.folder / "tracks" / "tables" / "query_statistics").glob("*.parquet")
     assert {len(row["mean"]) for row in pq.read_table(file).to_pylist()} == {8 + 5}
     plain = [f"features={json.dumps(features)}", "search.normalise=none"]
-    assert "query-statistics" not in across("plain", *plain, choice=Choice(until="queries")).outcome.course.ended
+    assert (
+        "query-statistics"
+        not in across("plain", *plain, selection=StepSelection(until="queries")).outcome.chain_run.outcomes
+    )
 
 
 def test_hours_bound_what_is_taken(across: Any) -> None:
@@ -201,9 +204,9 @@ def test_hours_bound_what_is_taken(across: Any) -> None:
 def test_it_goes_on_where_it_was(across: Any) -> None:
     across("run")
     again = across("run")
-    assert all(ended.done == 0 for ended in again.outcome.course.ended.values())
+    assert all(ended.done == 0 for ended in again.outcome.chain_run.outcomes.values())
     # Another query corpus' statistics are other candidates; the store stays.
-    other = across("run", "corpus.queries_from.statistics=ours").outcome.course.ended
+    other = across("run", "corpus.queries_from.statistics=ours").outcome.chain_run.outcomes
     assert other["index"].done == 0
     assert other["queries"].done == 0
     assert other["search"].done == 1
@@ -217,13 +220,13 @@ def test_moved_is_normalised_by_theirs() -> None:
     table = pa.Table.from_pylist([row], EXAMPLES)
     of_theirs = {("collection", ""): ours, ("speaker", "s"): theirs}
     search = Search()
-    found = moved(table, of_theirs, ours, search)
+    found = renormalise(table, of_theirs, ours, search)
     assert found["speaker"].to_pylist() == [None]
     (wanted,) = prepared(table, of_theirs, search, 5)
     (made,) = prepared(found, {("collection", ""): ours}, search, 5)
     assert np.abs(made.frames.astype(int) - wanted.frames.astype(int)).max() <= 1
     # Nothing is taken out of posteriors, so they stay.
-    plain = moved(table, of_theirs, ours, Search(normalise="none"))
+    plain = renormalise(table, of_theirs, ours, Search(normalise="none"))
     assert plain["features"].to_pylist() == table["features"].to_pylist()
 
 
@@ -252,6 +255,6 @@ def test_documents_that_cannot_be_read(across: Any, field: Path) -> None:
     corpus = {"queries": queries, "queries_from": {"documents": str(broken)}, "references": None}
     outcome = across("waits", **corpus).outcome
     assert "none of the documents that the queries are from can be read" in outcome.failures[0].message
-    assert "search" not in outcome.course.ended
+    assert "search" not in outcome.chain_run.outcomes
     with pytest.raises(DataError, match="there are no means and variances of the corpus that the queries are of"):
-        across("goes-on", choice=Choice(keep_going=True), **corpus)
+        across("goes-on", selection=StepSelection(keep_going=True), **corpus)

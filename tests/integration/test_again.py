@@ -10,7 +10,7 @@ from commands import in_this_process
 
 import swsdist
 from swsdist.core.errors import UserError
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 
 #: The stages in their order.
 ALL = [
@@ -40,7 +40,7 @@ def contents(folder: Path) -> dict[str, tuple[int, int]]:
 
 def done(result: Any) -> list[str]:
     """Stages that did something."""
-    return [name for name, ended in result.outcome.course.ended.items() if ended.done]
+    return [name for name, ended in result.outcome.chain_run.outcomes.items() if ended.done]
 
 
 def test_again_does_nothing(scene: Any) -> None:
@@ -48,7 +48,7 @@ def test_again_does_nothing(scene: Any) -> None:
     assert done(first) == ALL
     before = contents(scene.folder / "run")
     again = scene.run()
-    assert again.outcome.did == 0
+    assert again.outcome.tasks_done == 0
     assert again.report is None
     assert contents(scene.folder / "run") == before
 
@@ -131,7 +131,7 @@ def test_a_change_redoes_what_depends_on_it(finished: Any, change: str, redone: 
 def test_from_redoes_this_and_later_stages(finished: Any, stage: str) -> None:
     scene = finished
     first, receipts = scene.digest(), scene.receipts()
-    assert done(scene.run(choice=Choice(redo_from=stage))) == ALL[ALL.index(stage) :]
+    assert done(scene.run(selection=StepSelection(redo_from=stage))) == ALL[ALL.index(stage) :]
     assert scene.digest() == first
     earlier = ALL[: ALL.index(stage)]
     kept = {
@@ -144,15 +144,15 @@ def test_from_redoes_this_and_later_stages(finished: Any, stage: str) -> None:
 
 def test_only_wants_earlier_stages_done(scene: Any) -> None:
     with pytest.raises(UserError, match="stage index is not done"):
-        scene.run(choice=Choice(only="search"))
-    scene.run(choice=Choice(until="queries"))
-    assert done(scene.run(choice=Choice(only="search"))) == ["search"]
+        scene.run(selection=StepSelection(only="search"))
+    scene.run(selection=StepSelection(until="queries"))
+    assert done(scene.run(selection=StepSelection(only="search"))) == ["search"]
     assert done(scene.run()) == ALL[3:]
 
 
 def test_stages_one_by_one(scene: Any, undisturbed: dict[str, str]) -> None:
     for stage in ALL:
-        assert done(scene.run(choice=Choice(until=stage))) == [stage]
+        assert done(scene.run(selection=StepSelection(until=stage))) == [stage]
     scene.run()
     assert scene.digest() == undisturbed
     assert scene.reported()
@@ -191,6 +191,6 @@ def test_the_config_in_the_run_folder_makes_the_same_run(finished: Any) -> None:
     scene.run("reduce.overlap=0.3")
     first = scene.digest()
     again = swsdist.run(scene.folder / "run" / "config.yaml")
-    assert again.outcome.did == 0
+    assert again.outcome.tasks_done == 0
     assert scene.digest() == first
     assert scene.reported()

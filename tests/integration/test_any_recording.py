@@ -15,7 +15,7 @@ import soundfile
 from swsdist.audio.formats import ffmpeg
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages.index import Index
 from swsdist.store.manifest import load
 
@@ -58,8 +58,8 @@ def test_a_document_and_a_query(own_corpus: Any, program: str, undisturbed: dict
         manifest = load(Folder(str(own_corpus.folder / "run" / store)))
         assert manifest is not None
         assert manifest.libraries["ffmpeg"] == (ffmpeg.version(program),)
-    assert not result.outcome.course.notices()
-    assert own_corpus.run("index.shards=4").outcome.did == 0
+    assert not result.outcome.chain_run.notices()
+    assert own_corpus.run("index.shards=4").outcome.tasks_done == 0
 
 
 def test_where_it_was_lacking_it_is_tried_again(
@@ -72,7 +72,7 @@ def test_where_it_was_lacking_it_is_tried_again(
         (row,) = own_corpus.rejected()
         assert (row["id"], row["reason"]) == ("d003", "unsupported")
         assert "install ffmpeg" in row["remedy"]
-        assert own_corpus.run().outcome.did == 0
+        assert own_corpus.run().outcome.tasks_done == 0
         manifest = load(Folder(str(own_corpus.folder / "run" / "store")))
         assert manifest is not None
         assert "ffmpeg" not in manifest.libraries
@@ -113,15 +113,15 @@ def test_absurd_and_odd_files_are_one_rejection_each(own_corpus: Any) -> None:
     with open(os.fsencode(folder) + b"/\xfcber.flac", "wb") as file:  # noqa: PTH123 (a name that is no text)
         file.write(b"x")
     result = own_corpus.run(
-        f"corpus.documents={folder}", "corpus.references=null", "force=true", choice=Choice(until="index")
+        f"corpus.documents={folder}", "corpus.references=null", "force=true", selection=StepSelection(until="index")
     )
-    reasons = {row["id"]: row["reason"] for row in result.outcome.course.rejected().to_pylist()}
+    reasons = {row["id"]: row["reason"] for row in result.outcome.chain_run.rejected().to_pylist()}
     expected = {"slow": "absurd", "text": "not-audio", "- i $(x) 'é'": "empty", "pipe": "unreadable"}
     assert reasons == expected
     store = load(Folder(str(own_corpus.folder / "run" / "store")))
     assert store is not None
     assert store.counts["documents"] == good
-    told = " ".join(result.outcome.course.notices())
+    told = " ".join(result.outcome.chain_run.notices())
     assert "not UTF-8" in told
     assert "links to nothing" in told
     assert "x.wav" in told

@@ -93,14 +93,14 @@ def test_bad_documents(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     searched = ("features", "documents", "queries", "candidates", "statistics", "detections", "normalised")
     assert {name: digests[name] for name in searched} == {name: undisturbed[name] for name in searched}
     # None of them is tried again until its file changes.
-    assert scene.run("index.shards=4", "force=true").outcome.did == 0
+    assert scene.run("index.shards=4", "force=true").outcome.tasks_done == 0
     soundfile.write(scene.corpus / "audio" / "empty.wav", speech(scene, 2.0), RATE)
     os.utime(scene.corpus / "audio" / "text.wav", (1, 1))
     again = scene.run("index.shards=4", "force=true")
-    (one, *_) = again.outcome.course.ended["index"].receipts
-    documents = [row for receipt in again.outcome.course.ended["index"].receipts for row in [receipt.told]]
+    (one, *_) = again.outcome.chain_run.outcomes["index"].receipts
+    documents = [row for receipt in again.outcome.chain_run.outcomes["index"].receipts for row in [receipt.result]]
     assert sum(summary["documents"] for summary in documents) == 1
-    assert sum(len(receipt.rejected) for receipt in again.outcome.course.ended["index"].receipts) == 1
+    assert sum(len(receipt.rejected) for receipt in again.outcome.chain_run.outcomes["index"].receipts) == 1
     assert one.stage == "index"
     assert {row["id"] for row in scene.rejected()} == set(reasons) - {"empty"}
     assert scene.report()["counts"]["documents"] == 9
@@ -148,10 +148,10 @@ def test_bad_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     for name in ("queries", "candidates", "detections", "normalised", "scored"):
         assert digests[name] == undisturbed[name]
     assert scene.report()["counts"]["queries"] == 3
-    assert scene.run("force=true").outcome.did == 0
+    assert scene.run("force=true").outcome.tasks_done == 0
     soundfile.write(queries / "missing.wav", speech(scene, 0.7), RATE)
     again = scene.run("force=true")
-    assert again.outcome.course.ended["queries"].done == 1
+    assert again.outcome.chain_run.outcomes["queries"].done == 1
     assert {row["id"] for row in scene.rejected()} == set(reasons) - {"missing"}
 
 

@@ -63,8 +63,8 @@ def test_what_is_rejected(scene: Any, table: str) -> None:
         scene.run("corpus.examples=all", run="many")
     assert caught.value.exit_code == 5
     result = scene.run("corpus.examples=all", "force=true", run="many")
-    assert "index" not in {name for name, end in result.outcome.course.ended.items() if end.done}  # it was kept
-    assert any(one.startswith(f"{most + 1} of {rows} ") for one in result.outcome.course.notices())
+    assert "index" not in {name for name, end in result.outcome.chain_run.outcomes.items() if end.done}  # it was kept
+    assert any(one.startswith(f"{most + 1} of {rows} ") for one in result.outcome.chain_run.notices())
     with pytest.raises(ImplausibleError):  # nor does it pass since it was forced once
         scene.run("corpus.examples=all", run="many")
 
@@ -92,7 +92,7 @@ def test_files_that_are_ignored_are_told(scene: Any) -> None:
         (scene.corpus / "audio" / name).write_bytes(b"x")
     sets = ("corpus.documents=audio", "corpus.references=null")
     outcome = scene.run(*(one.replace("=audio", f"={scene.corpus / 'audio'}") for one in sets)).outcome
-    (line,) = (one for one in outcome.course.chain.summary(outcome.course) if "ignored by their names" in one)
+    (line,) = (one for one in outcome.chain_run.chain.summary(outcome.chain_run) if "ignored by their names" in one)
     assert line.startswith("4 files are ignored by their names: .ul 2")
     assert ".txt 1" in line
 

@@ -128,4 +128,4 @@ def test_names_that_a_scorer_cannot_read_are_no_matter_without_one(scene) -> Non
     assert quiet.report is not None
     assert quiet.report.warnings == ()
     asked = scene.run(*common, "calibrate.fit=none", "report.exports=[stdlist]")
-    assert any("stdlist was not exported" in warning for warning in asked.outcome.course.notices())
+    assert any("stdlist was not exported" in warning for warning in asked.outcome.chain_run.notices())

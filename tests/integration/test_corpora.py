@@ -16,10 +16,10 @@ from swsdist.audio import commands
 from swsdist.core.errors import AudioError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.nist.systemlist import read_systemlist
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.inspection.digest import digests
-from swsdist.pipeline.run_plan import Choice
 
-INDEX = Choice(until="index")
+INDEX = StepSelection(until="index")
 
 #: Columns of a detection that do not name its place.
 SCORED = ["query_id", "channel", "score", "decision", "cost", "frames", "example"]
@@ -73,7 +73,7 @@ def test_segments_are_searched_as_files_and_told_in_the_recording(finished: Any)
     assert (top["doc_id"], top["score"]) == (found[best["doc_id"]].recording, best["score"])
     assert top["start"] == pytest.approx(best["start"] + found[best["doc_id"]].start)
     again = swsdist.run(kaldi(finished, references=str(finished.folder / "refs.csv")), sets=whole)
-    assert again.outcome.did == 0
+    assert again.outcome.tasks_done == 0
 
 
 def test_what_lies_in_two_segments_is_found_once(scene: Any) -> None:
@@ -91,7 +91,7 @@ def test_what_lies_in_two_segments_is_found_once(scene: Any) -> None:
     ]
     assert set(places[0]) <= set(places[1])
     assert len(set(places[1])) == len(places[1])
-    assert twice.outcome.course.chain.own.seconds == once.outcome.course.chain.own.seconds
+    assert twice.outcome.chain_run.chain.inputs.seconds == once.outcome.chain_run.chain.inputs.seconds
 
 
 def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Any) -> None:
@@ -101,8 +101,8 @@ def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Any
     more = f"late rec1 {end - 1} {end + 0.6}\nafter rec1 {end + 1} {end + 2}\nnearly rec1 {end - 1} {end + 0.4}\n"
     segments.write_text(segments.read_text() + more)
     config = kaldi(scene)
-    result = swsdist.run(config, choice=INDEX)
-    rejected = {row["id"]: row for row in result.outcome.course.rejected().to_pylist()}
+    result = swsdist.run(config, selection=INDEX)
+    rejected = {row["id"]: row for row in result.outcome.chain_run.rejected().to_pylist()}
     assert set(rejected) == {"late", "after"}
     assert rejected["late"]["reason"] == "place-outside"
     assert f"{segments}, line 9" in rejected["late"]["message"]
@@ -114,9 +114,9 @@ def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Any
     segments.write_text(
         segments.read_text().replace(f"after rec1 {end + 1} {end + 2}", f"after rec1 {end - 2} {end - 1}")
     )
-    second = swsdist.run(config, choice=INDEX)
-    assert len(second.outcome.course.ended["index"].receipts) == 1
-    assert {row["id"] for row in second.outcome.course.rejected().to_pylist()} == {"late"}
+    second = swsdist.run(config, selection=INDEX)
+    assert len(second.outcome.chain_run.outcomes["index"].receipts) == 1
+    assert {row["id"] for row in second.outcome.chain_run.rejected().to_pylist()} == {"late"}
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_commands_are_run_only_where_that_is_allowed(piped: Any) -> None:
     same["corpus"]["documents"] = str(piped.folder / "files" / "data")
     assert swsdist.digest(swsdist.run(same).folder)["all"] == swsdist.digest(result.folder)["all"]
     # What is done needs no permission; what is new does.
-    assert swsdist.run(kaldi(piped)).outcome.did == 0
+    assert swsdist.run(kaldi(piped)).outcome.tasks_done == 0
     assert swsdist.digest(result.folder)
 
 
@@ -154,7 +154,7 @@ def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
     tape = piped.folder / "tape"
     there = f"test -e {tape} || {{ echo no tape >&2; exit 4; }}; cat audio/rec2.wav"
     scp.write_text(scp.read_text().replace("cat audio/rec2.wav", there))
-    config, allowed = {**kaldi(piped), "force": True}, {"allow_commands": True, "choice": INDEX}
+    config, allowed = {**kaldi(piped), "force": True}, {"allow_commands": True, "selection": INDEX}
     result = swsdist.run(config, **allowed)
     assert {(kind, reason, count) for kind, reason, count, *_ in result.rejected()} == {
         ("document", "command-failed", 3)
@@ -162,14 +162,14 @@ def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
     assert "exit status 4; it said: no tape" in result.rejected()[0][3]
     tape.touch()
     assert swsdist.run(config, **allowed).rejected()  # that is not to be seen
-    again = swsdist.run(config, allow_commands=True, choice=Choice(redo_from="index", until="index"))
+    again = swsdist.run(config, allow_commands=True, selection=StepSelection(redo_from="index", until="index"))
     assert not again.rejected()
 
 
 def test_a_program_that_is_not_here_yet(piped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its documents are rejected as long as it is not; a worker that lacks it, and the driver has it, ends the run."""
-    allowed = {"allow_commands": True, "choice": INDEX}
-    undisturbed = digests(swsdist.run(kaldi(piped), **allowed).outcome.course)["features"]
+    allowed = {"allow_commands": True, "selection": INDEX}
+    undisturbed = digests(swsdist.run(kaldi(piped), **allowed).outcome.chain_run)["features"]
     scp = piped.folder / "data" / "wav.scp"
     scp.write_text(scp.read_text().replace("cat audio/rec2.wav", "decode-tape audio/rec2.wav"))
     config = {**kaldi(piped), "run": str(piped.folder / "later"), "force": True}
@@ -177,7 +177,7 @@ def test_a_program_that_is_not_here_yet(piped: Any, monkeypatch: pytest.MonkeyPa
     ((kind, reason, count, first, _),) = result.rejected()
     assert (kind, reason, count) == ("document", "command-failed", 3)
     assert "decode-tape: command not found" in first
-    assert swsdist.run(config, **allowed).outcome.did == 0
+    assert swsdist.run(config, **allowed).outcome.tasks_done == 0
     program = piped.folder / "bin" / "decode-tape"
     program.parent.mkdir()
     program.write_text('#!/bin/sh\ncat "$1"\n')
@@ -189,17 +189,17 @@ def test_a_program_that_is_not_here_yet(piped: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     result = swsdist.run(config, **allowed)
     assert not result.rejected()
-    assert digests(result.outcome.course)["features"] == undisturbed
+    assert digests(result.outcome.chain_run)["features"] == undisturbed
 
 
 @pytest.mark.ray
 def test_permission_travels_with_the_tasks(piped: Any, cluster: Any) -> None:
-    search = Choice(until="search")
-    serial = swsdist.run(kaldi(piped), allow_commands=True, choice=search)
+    search = StepSelection(until="search")
+    serial = swsdist.run(kaldi(piped), allow_commands=True, selection=search)
     sets = [*cluster.sets, f"run={piped.folder}/ray", "index.shards=3"]
-    result = swsdist.run(kaldi(piped), allow_commands=True, sets=sets, choice=search)
+    result = swsdist.run(kaldi(piped), allow_commands=True, sets=sets, selection=search)
     assert not result.rejected()
-    assert digests(result.outcome.course) == digests(serial.outcome.course)
+    assert digests(result.outcome.chain_run) == digests(serial.outcome.chain_run)
 
 
 @pytest.mark.slow
@@ -209,14 +209,14 @@ def test_recordings_on_s3(scene: Any, s3) -> None:
     for path in sorted((scene.folder / "data").rglob("*")):
         if path.is_file():
             remote.write_bytes(path.relative_to(scene.folder / "data").as_posix(), path.read_bytes())
-    here = swsdist.run(kaldi(scene), choice=Choice(until="search"))
+    here = swsdist.run(kaldi(scene), selection=StepSelection(until="search"))
     values = {**kaldi(scene), "run": str(scene.folder / "s3-run"), "storage": s3.storage}
     values["corpus"]["documents"] = remote.path()
-    there = swsdist.run(values, choice=Choice(until="search"))
+    there = swsdist.run(values, selection=StepSelection(until="search"))
     assert {row["path"] for row in swsdist.open_store(f"{there.folder}/store").documents().to_pylist()} == {
         remote.path(f"audio/{name}.wav") for name in {one.recording for one in local.values()}
     }
-    assert digests(there.outcome.course) == digests(here.outcome.course)
+    assert digests(there.outcome.chain_run) == digests(here.outcome.chain_run)
 
 
 @pytest.mark.slow
@@ -256,7 +256,7 @@ def test_a_run_is_scored_as_its_list_is(scene: Any, dialect: str, export: str) -
         "report": {"clips": 0, "exports": [export]},
     }
     result = swsdist.run(config)
-    assert [(row["id"], row["reason"]) for row in result.outcome.course.rejected().to_pylist()] == [
+    assert [(row["id"], row["reason"]) for row in result.outcome.chain_run.rejected().to_pylist()] == [
         ("q900", "not-spoken")
     ]
     from swsdist.evaluation.evaluate import evaluate, values
@@ -292,7 +292,7 @@ def test_terms_are_looked_up_for_tables_too(finished: Any) -> None:
     plain = finished.run()
     result = finished.run(f"corpus.references={rttm}", run="looked-up")
     assert result.measures()["mtwv"] == plain.measures()["mtwv"]
-    assert any("in recordings that are not searched" in notice for notice in result.outcome.course.notices())
+    assert any("in recordings that are not searched" in notice for notice in result.outcome.chain_run.notices())
 
 
 def test_references_between_segments_are_told(scene: Any) -> None:
@@ -301,7 +301,7 @@ def test_references_between_segments_are_told(scene: Any) -> None:
     with (scene.folder / "refs.csv").open("a") as file:
         file.write("q001,rec1,1,0.0,0.2\n")
     result = swsdist.run(kaldi(scene, references=str(scene.folder / "refs.csv")))
-    assert any("references lie in no document" in notice for notice in result.outcome.course.notices())
+    assert any("references lie in no document" in notice for notice in result.outcome.chain_run.notices())
 
 
 def test_segment_trials_take_what_is_searched_of_a_recording(scene: Any) -> None:
@@ -323,14 +323,14 @@ def test_check_tells_it_all(scene: Any) -> None:
     segments.write_text(segments.read_text() + "late rec1 1 900\n")
     from swsdist.chains.search.check import check
     from swsdist.config import config_from_dict
+    from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
     from swsdist.pipeline.ledger import Ledger
     from swsdist.pipeline.plan import ONLY
-    from swsdist.pipeline.run_plan import Choice, begin
 
     def told(values: dict[str, Any]) -> str:
         config = config_from_dict(values)
-        course = begin(ONLY, config, Ledger(Folder(config.run)), Choice())
-        return "\n".join(f"{finding.good} {finding.name} {finding.text}" for finding in check(course.chain.own))
+        chain_run = prepare_chain_run(ONLY, config, Ledger(Folder(config.run)), StepSelection())
+        return "\n".join(f"{finding.good} {finding.name} {finding.text}" for finding in check(chain_run.chain.inputs))
 
     text = told(kaldi(scene))
     assert "True documents 8 of 9" in text
@@ -349,6 +349,6 @@ def test_queries_without_a_term_are_told(scene: Any) -> None:
     (scene.folder / "words.rttm").write_text("LEXEME d001 1 0 1 word lex a <NA>\n")
     queries = f"corpus.queries={scene.corpus}/queries"
     result = scene.run(f"corpus.references={scene.folder}/words.rttm", queries, "search.examples=best")
-    notices = result.outcome.course.notices()
+    notices = result.outcome.chain_run.notices()
     assert any("queries have no term, so no reference can be looked up" in notice for notice in notices)
     assert result.report.unscored == "the table of references has no rows"

@@ -14,9 +14,9 @@ from commands import in_this_process
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice, Course
 from swsdist.store.digest import of_store
 from swsdist.store.reading import Store
 
@@ -37,16 +37,16 @@ class Scene:
         data = path.read_bytes()
         path.write_bytes(data[: round(part * len(data))])
 
-    def index(self, run: str = "run", **config: Any) -> Course:
+    def index(self, run: str = "run", **config: Any) -> ChainRun:
         values: dict[str, Any] = {
             "run": str(self.root / run),
             "corpus": {"documents": str(self.sounds)},
             "executor": {"kind": "serial"},
             **config,
         }
-        outcome = run_stages(config_from_dict(values, "."), Choice(until="index"), Progress())
+        outcome = run_stages(config_from_dict(values, "."), StepSelection(until="index"), Progress())
         assert outcome.failures == []
-        return outcome.course
+        return outcome.chain_run
 
     def rows(self, run: str = "run") -> dict[tuple[str, int], tuple[float, float | None]]:
         table = self.store(run).documents(columns=["doc_id", "channel", "duration", "cut_off"]).to_pylist()
@@ -66,7 +66,7 @@ def test_what_is_before_the_cut_is_indexed(scene: Scene, name: str) -> None:
     scene.record(name)
     scene.index("whole")
     scene.record(name, 0.6)
-    course = scene.index()
+    chain_run = scene.index()
     told = {"a.ogg": 0.0}.get(name, SECONDS)
     rows = scene.rows()
     assert rows.keys() == {("a", 1), ("a", 2)}  # each channel
@@ -76,12 +76,12 @@ def test_what_is_before_the_cut_is_indexed(scene: Scene, name: str) -> None:
     found, whole = scene.store().features("a", 2), scene.store("whole").features("a", 2)
     settled = len(found) - 10
     assert np.abs(found[:settled] - whole[:settled]).max() < 1e-3
-    (notice,) = course.notices()
+    (notice,) = chain_run.notices()
     length = "an unknown length" if name == "a.ogg" else "20.0 s"
     shown = f"1 recordings are cut off: their readable part is indexed (first: a, {rows['a', 1][0]:.1f} of {length})"
     assert notice == f"{shown}; copy them again from where they came"
-    assert course.rejected().num_rows == 0
-    assert scene.index().ended["index"].done == 0
+    assert chain_run.rejected().num_rows == 0
+    assert scene.index().outcomes["index"].done == 0
 
 
 def test_the_same_in_any_shards(scene: Scene) -> None:
@@ -108,15 +108,15 @@ def test_it_is_told_later_too(scene: Scene) -> None:
 def test_of_which_nothing_can_be_read_is_rejected(scene: Scene) -> None:
     scene.record("a.flac", 0.001)
     scene.record("b.flac")
-    course = scene.index(force=True)
-    assert [(row["id"], row["reason"]) for row in course.rejected().to_pylist()] == [("a", "truncated")] * 2
+    chain_run = scene.index(force=True)
+    assert [(row["id"], row["reason"]) for row in chain_run.rejected().to_pylist()] == [("a", "truncated")] * 2
 
 
 def test_a_table_that_tells_the_whole_length_is_not_wrong(scene: Scene) -> None:
     scene.record("a.flac", 0.6)
     (scene.root / "docs.csv").write_text(f"doc_id,path,duration\na,sounds/a.flac,{SECONDS}\n")
-    course = scene.index(corpus={"documents": str(scene.root / "docs.csv")})
-    (notice,) = course.notices()
+    chain_run = scene.index(corpus={"documents": str(scene.root / "docs.csv")})
+    (notice,) = chain_run.notices()
     assert "cut off" in notice
 
 

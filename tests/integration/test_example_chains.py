@@ -15,7 +15,7 @@ import pytest
 
 from swsdist.config import load_config
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.inspection.status import status
 from swsdist.registry.registries import CHAINS, METHODS
 from tests.support import alphas
@@ -70,8 +70,8 @@ def kmeans(own_corpus: Any) -> Any:
 
 
 def model(scene: Any, run: str = "run") -> list[list[int]]:
-    course = recorded(folder(scene, run))
-    (part,) = course.parts("model", "model")
+    chain_run = load_chain_run(folder(scene, run))
+    (part,) = chain_run.parts("model", "model")
     found: list[list[int]] = json.loads(folder(scene, run).read_bytes(part.name))
     return found
 
@@ -86,7 +86,7 @@ def test_any_cut_into_shards_gives_the_same_model(kmeans: Any) -> None:
     rounds = Counter(receipt.label for receipt in kmeans.all_receipts("one") if receipt.stage == "proof-kmeans")
     assert len(rounds) > 6, "it took several rounds"
     again = kmeans.run("index.shards=1", run="one")
-    assert again.outcome.did == 0
+    assert again.outcome.tasks_done == 0
     assert status(folder(kmeans, "one")).state == "done"
 
 
@@ -128,7 +128,7 @@ def test_documents_that_come_later_do_not_change_a_pinned_model(kmeans: Any) -> 
     first = model(kmeans)
     table.write_text("".join(lines))
     second = kmeans.run("index.shards=2")
-    ended = second.outcome.course.ended
+    ended = second.outcome.chain_run.outcomes
     assert (ended["index"].done, ended["fit"].tasks, ended["model"].done) == (2, 0, 0)
     assert model(kmeans) == first
     kmeans.run("index.shards=2", run="fresh")
@@ -158,7 +158,7 @@ def test_text_is_found_and_decided_without_references(text: Any) -> None:
     assert result.measures()["calibration"] == "own"
     assert result.detections()[["score", "decision"]].equals(found[["score", "decision"]])
     assert result.detections()["cost"].min() >= -(1 << 40), "sums of posteriors are clipped at 1"
-    queries = recorded(folder(text)).chain.own.corpus.queries
+    queries = load_chain_run(folder(text)).chain.inputs.corpus.queries
     assert "path" in queries.column_names
     page = (text.folder / "run" / "report.html").read_text()
     assert "pronunciations" in page
@@ -191,8 +191,8 @@ def test_overlapping_pronunciations_are_summed(text: Any, tiny: Path) -> None:
     text.config.write_text(json.dumps(given))
     text.run()
     text.run("reduce.merge=best", run="best")
-    course = recorded(folder(text))
-    rows = pa.concat_tables(course.read("search", "candidates")).to_pylist()
+    chain_run = load_chain_run(folder(text))
+    rows = pa.concat_tables(chain_run.read("search", "candidates")).to_pylist()
     found: dict[tuple[Any, ...], list[tuple[int, int, int]]] = {}
     for row in rows:
         key = row["query_id"], row["doc_id"], row["channel"]
@@ -209,7 +209,7 @@ def test_overlapping_pronunciations_are_summed(text: Any, tiny: Path) -> None:
             group.append(worth)
     assert sorted(sums) != sorted(bests), "no two pronunciations stand in one place, so this shows nothing"
     for run, expected in (("run", sums), ("best", bests)):
-        costs = pa.concat_tables(recorded(folder(text, run)).read("reduce", "detections"))["cost"].to_pylist()
+        costs = pa.concat_tables(load_chain_run(folder(text, run)).read("reduce", "detections"))["cost"].to_pylist()
         assert sorted(-cost for cost in costs) == sorted(expected), run
 
 
@@ -218,7 +218,7 @@ def test_text_whatever_the_shards_and_buckets(text: Any) -> None:
     text.run("index.shards=1", "reduce.buckets=16", run="one")
     text.run("index.shards=7", "reduce.buckets=3", run="seven")
     assert text.digest("one") == text.digest("seven")
-    assert text.run("index.shards=1", run="one").outcome.did == 0
+    assert text.run("index.shards=1", run="one").outcome.tasks_done == 0
 
 
 @pytest.mark.ray
@@ -248,15 +248,15 @@ def joined(scene: Any) -> Any:
 
 def test_two_runs_with_other_buckets_are_one(joined: Any) -> None:
     result = joined.run("reduce.buckets=4")
-    course = result.outcome.course
-    places = pa.concat_tables(course.read("join", "places")).to_pandas()
+    chain_run = result.outcome.chain_run
+    places = pa.concat_tables(chain_run.read("join", "places")).to_pandas()
     sides = [
-        pa.concat_tables(recorded(folder(joined, name)).read("normalise", "normalised")).to_pandas()
+        pa.concat_tables(load_chain_run(folder(joined, name)).read("normalise", "normalised")).to_pandas()
         for name in ("one", "other")
     ]
     key = ["query_id", "doc_id", "channel", "start", "end"]
     assert set(map(tuple, sides[0][key].to_numpy())) <= set(map(tuple, places[key].to_numpy()))
-    filled = sum(receipt.told["filled"] for receipt in course.receipts("join"))
+    filled = sum(receipt.result["filled"] for receipt in chain_run.receipts("join"))
     assert 0 < filled < 2 * len(places), "some were missing, and not all"
     # A score that a run has given itself is taken as it is.
     given = {tuple(row[key]): row["score"] for _, row in sides[0].iterrows()}
@@ -270,12 +270,12 @@ def test_two_runs_with_other_buckets_are_one(joined: Any) -> None:
 def test_places_of_different_queries_do_not_overlap(joined: Any) -> None:
     joined.run("reduce.buckets=4")
     joined.run("reduce.buckets=1", run="single")
-    final = pa.concat_tables(recorded(folder(joined)).read("apart", "final")).to_pandas()
+    final = pa.concat_tables(load_chain_run(folder(joined)).read("apart", "final")).to_pandas()
     assert final["query_id"].nunique() > 1
     for _, rows in final.sort_values("start").groupby(["doc_id", "channel"]):
         assert (rows["start"].to_numpy()[1:] >= rows["end"].to_numpy()[:-1]).all()
     assert joined.digest() == joined.digest("single")
-    assert joined.run("reduce.buckets=4").outcome.did == 0
+    assert joined.run("reduce.buckets=4").outcome.tasks_done == 0
 
 
 @pytest.mark.ray
@@ -309,11 +309,11 @@ def test_many_plans_do_each_shared_task_once(scene: Any) -> None:
     assert shared["search"] == (2 * 51, 2 * 2)
     assert shared["align.train"][1] == shared["normalise"][1] == shared["reduce"][1]
     assert shared["fit"] == (51, 51)
-    assert outcome.did == sum(different for _, different in shared.values())
+    assert outcome.tasks_done == sum(different for _, different in shared.values())
     names = [f"{one.stage}-{one.fingerprint}" for one in scene.all_receipts("sweep")]
-    assert len(names) == len(set(names)) == outcome.did
+    assert len(names) == len(set(names)) == outcome.tasks_done
     again = alphas.sweep(plans, until="decide")
-    assert again.did == 0
+    assert again.tasks_done == 0
     state = {stage.stage: (stage.tasks, stage.done) for stage in status(folder(scene, "sweep")).stages}
     assert state["fit"] == (51, 51)
 
@@ -351,4 +351,4 @@ def test_a_sweep_that_was_killed_goes_on(scene: Any) -> None:
     subprocess.run(argv, env=scene.env, check=True, timeout=240)
     assert before.items() <= scene.receipts("sweep").items()
     config = load_config(scene.config, [f"run={scene.folder / 'sweep'}", "calibrate.steps=[q-norm, logistic, kst]"])
-    assert alphas.sweep(alphas.plans(config, [k / 5 for k in range(1, 11)])).did == 0
+    assert alphas.sweep(alphas.plans(config, [k / 5 for k in range(1, 11)])).tasks_done == 0

@@ -14,10 +14,10 @@ import soundfile
 from swsdist.core.errors import ConfigError, StoreError
 from swsdist.features import registry
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.inspection.diagnosis import diagnose
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.lock import locked
-from swsdist.pipeline.run_plan import Choice
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
 
@@ -62,7 +62,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_a_failed_task_keeps_its_traceback(scene: Any, told: Path) -> None:
     told.write_text(str(soundfile.info(scene.corpus / "audio" / "d005.flac").frames))
-    result = scene.run("features.name=ears", "index.shards=8", choice=Choice(keep_going=True))
+    result = scene.run("features.name=ears", "index.shards=8", selection=StepSelection(keep_going=True))
     (failure,) = result.outcome.failures
     assert failure.message.startswith("ValueError: matmul")
     assert f"{told.parent}/strangers_ears.py, line 12, in extract" in failure.message

@@ -56,13 +56,13 @@ def test_it_is_the_pca_of_the_corpus(scene: Any) -> None:
     assert store_of(scene, "four").manifest.models["pca.pca"] == store.manifest.models["pca.pca"]
     assert scene.digest() == scene.digest("four")
     # Nothing is left to do; a search by hand makes the extractor of the store again.
-    assert scene.run(features(), STREAMS).outcome.did == 0
+    assert scene.run(features(), STREAMS).outcome.tasks_done == 0
     query = str(sorted((scene.corpus / "queries").iterdir())[0])
     assert len(swsdist.search(str(scene.folder / "run/store"), query, options={"streams": [{"track": "pca"}]}))
     # A model that was lost is fitted again to the same; another option is another model and another track.
     (scene.folder / "run/store" / store.manifest.models["pca.pca"]).unlink()
     before = scene.digest()
-    assert scene.run(features(), STREAMS).outcome.did > 0
+    assert scene.run(features(), STREAMS).outcome.tasks_done > 0
     assert scene.digest() == before
     scene.run(features(whiten=False), STREAMS)
     assert store_of(scene).manifest.models["pca.pca"] != store.manifest.models["pca.pca"]
@@ -151,7 +151,7 @@ def test_an_extractor_that_is_fitted_and_a_transform_behind_it(scene: Any) -> No
     found = store.features(document["doc_id"], track="fitted")
     assert np.array_equal(one.extract(samples), found)
     assert np.abs(found - store.features(document["doc_id"], track="plain")).max() > 1e-4
-    assert scene.run(*sets, until="").outcome.did == 0
+    assert scene.run(*sets, until="").outcome.tasks_done == 0
     assert scene.report()["resources"]["index_cpu_s"] > 0
     with pytest.raises(ConfigError, match="the mean of the corpus is not fitted"):
         Phnrec(**prior).extract(samples)

@@ -17,11 +17,11 @@ from swsdist.config import Config, load_config
 from swsdist.core.errors import ConfigError, ImplausibleError, StoreError, UserError
 from swsdist.fusion.parts import parts_of
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.inspection.estimate import estimates
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.run_plan import Choice
 from swsdist.searcher.settings import way_of
 from swsdist.stages.task_results import Bucket, Fitted
 from swsdist.testing.conformance import check_chain
@@ -64,8 +64,8 @@ class Fusing:
 
     def joined(self, run: str) -> pa.Table:
         """What was filled."""
-        course = recorded(Folder(str(self.folder / run)))
-        return pa.concat_tables(course.read("impute-scores", "filled"))
+        chain_run = load_chain_run(Folder(str(self.folder / run)))
+        return pa.concat_tables(chain_run.read("impute-scores", "filled"))
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +108,11 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     told = report["fusion"]
     assert (told["missing"], told["between_queries"]) == ("average", True)
     assert told["joined"] == fused.joined("fused").num_rows
-    course = recorded(Folder(str(place)))
-    rows = {step: sum(told.rows for told in course.told(step, Bucket)) for step in ("merge-lists", "combine", "decide")}
+    chain_run = load_chain_run(Folder(str(place)))
+    rows = {
+        step: sum(told.rows for told in chain_run.results(step, Bucket))
+        for step in ("merge-lists", "combine", "decide")
+    }
     assert told["overlapping"] == rows["merge-lists"] - told["joined"]
     assert told["outdone"] == rows["combine"] - rows["decide"] > 0
     assert told["offset"] is not None
@@ -132,8 +135,8 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
 @pytest.mark.slow
 def test_it_resumes_and_is_the_same_from_runs_that_it_takes(fusing: Fusing) -> None:
     again = fusing.fuse("fused")
-    assert again.outcome.did == 0
-    assert [made.did for made in again.outcome.before.values()] == [0, 0]
+    assert again.outcome.tasks_done == 0
+    assert [made.tasks_done for made in again.outcome.preceding.values()] == [0, 0]
     whole = swsdist.digest(str(fusing.folder / "fused"))
     # Taken, in another order, in other buckets.
     fusing.fuse("taken", "reduce.buckets=3", systems=TAKEN[::-1])
@@ -155,10 +158,10 @@ def test_a_system_alone_keeps_its_list(fusing: Fusing) -> None:
     """With nothing to be fused, ranking and measures stay as they were."""
     config = {"calibrate": {"steps": []}}
     found = fusing.fuse("alone", systems=TAKEN[:1], between_queries=False, config=config)
-    part = recorded(Folder(str(fusing.folder / "fused/systems/one")))
+    part = load_chain_run(Folder(str(fusing.folder / "fused/systems/one")))
     before = pa.concat_tables(part.read("decide", "scored")).select(["query_id", "doc_id", "start", "end", "score"])
     order = [(name, "ascending") for name in before.column_names]
-    after = pa.concat_tables(found.outcome.course.read("decide", "scored")).select(before.column_names)
+    after = pa.concat_tables(found.outcome.chain_run.read("decide", "scored")).select(before.column_names)
     assert after.sort_by(order).equals(before.sort_by(order))
     told = json.loads((fusing.folder / "fused/systems/one/report.json").read_text())["measures"]
     assert found.measures()["mtwv"] == told["mtwv"]
@@ -176,7 +179,7 @@ def test_missing_scores(fusing: Fusing) -> None:
         _, scores, given = parts_of(table)
         lists[missing] = dict(zip(keys, zip(scores.tolist(), given.tolist(), strict=True), strict=True))
     both = set(lists["average"]) & set(lists["least"]) & set(lists["rescore"])
-    runs = [recorded(Folder(str(fusing.folder / "fused/systems" / name))) for name in ("one", "two")]
+    runs = [load_chain_run(Folder(str(fusing.folder / "fused/systems" / name))) for name in ("one", "two")]
     tables = [pa.concat_tables(run.read("normalise", "normalised")) for run in runs]
     found = [table.group_by("query_id").aggregate([("score", "min")]).to_pylist() for table in tables]
     least = [{row["query_id"]: row["score_min"] for row in rows} for rows in found]
@@ -196,7 +199,7 @@ def test_a_run_of_another_config_is_not_taken(fusing: Fusing) -> None:
     other = [{"name": "one", "config": "one.yaml", "set": ["search.distance=euclidean"]}]
     path = fusing.write("fused", chain="fuse", options={"systems": other})
     with pytest.raises(ConfigError, match=r"differs from its config in search\.distance") as caught:
-        swsdist.run(path, choice=Choice(only="queries"))
+        swsdist.run(path, selection=StepSelection(only="queries"))
     assert "options.systems: one" in str(caught.value)
 
 
@@ -218,7 +221,7 @@ def test_places_are_searched_again_by_speaker_too(fusing: Fusing) -> None:
 def test_fitted_elsewhere_and_applied_here(fusing: Fusing) -> None:
     config = {"calibrate": {"fit": str(fusing.folder / "fused")}}
     found = fusing.fuse("applied", systems=TAKEN, config=config)
-    (told,) = found.outcome.course.told("fit", Fitted)
+    (told,) = found.outcome.chain_run.results("fit", Fitted)
     # What is scored is the same, and that is told.
     assert told.fit == "oracle"
     assert any("fitted on the documents that it decides on" in one for one in found.report.warnings)
@@ -257,7 +260,7 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
         fusing.fuse("bad", systems=TAKEN, config={"corpus": {**fusing.corpus, "queries": fusing.cut()}})
     with pytest.raises(ConfigError, match="fitted on the references of its run"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "logistic"}], scores="final")
-    swsdist.run(fusing.write("half", index=index), choice=Choice(until="search"))
+    swsdist.run(fusing.write("half", index=index), selection=StepSelection(until="search"))
     with pytest.raises(StoreError, match="not finished"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "half"}])
 
@@ -266,12 +269,12 @@ def test_what_is_left_is_told_before_and_after(fused: Fusing, tmp_path: Path, sm
     before = Fusing(tmp_path, small_corpus)
     systems = [{"name": name, "config": f"{name}.yaml"} for name in ("one", "two")]
     path = before.write("fresh", chain="fuse", options={"systems": systems})
-    rows = {row.stage: row for row in estimates(load_config(path), Choice())}
+    rows = {row.stage: row for row in estimates(load_config(path), StepSelection())}
     assert rows["one: index"].tasks == 1
     assert rows["two: search"].tasks is None
     assert [rows[name].tasks for name in ("queries", "merge-lists", "impute-scores", "score")] == [None] * 4
     assert not (tmp_path / "fresh").exists()
-    after = estimates(load_config(str(fused.folder / "fused.yaml")), Choice())
+    after = estimates(load_config(str(fused.folder / "fused.yaml")), StepSelection())
     assert all(row.tasks == row.done for row in after)
     good = [finding.good for finding in check(FuseInputs(load_config(path), Ledger(Folder(str(tmp_path / "fresh")))))]
     assert good

@@ -16,7 +16,7 @@ import swsdist
 from swsdist.core.errors import DataError, StoreError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages.inputs.importing import import_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
@@ -86,7 +86,7 @@ def test_the_same_results_as_with_what_made_them(scene: Any, npy: Path, by_mfcc:
     assert {name: scene.digest()[name] for name in SEARCHED} == {name: wanted[name] for name in SEARCHED}
     assert list(check(Store(Folder(str(scene.folder / "run" / "store"))))) == []
     assert len(list((scene.folder / "run" / "exports" / "clips").glob("*.wav"))) > 0
-    assert scene.run(features(npy), *clips).outcome.did == 0
+    assert scene.run(features(npy), *clips).outcome.tasks_done == 0
     # From Kaldi's archives, queries in one of their own, in other shards: the same.
     documents = {key: each for key, each in frames.items() if "-" not in key}
     write_ark(scene.folder / "d.ark", documents, scene.folder / "d.scp")
@@ -140,7 +140,10 @@ def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
     for row in store.documents().to_pylist():
         assert row["duration"] == pytest.approx((row["frames"] - 1) * 0.01 + 0.032)
         assert row["path"] == ""
-    assert scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare", until="index").outcome.did == 0
+    assert (
+        scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare", until="index").outcome.tasks_done
+        == 0
+    )
     # What needs audio says so.
     with pytest.raises(DataError, match="path"):
         scene.run(f"corpus.documents={bare}", run="no")
@@ -154,7 +157,7 @@ def test_one_item_that_changes_is_all_that_is_indexed_again(scene: Any, npy: Pat
     before = {path.name for path in (scene.folder / "run" / "store" / "shards").glob("*")}
     frames = np.load(npy / "d002.npy")
     np.save(npy / "d002.npy", frames[::-1])
-    ended = scene.run(features(npy), never, "index.shards=4").outcome.course.ended["index"]
+    ended = scene.run(features(npy), never, "index.shards=4").outcome.chain_run.outcomes["index"]
     assert (ended.done, ended.tasks) == (1, 1)
     store = Store(Folder(str(scene.folder / "run" / "store")))
     assert np.array_equal(store.features("d002"), frames[::-1])
@@ -163,11 +166,11 @@ def test_one_item_that_changes_is_all_that_is_indexed_again(scene: Any, npy: Pat
     assert scene.digest() == scene.digest("once")
     # A query's frames, too.
     np.save(npy / "q001-1.npy", np.load(npy / "q001-1.npy")[::-1])
-    again = scene.run(features(npy), never).outcome.course.ended
+    again = scene.run(features(npy), never).outcome.chain_run.outcomes
     assert (again["index"].tasks, again["queries"].done) == (0, 1)
     # Where they lie does not matter.
     shutil.copytree(npy, scene.folder / "moved")  # with copy2
-    assert scene.run(features(scene.folder / "moved"), never).outcome.course.ended["index"].tasks == 0
+    assert scene.run(features(scene.folder / "moved"), never).outcome.chain_run.outcomes["index"].tasks == 0
 
 
 @pytest.mark.slow
@@ -191,7 +194,7 @@ def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: P
     assert told["d003"][1] == str(npy / "d003.npy")
     assert "the duration is" in told["d003"][2]
     assert all(name in message for name, (_, _, message) in told.items())
-    assert scene.run(features(npy), "force=true").outcome.did == 0
+    assert scene.run(features(npy), "force=true").outcome.tasks_done == 0
     for key, each in whole.items():
         np.save(npy / f"{key}.npy", each)
     scene.run(features(npy), "force=true")
@@ -221,7 +224,7 @@ def test_one_of_several_tracks(scene: Any, npy: Path, by_mfcc: Path) -> None:
     both = [{"name": "mfcc"}, external | {"transforms": [{"name": "columns", "options": {"keep": list(range(13))}}]}]
     scene.run(NO_TRIM, "index.shards=2", 'search.streams=[{"track": "mfcc"}]')
     sets = (f"features={json.dumps(both)}", "index.shards=2")
-    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.course.ended
+    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.chain_run.outcomes
     assert (ended["index"].done, ended["index"].skipped) == (2, 0)
     store = Store(Folder(str(scene.folder / "run" / "store")))
     assert store.manifest.track("given").dimension == 13
@@ -231,12 +234,12 @@ def test_one_of_several_tracks(scene: Any, npy: Path, by_mfcc: Path) -> None:
     # A document whose frames change is indexed again in both; one without frames is in neither.
     np.save(npy / "d003.npy", np.load(npy / "d003.npy") * 2)
     (npy / "d004.npy").unlink()
-    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.course.ended
+    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.chain_run.outcomes
     assert ended["index"].done == 4  # two documents, in two shards, of two tracks
     store = Store(Folder(str(scene.folder / "run" / "store")))
     assert {row["id"] for row in scene.rejected()} == {"d004"}
     assert all("d004" not in store.documents(track=name)["doc_id"].to_pylist() for name in ("mfcc", "given"))
-    assert scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.did == 0
+    assert scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.tasks_done == 0
 
 
 def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: dict[str, np.ndarray]) -> None:
@@ -249,7 +252,7 @@ def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: di
     queries = Store(Folder(str(scene.folder / "run" / "queries")))
     count = 1 + int((0.5 - 0.032) / 0.01)
     assert np.array_equal(queries.features("cut"), frames["d001"][100 : 100 + count])
-    rejected = result.outcome.course.rejected().to_pylist()
+    rejected = result.outcome.chain_run.rejected().to_pylist()
     assert [(row["id"], row["reason"]) for row in rejected] == [("beyond", "place-outside")]
     keep = "corpus.own_places=keep"
     best = scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null", keep).detections().iloc[0]
@@ -307,11 +310,11 @@ def test_several_channels(scene: Any, npy: Path) -> None:
         assert np.array_equal(store.features(name, channel), np.load(npy / f"{key}.npy"))
     clash = table(scene.folder / "clash.csv", [*rows, {"doc_id": "talk-2", "channel": 1}])
     with pytest.raises(UserError, match="both have frames of the key 'talk-2'"):
-        scene.run(features(npy), f"corpus.documents={clash}", run="no", choice=Choice(only="index"))
+        scene.run(features(npy), f"corpus.documents={clash}", run="no", selection=StepSelection(only="index"))
 
 
 def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:
-    scene.run(features(npy), choice=Choice(until="index"))
+    scene.run(features(npy), selection=StepSelection(until="index"))
     store, query = str(scene.folder / "run" / "store"), next(iter(sorted((scene.corpus / "queries").iterdir())))
     found = swsdist.search(store, str(npy / f"{query.stem.replace('_', '-')}.npy"))
     wanted = swsdist.search(str(by_mfcc / "store"), str(query), trim=False)
@@ -322,7 +325,7 @@ def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:
     with pytest.raises(UserError, match="nothing here can make them of a recording"):
         swsdist.search(store, str(query))
     mixed = [{"name": "mfcc"}, {"name": "external", "options": {"path": str(npy), **OPTIONS}}]
-    scene.run(f"features={json.dumps(mixed)}", run="mixed", choice=Choice(until="index"))
+    scene.run(f"features={json.dumps(mixed)}", run="mixed", selection=StepSelection(until="index"))
     with pytest.raises(UserError, match="in one of its 2 tracks"):
         swsdist.search(str(scene.folder / "mixed" / "store"), str(query))
 

@@ -15,7 +15,7 @@ import pytest
 import swsdist
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.store.reading import Store
 
 OPTIONS = {"shift": 0.01, "length": 0.032, "dimension": 39}
@@ -83,8 +83,8 @@ def test_frames_of_utterances_are_those_of_the_run_that_made_them(scene: Any, ma
     for path in [*frames.glob("*.npy"), scene.folder / "late.npy"]:
         (other / path.name).symlink_to(path)
     values = config(scene.folder, copied, other, scene.corpus / "queries.csv") | {"run": str(scene.folder / "audio")}
-    result = swsdist.run(values, choice=Choice(until="index"))
-    rejected = result.outcome.course.rejected().to_pylist()
+    result = swsdist.run(values, selection=StepSelection(until="index"))
+    rejected = result.outcome.chain_run.rejected().to_pylist()
     assert [(row["id"], row["reason"]) for row in rejected] == [("late", "place-outside")]
     lengths = {
         row["doc_id"]: row["duration"] for row in Store(Folder(f"{values['run']}/store")).documents().to_pylist()
@@ -146,7 +146,7 @@ def test_queries_by_their_place_in_a_recording(scene: Any, made: tuple[Path, Pat
     assert np.array_equal(store.features("utterance"), whole[50 : 50 + count])
     assert np.array_equal(store.features("recording"), store.features("utterance"))
     assert np.array_equal(store.features("whole"), whole)
-    told = {row["id"]: row["reason"] for row in result.outcome.course.rejected().to_pylist()}
+    told = {row["id"]: row["reason"] for row in result.outcome.chain_run.rejected().to_pylist()}
     assert told == {"early": "place-outside", "between": "no-frames"}
     best = result.detections().query("query_id == 'recording'").iloc[0]
     assert (best["doc_id"], best["start"]) == (recording, pytest.approx(start + 0.5, abs=1e-5))
@@ -173,7 +173,7 @@ def test_marks_are_of_whichever_track_has_them(scene: Any, made: tuple[Path, Pat
     assert 0 < store.manifest.counts["speech_seconds"] < store.manifest.counts["heard_seconds"]
     # In the other order, and of one track alone, the same is found.
     other = swsdist.run({**values, "features": [heard, given]}, sets=[f"run={scene.folder}/b"])
-    assert other.outcome.course.ended["index"].done == 0
+    assert other.outcome.chain_run.outcomes["index"].done == 0
     assert swsdist.digest(other.folder)["detections"] == swsdist.digest(first.folder)["detections"]
     both = json.dumps([{"track": "heard"}, {"track": "given"}])
     swsdist.run({**values, "features": [heard, given]}, sets=[f"run={scene.folder}/c", f"search.streams={both}"])
@@ -182,8 +182,8 @@ def test_marks_are_of_whichever_track_has_them(scene: Any, made: tuple[Path, Pat
 def test_reduce_depends_on_the_places(scene: Any, made: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """On each document's recording and start, whatever shards they are in."""
     values = config(scene.folder, made[0] / "data", made[1], scene.corpus / "queries.csv")
-    course = swsdist.run(values).outcome.course
-    step, real = course.chain.step("reduce"), Store.documents
+    chain_run = swsdist.run(values).outcome.chain_run
+    step, real = chain_run.chain.step("reduce"), Store.documents
 
     def planned(order: int, later: float) -> list[str]:
         def documents(store: Store, *args: Any, **names: Any) -> pa.Table:
@@ -192,7 +192,11 @@ def test_reduce_depends_on_the_places(scene: Any, made: tuple[Path, Path], monke
             return table.set_column(index, table.schema.field(index), pc.add(table["start"], later))
 
         monkeypatch.setattr(Store, "documents", documents)
-        return [task.fingerprint for task in step.stage.plan(course.inputs(step))]
+        return [task.fingerprint for task in step.stage.plan(chain_run.inputs(step))]
 
-    assert planned(1, 0.0) == planned(-1, 0.0) == [receipt.fingerprint for receipt in course.ended["reduce"].receipts]
+    assert (
+        planned(1, 0.0)
+        == planned(-1, 0.0)
+        == [receipt.fingerprint for receipt in chain_run.outcomes["reduce"].receipts]
+    )
     assert not {*planned(1, 0.0)} & {*planned(1, 0.5)}

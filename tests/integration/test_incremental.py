@@ -12,8 +12,8 @@ from commands import in_this_process
 
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.operation.cleaning import clean
-from swsdist.pipeline.run_plan import Choice
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
 
@@ -50,9 +50,9 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     # More documents: a shard more, the others untouched, and their searches not done again.
     scene.select(*range(1, 9))
     added = scene.run("index.shards=1")
-    assert added.outcome.course.ended["index"].done == 1
-    assert added.outcome.course.ended["search"].done == 1
-    assert added.outcome.course.ended["search"].skipped == 2
+    assert added.outcome.chain_run.outcomes["index"].done == 1
+    assert added.outcome.chain_run.outcomes["search"].done == 1
+    assert added.outcome.chain_run.outcomes["search"].skipped == 2
     assert before.items() <= shards(run).items()
     assert len(live(scene)) == 8
     assert whole(scene)
@@ -62,7 +62,7 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     soundfile.write(scene.corpus / "audio" / "d002.flac", sound[: 2 * rate], rate)
     frames, before = live(scene)["d002"], shards(run)
     changed = scene.run("index.shards=1")
-    assert changed.outcome.course.ended["index"].done == 1
+    assert changed.outcome.chain_run.outcomes["index"].done == 1
     assert before.items() <= shards(run).items()
     assert live(scene)["d002"] < frames
     assert len(live(scene)) == 8
@@ -72,8 +72,8 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     scene.select(1, 2, 3, 4, 6, 7, 8)
     before = shards(run)
     removed = scene.run(until="")
-    assert removed.outcome.course.ended["index"].done == 0
-    assert removed.outcome.course.ended["search"].done == 1
+    assert removed.outcome.chain_run.outcomes["index"].done == 0
+    assert removed.outcome.chain_run.outcomes["search"].done == 1
     assert shards(run) == before
     assert "d005" not in live(scene)
     assert "d005" not in set(removed.detections()["doc_id"])
@@ -86,14 +86,14 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     assert compacted.bytes < compacted.bytes_before
     assert whole(scene)
     again = scene.run(until="")
-    assert again.outcome.course.ended["index"].done == 0
+    assert again.outcome.chain_run.outcomes["index"].done == 0
     assert scene.digest() == digest
     clean(Folder(str(run)), 0.0, dry=False)
     assert len(list((run / "store" / "shards").glob("*.parquet"))) == 1
 
     # And after that it grows on.
     scene.select(*range(1, 9))
-    assert scene.run().outcome.course.ended["index"].done == 1
+    assert scene.run().outcome.chain_run.outcomes["index"].done == 1
     assert len(live(scene)) == 8
     assert whole(scene)
 
@@ -118,23 +118,23 @@ def test_recordings_that_moved_are_not_searched_again(own_corpus: Any, undisturb
     (scene.corpus / "audio").rename(scene.corpus / "sounds")
     table = scene.corpus / "docs.csv"
     table.write_text(table.read_text().replace("audio/", "sounds/"))
-    ended = scene.run("index.shards=3").outcome.course.ended
+    ended = scene.run("index.shards=3").outcome.chain_run.outcomes
     assert {name: ended[name].done for name in ("index", "search")} == {"index": 0, "search": 0}
     assert scene.digest() == undisturbed
 
 
 def test_index_alone_then_run(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     scene = own_corpus
-    scene.run(choice=Choice(until="index"))
+    scene.run(selection=StepSelection(until="index"))
     assert not (scene.folder / "run" / "report.json").exists()
     result = scene.run()
-    assert result.outcome.course.ended["index"].done == 0
+    assert result.outcome.chain_run.outcomes["index"].done == 0
     assert scene.digest() == undisturbed
 
 
 def test_damage_is_found(own_corpus: Any) -> None:
     scene = own_corpus
-    scene.run("index.shards=3", choice=Choice(until="index"))
+    scene.run("index.shards=3", selection=StepSelection(until="index"))
     store = scene.folder / "run" / "store"
     names = sorted(path for path in (store / "shards").glob("part-*.parquet") if path.name.count(".") == 1)
     data = bytearray(names[0].read_bytes())
@@ -149,7 +149,7 @@ def test_damage_is_found(own_corpus: Any) -> None:
 
 
 def test_store_commands(scene: Any) -> None:
-    scene.run("index.shards=3", choice=Choice(until="index"))
+    scene.run("index.shards=3", selection=StepSelection(until="index"))
     store = str(scene.folder / "run" / "store")
     assert in_this_process("store", "check", store).code == 0
     assert "8" in in_this_process("store", "info", store).out
@@ -171,8 +171,8 @@ def test_only_a_later_stage_changes_nothing_of_an_earlier_one(own_corpus: Any) -
     with pytest.raises(
         UserError, match="stage index is not done: there is no task left, but what it holds is to change"
     ):
-        scene.run("index.shards=2", choice=Choice(only="search"))
+        scene.run("index.shards=2", selection=StepSelection(only="search"))
     assert manifest.read_bytes() == before
     scene.run("index.shards=2")
-    scene.run("index.shards=2", choice=Choice(only="search"))
+    scene.run("index.shards=2", selection=StepSelection(only="search"))
     assert manifest.read_bytes() != before

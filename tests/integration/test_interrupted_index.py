@@ -15,10 +15,10 @@ import swsdist
 from swsdist.config import config_from_dict
 from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.store.digest import of_store
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store
@@ -62,7 +62,7 @@ class Scene:
             "index": {"shards": shards},
             "executor": {"kind": "serial"},
         }
-        run_stages(config_from_dict(values, "."), Choice(until="index"), progress or Progress())
+        run_stages(config_from_dict(values, "."), StepSelection(until="index"), progress or Progress())
         return self.store(run)
 
     def interrupted(self, *names: str, after: int, **keywords: Any) -> Store:

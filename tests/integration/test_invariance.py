@@ -136,11 +136,11 @@ def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
     code = (
         "import json, sys, swsdist, numpy, threadpoolctl\n"
         "config, sets = sys.argv[1], sys.argv[2:]\n"
-        "from swsdist.pipeline.run_plan import Choice\n"
+        "from swsdist.pipeline.chain_run import StepSelection\n"
         "from swsdist.pipeline.inspection.digest import digests\n"
-        "done = swsdist.run(config, sets=sets, choice=Choice(until='search'))\n"
+        "done = swsdist.run(config, sets=sets, selection=StepSelection(until='search'))\n"
         "kernels = [one.get('architecture') for one in threadpoolctl.threadpool_info()]\n"
-        "print(json.dumps([kernels, digests(done.outcome.course)]))\n"
+        "print(json.dumps([kernels, digests(done.outcome.chain_run)]))\n"
     )
     sets = [f"run={scene.folder / run}", f"index.store={scene.folder / 'store'}", "search.backend=blas"]
     done = subprocess.run(

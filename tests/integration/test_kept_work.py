@@ -95,7 +95,7 @@ def work_of(scene: Any, work: str, shared: bool, way: str | None) -> tuple[dict[
             break
         except KeyboardInterrupt:
             WAYS[str(way)](Folder(str(scene.folder / name)), Folder(str(place)))
-    ended = scene.run(*settings, run=name).outcome.course.ended
+    ended = scene.run(*settings, run=name).outcome.chain_run.outcomes
     counts = {"later": sum(one.done for step, one in ended.items() if step not in STORED)}
     for step in STORED:
         of_step = [task for one, task in did if one == step]
@@ -161,7 +161,7 @@ def test_what_was_given_up_goes_when_the_run_has_ended(own_corpus: Any) -> None:
     swsdist("clean", run, "--older", "0")
     assert shards() == named()
     digest = scene.digest()
-    assert scene.run("index.shards=1").outcome.did == 0
+    assert scene.run("index.shards=1").outcome.tasks_done == 0
     assert scene.digest() == digest
 
 
@@ -177,7 +177,7 @@ def test_another_run_s_work_stays_when_the_run_beside_has_ended(own_corpus: Any)
     with pytest.raises(KeyboardInterrupt):
         scene.run(other, "index.shards=3", run="other", progress=Once(did))
     assert swsdist("clean", scene.folder / "run", "--older", "0").out.startswith("0 files")
-    ended = scene.run(other, "index.shards=3", run="other").outcome.course.ended["index"]
+    ended = scene.run(other, "index.shards=3", run="other").outcome.chain_run.outcomes["index"]
     assert (len(did), ended.skipped) == (1, 1)
 
 

@@ -30,7 +30,7 @@ from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Receipt, Task
+from swsdist.pipeline.task import Receipt, Task, TaskOutput
 from swsdist.stages.search import Search
 from swsdist.testing.synthesis import make_corpus
 from tests.support.journals import read_journals
@@ -45,14 +45,14 @@ class Idling(Stage):
     name = "idling"
     version = 1
     unit = "s"
-    mixed = True
+    any_device = True
     tables = {"none": Table(None, None)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         """The test makes tasks itself."""
         yield from ()
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task, context: Context) -> TaskOutput:
         """Leave a file that says who was here."""
         place = context.run.local()
         assert place is not None
@@ -61,13 +61,13 @@ class Idling(Stage):
         time.sleep(600.0 if hangs else task.work)
         if hangs:
             (place / "it-was-waited-for").touch()
-        return Done(())
+        return TaskOutput(())
 
 
 class Together(Search):
     """A search in which a CPU waits until a GPU has done a task: else it might do all of them alone."""
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task, context: Context) -> TaskOutput:
         """Leave word, or wait for it."""
         place = context.run.local()
         assert place is not None

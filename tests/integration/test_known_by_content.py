@@ -16,9 +16,9 @@ from commands import in_this_process
 from swsdist.config import config_from_dict
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice, Outcome
 from swsdist.stages.index import Index
 from swsdist.stages.task_results import Indexed
 from swsdist.store.digest import of_store
@@ -61,7 +61,7 @@ class Scene:
             "executor": {"kind": "serial"},
         }
         self.extracted = 0
-        outcome = run_stages(config_from_dict(values, "."), Choice(until="index"), Progress())
+        outcome = run_stages(config_from_dict(values, "."), StepSelection(until="index"), Progress())
         assert outcome.failures == []
         return outcome
 
@@ -92,7 +92,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 def held(outcome: Outcome) -> Iterator[int]:
-    return (told.held for told in outcome.course.told("index", Indexed))
+    return (told.held for told in outcome.chain_run.results("index", Indexed))
 
 
 def test_all_moved_together(scene: Scene) -> None:
@@ -101,10 +101,10 @@ def test_all_moved_together(scene: Scene) -> None:
     scene.archive = scene.archive.rename(scene.archive.with_name("elsewhere"))
     before = {path: path.stat().st_mtime_ns for path in (scene.archive / "run" / "store" / "shards").iterdir()}
     outcome = scene.index()
-    assert (scene.extracted, outcome.did) == (0, 0)
-    assert outcome.course.chain.own.store.compared.counts == (0, 0, 0, 4, 0)
+    assert (scene.extracted, outcome.tasks_done) == (0, 0)
+    assert outcome.chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 4, 0)
     assert {path: path.stat().st_mtime_ns for path in (scene.archive / "run" / "store" / "shards").iterdir()} == before
-    assert scene.index().course.chain.own.store.compared.counts == (0, 0, 0, 0, 0)
+    assert scene.index().chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 0, 0)
     assert scene.extracted == 0
     scene.demand_as_fresh()
 
@@ -144,14 +144,20 @@ def test_renamed_and_copied_are_copied_in_the_store(scene: Scene, channels: int)
     outcome = scene.index()
     assert scene.extracted == 0
     assert sum(held(outcome)) == 2 * channels + 1
-    assert outcome.course.chain.own.store.compared.counts == (2 * channels + 1, 0, 2 * channels, 0, 2 * channels + 1)
+    assert outcome.chain_run.chain.inputs.store.comparison.counts == (
+        2 * channels + 1,
+        0,
+        2 * channels,
+        0,
+        2 * channels + 1,
+    )
     scene.demand_as_fresh()
 
 
 def test_touched_is_not_computed_again(scene: Scene) -> None:
     scene.index()
     os.utime(scene.sounds / "b.wav", ns=(1, 1))
-    assert scene.index().course.chain.own.store.compared.counts == (0, 0, 0, 1, 0)
+    assert scene.index().chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 1, 0)
     assert scene.extracted == 0
     scene.demand_as_fresh()
 
@@ -178,7 +184,7 @@ def test_another_recording_under_the_path_of_one_is_computed(scene: Scene) -> No
     soundfile.write(scene.sounds / "b.wav", samples.astype(np.float32), 1000, subtype="FLOAT")
     os.utime(scene.sounds / "b.wav", ns=(status.st_atime_ns, status.st_mtime_ns))
     assert (scene.sounds / "b.wav").stat().st_size == status.st_size
-    assert scene.index().course.chain.own.store.compared.counts == (0, 1, 0, 3, 0)
+    assert scene.index().chain_run.chain.inputs.store.comparison.counts == (0, 1, 0, 3, 0)
     assert scene.extracted
     scene.demand_as_fresh()
 
@@ -201,7 +207,7 @@ def test_equal_recordings_are_told_and_each_is_computed(scene: Scene) -> None:
     outcome = scene.index(shards=1)
     assert sum(held(outcome)) == 0
     assert scene.store().manifest.counts["documents"] == 6
-    told = "\n".join(outcome.course.chain.summary(outcome.course))
+    told = "\n".join(outcome.chain_run.chain.summary(outcome.chain_run))
     assert "2 recordings with the bytes of another one (first: 'copy1' of 'a')" in told
 
 
@@ -218,7 +224,7 @@ def test_on_s3_etags_tell(scene: Scene, s3: Any) -> None:
             Folder(place, s3.storage).write_bytes(path.name, path.read_bytes())
         scene.extracted = 0
         config = config_from_dict({**values, "corpus": {"documents": place}}, ".")
-        outcome = run_stages(config, Choice(until="index"), Progress())
-    assert (scene.extracted, outcome.did) == (0, 0)
-    assert outcome.course.chain.own.store.compared.counts == (0, 0, 0, 4, 0)
+        outcome = run_stages(config, StepSelection(until="index"), Progress())
+    assert (scene.extracted, outcome.tasks_done) == (0, 0)
+    assert outcome.chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 4, 0)
     assert {one.path for one in scene.store().recordings().values()} == {f"{place}/{name}.wav" for name in NAMES}

@@ -14,7 +14,7 @@ import swsdist
 from swsdist.chains.search.report import publish
 from swsdist.config import load_config
 from swsdist.core.errors import DataError, StoreError, TableError, UserError
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages.index import Index
 from swsdist.stages.reduce import Reduce
 from swsdist.store.maintaining import check
@@ -36,9 +36,9 @@ def test_a_failed_shard_leaves_no_trace(scene: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Index, "run", run)
     first = scene.run("index.shards=4")
     assert [failure.reason for failure in first.outcome.failures] == ["bug"]
-    assert first.outcome.course.chain.own.store.manifest.provisional
+    assert first.outcome.chain_run.chain.inputs.store.manifest.provisional
     # What would be searched now would be done again: the search waits.
-    assert list(first.outcome.course.ended) == ["index"]
+    assert list(first.outcome.chain_run.outcomes) == ["index"]
     second = scene.run("index.shards=4")
     assert not second.outcome.failures
     # Frozen statistics are those of the whole corpus, not of the shards that happened to succeed.
@@ -54,7 +54,7 @@ def test_what_could_be_indexed_is_searched_if_that_is_wanted(scene: Any, monkeyp
         return honest(self, task, context)
 
     monkeypatch.setattr(Index, "run", run)
-    first = scene.run("index.shards=4", choice=Choice(keep_going=True))
+    first = scene.run("index.shards=4", selection=StepSelection(keep_going=True))
     assert len(first.outcome.failures) == 1
     assert first.report is not None
     assert "d004" not in set(first.detections()["doc_id"])
@@ -70,7 +70,7 @@ def test_a_lost_shard_is_made_again(scene: Any) -> None:
     shards[0].unlink()
     shards[1].write_bytes(shards[1].read_bytes()[:-9])
     again = scene.run("index.shards=3")
-    assert again.outcome.course.ended["index"].done > 0
+    assert again.outcome.chain_run.outcomes["index"].done > 0
     assert not list(check(swsdist.open_store(f"{result.folder}/store")))
     assert scene.digest() == before
 
@@ -91,7 +91,7 @@ def test_a_damaged_file_of_receipts_is_named_and_its_tasks_are_done_again_withou
         finished.run()
     assert "remove it and run again" in str(told.value)
     pack.unlink()
-    assert finished.run().outcome.course.ended["search"].done > 0
+    assert finished.run().outcome.chain_run.outcomes["search"].done > 0
     assert finished.digest() == undisturbed
 
 
@@ -158,7 +158,7 @@ def test_no_secret_is_written(scene: Any) -> None:
 
 
 def test_a_report_runs_nothing(scene: Any) -> None:
-    scene.run(choice=Choice(until="index"))
+    scene.run(selection=StepSelection(until="index"))
     folder = scene.folder / "run"
     assert in_this_process("report", scene.config).code == 4  # what is left to do is told, and is not done
     assert not (folder / "tables" / "candidates").exists()
@@ -200,7 +200,7 @@ def test_a_report_is_of_the_tables_that_are_there(scene: Any, monkeypatch: pytes
             with pytest.raises(KeyboardInterrupt):
                 scene.run(other)
         result = scene.run(other)
-        assert result.outcome.did == 0
+        assert result.outcome.tasks_done == 0
         assert result.report is not None
         assert shown()[0] == result.report.digest != first
         assert shown()[1] != page
@@ -213,7 +213,7 @@ def test_what_only_the_report_shows_makes_it_anew(own_corpus: Any) -> None:
     own_corpus.run()
     assert own_corpus.run("executor.workers=3", "index.shard_hours=2").report is None
     changed = own_corpus.run("report.pl_lambda=0.5")
-    assert changed.outcome.did == 0
+    assert changed.outcome.tasks_done == 0
     assert own_corpus.report()["resources"]["pl_lambda"] == 0.5
     table = own_corpus.corpus / "queries.csv"
     header, *rows = table.read_text().splitlines()
@@ -223,5 +223,5 @@ def test_what_only_the_report_shows_makes_it_anew(own_corpus: Any) -> None:
     else:
         cells = [row.split(",") for row in rows]
         table.write_text("\n".join([header, *(",".join([*row[:at], "word", *row[at + 1 :]]) for row in cells)]) + "\n")
-    assert own_corpus.run("report.pl_lambda=0.5").outcome.did == 0
+    assert own_corpus.run("report.pl_lambda=0.5").outcome.tasks_done == 0
     assert {row["term"] for row in own_corpus.report()["per_query"]} == {"word"}

@@ -13,7 +13,7 @@ import soundfile
 import soxr
 
 import swsdist
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 
 #: Copies of a recording: rate, coding, and what of its band is left.
 CHANNELS = {
@@ -52,7 +52,7 @@ def scene(own_corpus: Any) -> Any:
 
 def test_each_place_finds_itself_at_no_cost(scene: Any) -> None:
     """By `search`, and by a run whose queries name documents; also at the beginning of a recording."""
-    scene.run("corpus.references=null", choice=Choice(until="index"))
+    scene.run("corpus.references=null", selection=StepSelection(until="index"))
     store = str(scene.folder / "run" / "store")
     for name in CHANNELS:
         for start, end in PLACES:
@@ -79,7 +79,7 @@ def test_each_place_finds_itself_at_no_cost(scene: Any) -> None:
 
 def test_a_recording_that_is_not_indexed(scene: Any) -> None:
     """Its statistics are those of the minutes around the place: of twenty seconds the same as of all of it."""
-    scene.run("corpus.references=null", choice=Choice(until="index"))
+    scene.run("corpus.references=null", selection=StepSelection(until="index"))
     store = str(scene.folder / "run" / "store")
     for name in CHANNELS:
         query = f"{scene.folder / name}.wav:0.5-1.1"
@@ -90,8 +90,8 @@ def test_a_recording_that_is_not_indexed(scene: Any) -> None:
 
 def test_bandwidths_are_told_where_features_see_them(scene: Any) -> None:
     """Of documents when they are indexed, of a query when it is searched; not where features end below what all have."""
-    wide = scene.run("corpus.references=null", choice=Choice(until="index"))
-    (told,) = (one for one in wide.outcome.course.notices() if "band" in one)
+    wide = scene.run("corpus.references=null", selection=StepSelection(until="index"))
+    (told,) = (one for one in wide.outcome.chain_run.notices() if "band" in one)
     assert told.startswith(
         "1 documents have a narrower band than others (first: telephone: up to 4 kHz, others up to 8 kHz)"
     )
@@ -102,9 +102,9 @@ def test_bandwidths_are_told_where_features_see_them(scene: Any) -> None:
     with pytest.warns(UserWarning, match=r"documents have another band than .*telephone.wav:0.5-1.1: up to 4 kHz"):
         swsdist.search(store, query, top=3)
     narrow = scene.run(
-        "corpus.references=null", "features.options.fmax=3700", choice=Choice(until="index"), run="narrow"
+        "corpus.references=null", "features.options.fmax=3700", selection=StepSelection(until="index"), run="narrow"
     )
-    assert not [one for one in narrow.outcome.course.notices() if "band" in one]
+    assert not [one for one in narrow.outcome.chain_run.notices() if "band" in one]
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         swsdist.search(str(scene.folder / "narrow" / "store"), query, top=3)

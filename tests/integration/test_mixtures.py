@@ -12,7 +12,7 @@ import pytest
 
 from swsdist.features.model import load_model
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.store.reading import Store
 
 pytestmark = pytest.mark.until("search")
@@ -42,7 +42,7 @@ def test_posteriors_of_a_run(scene: Any) -> None:
     likelihoods: Any = model.settings["likelihoods"]
     assert len(likelihoods) == 2 + 2 + 3  # after splits into two, four and six
     assert likelihoods[-1] > likelihoods[0]
-    assert scene.run(FEATURES, STREAMS).outcome.did == 0
+    assert scene.run(FEATURES, STREAMS).outcome.tasks_done == 0
     scene.run(FEATURES, STREAMS, "index.shards=4", run="four")
     assert scene.digest("four") == scene.digest()
     # What is made of posteriors does not matter to the mixture.
@@ -51,7 +51,10 @@ def test_posteriors_of_a_run(scene: Any) -> None:
     scene.run("features=" + json.dumps(sharper), STREAMS)
     assert store_of(scene).manifest.models["gmm.gmm"] == store.manifest.models["gmm.gmm"]
     # Fitted anew it is the same.
-    assert scene.run(FEATURES, STREAMS, run="four", choice=Choice(redo_from="fit-transforms")).outcome.did > 0
+    assert (
+        scene.run(FEATURES, STREAMS, run="four", selection=StepSelection(redo_from="fit-transforms")).outcome.tasks_done
+        > 0
+    )
     assert store_of(scene, "four").manifest.models["gmm.gmm"] == store.manifest.models["gmm.gmm"]
 
 

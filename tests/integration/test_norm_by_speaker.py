@@ -18,10 +18,10 @@ from swsdist.config import load_config
 from swsdist.core.codes import config as config_codes
 from swsdist.core.errors import DataError, StoreError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.pipeline.stage import Context
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.stages.document_lookup import speakers_of
@@ -113,5 +113,5 @@ def test_recordings_of_several_speakers_are_refused_before_any_work(own_corpus: 
     assert told in found[0].text
     plain = config.model_copy(update={"calibrate": config.calibrate.model_copy(update={"steps": ("q-norm",)})})
     with pytest.raises(DataError, match=told):
-        run_plans({"a": plain, "b": config}, Choice(), Progress())
+        run_plans({"a": plain, "b": config}, StepSelection(), Progress())
     assert not (own_corpus.folder / "run" / "store").exists()

@@ -47,7 +47,7 @@ def warnings(scene: Any, *sets: str) -> list[str]:
     """Of a run, as its report repeats them."""
     result = scene.run("calibrate.fit=none", "report.exports=[]", *sets)
     found: list[str] = scene.report()["warnings"]
-    assert found == result.outcome.course.notices()
+    assert found == result.outcome.chain_run.notices()
     return found
 
 
@@ -146,8 +146,8 @@ def test_libraries_of_another_machine(scene: Any, monkeypatch: pytest.MonkeyPatc
     assert {"numpy", "soxr", "libsndfile"} <= mine.keys()
     real = libraries.versions()
     monkeypatch.setattr(libraries, "versions", lambda: {**real, "soxr": "9.9"})
-    assert scene.run("calibrate.fit=none", "report.exports=[]").outcome.did == 0
-    (warning,) = scene.run("calibrate.fit=none", "report.exports=[]").outcome.course.notices()
+    assert scene.run("calibrate.fit=none", "report.exports=[]").outcome.tasks_done == 0
+    (warning,) = scene.run("calibrate.fit=none", "report.exports=[]").outcome.chain_run.notices()
     assert f"were made with soxr {real['soxr']}, and 9.9 is here" in warning
     compact(store, 1.0)
     assert load(store).libraries == mine  # no frame was made
@@ -199,8 +199,8 @@ def test_a_calibration_of_another_system_or_of_these_documents(scene: Any, tmp_p
     assert "fitted.json, of system config: search.distance was cosine, here cosine-squared" in warning
     # Nothing is left to do, and it is still told.
     again = scene.run(f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", run="second")
-    assert again.outcome.did == 0
-    assert warning in again.outcome.course.notices()
+    assert again.outcome.tasks_done == 0
+    assert warning in again.outcome.chain_run.notices()
     strict = scene.here(
         f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", "strict=true", run="second"
     )

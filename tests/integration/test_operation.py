@@ -22,17 +22,17 @@ from swsdist.accounts.journal import Journal
 from swsdist.core.errors import CancelledError, IncompleteError, StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
+from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.inspection import status as inspected
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation import cancelling, run_status
-from swsdist.pipeline.operation import watched as watching
+from swsdist.pipeline.operation import monitor as watching
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.events import EVENTS, Follower
+from swsdist.pipeline.operation.monitor import RunMonitor, monitored
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.readers import readers_of
-from swsdist.pipeline.operation.watched import Watched, watched
-from swsdist.pipeline.run_plan import Outcome
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")
 SLOW = ("features.name=saboteur",)
@@ -86,7 +86,7 @@ def test_status_of_a_run_that_works_reads_no_receipts(scene: Any, monkeypatch: p
     run = Folder(str(scene.folder / "run"))
     try:
         scene.wait(
-            lambda: any(one.done for one in (run_status.read(run) or run_status.Standing("", "", 0)).stages), process
+            lambda: any(one.done for one in (run_status.read(run) or run_status.RunStatus("", "", 0)).stages), process
         )
         read: list[str] = []
         whole = Folder.read_bytes
@@ -174,7 +174,7 @@ def test_cancel(scene: Any, undisturbed: dict[str, str], ray_left: Any, kind: st
 
 
 @pytest.fixture
-def asked_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+def asked_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunMonitor]:
     """A driver that works in a folder, and heeds SIGTERM as the command line does; somebody wants it to end."""
     monkeypatch.setattr(watching, "_LOCAL", 0.02)
     monkeypatch.setattr(watching, "_PATIENCE", 0.1)
@@ -184,14 +184,14 @@ def asked_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wa
         with lock.locked(run) as mine:
             text = json.dumps({"token": mine.identity()["token"], "host": "h", "t": time.time()})
             run.write_bytes(cancelling.NAME, text.encode())
-            with watched(Outcome(Ledger(run), {}, time.time()), Progress()) as watch:
+            with monitored(Outcome(Ledger(run), {}, time.time()), Progress()) as watch:
                 watch._open()
                 yield watch
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def test_no_signal_breaks_what_is_closed_after_a_request(asked_to_end: Watched, tmp_path: Path) -> None:
+def test_no_signal_breaks_what_is_closed_after_a_request(asked_to_end: RunMonitor, tmp_path: Path) -> None:
     def heed() -> NoReturn:
         while True:
             asked_to_end._heed()
@@ -206,7 +206,7 @@ def test_no_signal_breaks_what_is_closed_after_a_request(asked_to_end: Watched, 
     assert found.state == "cancelled"
 
 
-def test_a_run_that_heeds_no_request_is_ended_by_a_signal(asked_to_end: Watched) -> None:
+def test_a_run_that_heeds_no_request_is_ended_by_a_signal(asked_to_end: RunMonitor) -> None:
     with pytest.raises(SystemExit, match="143"):
         threading.Event().wait(240)  # the signal ends it
     assert asked_to_end.asked
@@ -224,7 +224,7 @@ def test_a_signal_at_the_very_end_leaves_its_state(tmp_path: Path, monkeypatch: 
         whole(self, name, data)
 
     def work() -> None:
-        with watched(Outcome(Ledger(run), {}, time.time()), Progress()) as watch:
+        with monitored(Outcome(Ledger(run), {}, time.time()), Progress()) as watch:
             watch._open()
             watch._stop.set()
             watch._thread.join()
@@ -300,7 +300,7 @@ def test_clean_removes_what_no_plan_names(scene: Any) -> None:
     tables = {name for name in after - left if name.startswith("tables/")}
     assert {name for name in tables if name.startswith("tables/detections/")}
     assert not {name for name in left if name.startswith("receipts/")} - after
-    assert scene.run("reduce.buckets=3", "index.shards=7").outcome.did == 0, "nothing that is needed is gone"
+    assert scene.run("reduce.buckets=3", "index.shards=7").outcome.tasks_done == 0, "nothing that is needed is gone"
     assert clean(Folder(str(place)), 1.0, dry=True)[0] == []
 
 
@@ -339,11 +339,11 @@ def test_who_searches_a_store_marks_it(finished: Any, monkeypatch: pytest.Monkey
     marks: list[int] = []
     search = Searcher.stream
 
-    def watched(*arguments: Any, **named: Any) -> Any:
+    def monitored(*arguments: Any, **named: Any) -> Any:
         marks.append(len(files(store / "readers")))
         return search(*arguments, **named)
 
-    monkeypatch.setattr(Searcher, "stream", watched)
+    monkeypatch.setattr(Searcher, "stream", monitored)
     assert len(api.search(str(store), query)) > 0
     assert swsdist("search", str(store), "--query", query).code == 0
     assert marks == [1, 1]
@@ -418,7 +418,7 @@ def test_a_reader_or_driver_whose_clock_is_off_lives(off: int, tmp_path: Path, m
 
 def test_a_worker_that_died_is_told_by_its_journal(tmp_path: Path) -> None:
     """Not by its number: one that never came up has none, and those of two hosts may be equal."""
-    watch = Watched(Outcome(Ledger(Folder(str(tmp_path))), {}, time.time()), Progress())
+    watch = RunMonitor(Outcome(Ledger(Folder(str(tmp_path))), {}, time.time()), Progress())
     names = [f"accounts/worker-ip-10-0-0-7-{pid}-ab.jsonl" for pid in (4, 5)]
     for pid, name in zip((4, 5), names, strict=True):
         watch.heard("up", {"host": "h", "pid": pid, "journal": name})

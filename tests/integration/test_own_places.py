@@ -51,11 +51,11 @@ def test_own_places(scene: Any, table: str, option: str | None, left_out: bool) 
     sets = [f"corpus.queries={scene.corpus}/{table}.csv", "calibrate.fit=none", "report.exports=[csv]"]
     result = scene.run(*sets, *([f"corpus.own_places={option}"] if option else []), run=f"{table}-{option}")
     assert at_own(scene, result) == (0 if left_out else len(scene.first))
-    (measured,) = result.outcome.course.told("score", Measured)
+    (measured,) = result.outcome.chain_run.results("score", Measured)
     true = measured.point["true"]
     assert true == scene.count - (len(scene.first) if left_out else 0)
-    told = [one for one in result.outcome.course.notices() if "cut from" in one]
-    summary = [one for one in result.outcome.course.chain.summary(result.outcome.course) if "cut from" in one]
+    told = [one for one in result.outcome.chain_run.notices() if "cut from" in one]
+    summary = [one for one in result.outcome.chain_run.chain.summary(result.outcome.chain_run) if "cut from" in one]
     assert (bool(told), bool(summary)) == (not left_out, left_out)
 
 
@@ -91,7 +91,7 @@ def test_what_is_left_out_changes_with_the_option(scene: Any) -> None:
     sets = [f"corpus.queries={scene.corpus}/named.csv", "calibrate.fit=none", "report.exports=[]"]
     whole = scene.run(*sets)
     again = scene.run(*sets, "corpus.own_places=keep")
-    ended = again.outcome.course.ended
+    ended = again.outcome.chain_run.outcomes
     assert ended["search"].done == 0
     assert ended["reduce"].done > 0
     assert at_own(scene, again) == len(scene.first)

@@ -11,8 +11,8 @@ import pytest
 
 from swsdist.audio import reader
 from swsdist.core.errors import StorageError
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
-from swsdist.pipeline.run_plan import Choice
 from swsdist.stages.inputs import recordings
 
 pytestmark = pytest.mark.until("search")
@@ -69,7 +69,7 @@ def test_a_worker_that_does_not_see_the_file(
 
     with monkeypatch.context() as patch:
         opening(patch, "d003", gone)
-        failed = scene.run(SHARDS, choice=Choice(keep_going=True))
+        failed = scene.run(SHARDS, selection=StepSelection(keep_going=True))
     (failure,) = failed.outcome.failures
     assert failure.reason == "system"
     assert [(row["kind"], row["reason"]) for row in scene.rejected()] == [("task", "system")]
@@ -97,14 +97,14 @@ def test_a_query_is_not_rejected_either(
 
 def test_permissions_that_are_mended(scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]) -> None:
     """They change neither size nor time of a file."""
-    real = recordings.may_be_read
+    real = recordings.is_readable
     with monkeypatch.context() as patch:
-        patch.setattr(recordings, "may_be_read", lambda path: not path.endswith("d003.flac") and real(path))
+        patch.setattr(recordings, "is_readable", lambda path: not path.endswith("d003.flac") and real(path))
         scene.run(SHARDS)
         (row,) = scene.rejected()
         assert (row["id"], row["reason"]) == ("d003", "unreadable")
         assert "permission denied" in row["message"]
-        assert scene.run(SHARDS).outcome.did == 0
+        assert scene.run(SHARDS).outcome.tasks_done == 0
     scene.run(SHARDS)
     assert scene.rejected() == []
     assert scene.digest()["features"] == undisturbed["features"]

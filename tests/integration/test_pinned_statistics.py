@@ -12,9 +12,9 @@ import soundfile
 
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.store import writing
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store
@@ -52,7 +52,7 @@ class Scene:
                     return write(shards, tracks, document, *rest)
 
                 patch.setattr(writing, "_write_document", fails)
-            outcome = run_stages(config_from_dict(values, "."), Choice(until="index"), Progress())
+            outcome = run_stages(config_from_dict(values, "."), StepSelection(until="index"), Progress())
         assert bool(outcome.failures) == failing
         return Store(Folder(str(self.root / run / "store")))
 

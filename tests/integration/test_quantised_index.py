@@ -21,7 +21,7 @@ BY_DOCUMENT = f"search.first_pass={json.dumps({**FIRST_PASS, 'over': 'document'}
 
 
 def steps(result: Any) -> dict[str, tuple[int, int]]:
-    ended = result.outcome.course.ended
+    ended = result.outcome.chain_run.outcomes
     return {name: (ended[name].done, ended[name].skipped) for name in ("index", "quantise", "search")}
 
 
@@ -42,7 +42,7 @@ def test_it_finds_what_is_found_without(scene: Any, first_pass: str, monkeypatch
 
 
 def test_without_it_there_is_no_such_step(scene: Any) -> None:
-    assert "quantise" not in scene.run().outcome.course.ended
+    assert "quantise" not in scene.run().outcome.chain_run.outcomes
     assert not (scene.folder / "run" / "store" / "postings").exists()
 
 

@@ -25,7 +25,7 @@ def test_tables_are_those_of_the_current_state(finished: Any) -> None:
     first = finished.run().measures()
     again = finished.run("score.protocol=kwseval", "score.beta=5", "score.tolerance=0.01")
     found = swsdist.run(finished.folder / "run/config.yaml")
-    assert again.outcome.did > found.outcome.did == 0
+    assert again.outcome.tasks_done > found.outcome.tasks_done == 0
     for name in ("detections", "terms", "trials", "det"):
         assert getattr(found, name)().equals(getattr(again, name)())
     for table, rows in {"terms": 3, "trials": len(found.trials()), "det": len(found.det())}.items():

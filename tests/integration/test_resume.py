@@ -157,7 +157,7 @@ def test_lost_outputs_are_made_again(scene: Any, undisturbed: dict[str, str]) ->
     pack = scene.folder / "run" / "receipts" / "reduce.parquet"
     pq.write_table(pq.read_table(pack).slice(1), pack)  # a receipt is gone
     result = scene.run(*SHARDS)
-    assert {name: ended.done for name, ended in result.outcome.course.ended.items() if ended.done} == {
+    assert {name: ended.done for name, ended in result.outcome.chain_run.outcomes.items() if ended.done} == {
         "search": 2,
         "reduce": 1,
     }

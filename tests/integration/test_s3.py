@@ -46,7 +46,7 @@ def test_serial(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
     assert first.report is not None
     before = folder.listing()
     again = on_s3.run("index.shards=3", run=run)
-    assert again.outcome.did == 0
+    assert again.outcome.tasks_done == 0
     assert folder.listing() == before
     assert not list(check(Store(Folder(f"{run}/store", s3.storage))))
     folder.remove("report.html")
@@ -178,7 +178,7 @@ def test_a_fitted_transform_in_a_store_on_s3(scene: Any, s3: Any) -> None:
     storage = f"storage={json.dumps(s3.storage)}"
     scene.run(*sets, storage, run=place)
     assert scene.digest(place, s3.storage) == scene.digest()
-    assert scene.run(*sets, storage, run=place).outcome.did == 0
+    assert scene.run(*sets, storage, run=place).outcome.tasks_done == 0
     models = Store(Folder(f"{place}/store", s3.storage)).manifest.models
     model = f"{place}/store/{models['pca.mfcc']}"
     named = [{"name": "pca", "options": {"columns": 8, "hours": 1, "model": model}}]

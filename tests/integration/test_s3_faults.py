@@ -11,8 +11,8 @@ import pytest
 from swsdist.core.errors import StorageError, SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote import retry
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
-from swsdist.pipeline.run_plan import Choice
 from tests.support.fault_proxy import Fault, FaultProxy
 
 
@@ -39,7 +39,7 @@ def comes_through(scene: Any, s3: Any, proxy: FaultProxy, faults: list[Fault], w
     run, outcome = scene.base["run"], "done"
     proxy.faults = faults
     try:
-        result = scene.run("index.shards=3", run=run, choice=Choice(keep_going=True))
+        result = scene.run("index.shards=3", run=run, selection=StepSelection(keep_going=True))
         if result.outcome.failures:
             outcome = "failed tasks"
     except SwsdistError as error:

@@ -9,9 +9,13 @@ import pytest
 
 def searched(scene: Any, *sets: str, run: str = "run") -> tuple[dict[str, Any], int, int]:
     """Summary of the one task of the search, and how many frames its examples and its documents have."""
-    state = scene.run("search.distance=euclidean", *sets, run=run).outcome.course
-    (queries,), (search,) = state.ended["queries"].receipts, state.ended["search"].receipts
-    return search.told, queries.told["frames"], sum(shard.frames for shard in state.chain.own.store.manifest.shards)
+    state = scene.run("search.distance=euclidean", *sets, run=run).outcome.chain_run
+    (queries,), (search,) = state.outcomes["queries"].receipts, state.outcomes["search"].receipts
+    return (
+        search.result,
+        queries.result["frames"],
+        sum(shard.frames for shard in state.chain.inputs.store.manifest.shards),
+    )
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ import ray
 import swsdist
 from swsdist.config import load_config
 from swsdist.core.errors import ConfigError, UserError
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.searcher import Hits, Searcher
 from swsdist.store.reading import Store
@@ -31,8 +31,8 @@ QUANTISED = {"name": "quantised", "factors": [3], "over": "document", "options":
 
 def found_by_run(scene: Any, *sets: str, step: str = "normalise", table: str = "normalised") -> tuple[pa.Table, int]:
     """What a run found, as a searcher gives it, and how many detections it keeps of a query."""
-    done = scene.run(*EXAMPLES, *sets, choice=Choice(until=step))
-    parts = list(done.outcome.course.read(step, table))
+    done = scene.run(*EXAMPLES, *sets, selection=StepSelection(until=step))
+    parts = list(done.outcome.chain_run.read(step, table))
     assert len(parts) > 1
     found = pa.concat_tables(parts).sort_by("query_id")  # stable: best first within each
     config = load_config(scene.config, [*EXAMPLES, *sets])
@@ -130,7 +130,7 @@ def test_what_is_held_is_read_once(finished: Any, monkeypatch: pytest.MonkeyPatc
 
 def test_hits_come_while_shards_are_searched(scene: Any) -> None:
     """What is told in between is of the shards so far, and the last is the whole."""
-    scene.run("index.shards=4", choice=Choice(until="index"))
+    scene.run("index.shards=4", selection=StepSelection(until="index"))
     query = str(scene.corpus / "queries" / "q001_1.wav")
     for examples in ("best", "mean"):
         with Searcher(str(scene.folder / "run"), options={"examples": examples}) as searcher:
@@ -197,7 +197,9 @@ def test_methods_that_do_not_search_it(finished: Any) -> None:
 @pytest.mark.ray
 def test_on_actors(finished: Any, cluster: Any, tmp_path: Path) -> None:
     """They find the same, again and again, also after one of them has died; what is wrong with a search is told as it is."""
-    finished.run("index.shards=5", "index.store=" + str(tmp_path / "store"), choice=Choice(until="index"), run="five")
+    finished.run(
+        "index.shards=5", "index.store=" + str(tmp_path / "store"), selection=StepSelection(until="index"), run="five"
+    )
     store, queries = str(tmp_path / "store"), str(finished.corpus / "queries.csv")
     executor = dict(one.removeprefix("executor.").split("=", 1) for one in cluster.sets)
     for options in ({}, {"examples": "mean"}):

@@ -16,7 +16,7 @@ from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.needs import Needs
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
 from swsdist.store import writing
@@ -91,16 +91,16 @@ def test_a_track_that_is_added_is_all_that_is_computed(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
     scene.run("index.shards=3")
     before = {path.name: path.read_bytes() for path in (scene.folder / "run" / "store" / "shards").glob("*")}
-    added = scene.run(TWO, WITH_STREAMS, "index.shards=3").outcome.course.ended["index"]
+    added = scene.run(TWO, WITH_STREAMS, "index.shards=3").outcome.chain_run.outcomes["index"]
     assert (added.done, added.skipped) == (3, 0)
     after = {path.name: path.read_bytes() for path in (scene.folder / "run" / "store" / "shards").glob("*")}
     assert before.items() <= after.items()
     assert scene.digest() == scene.digest("once")
-    assert scene.run(TWO, WITH_STREAMS).outcome.course.ended["index"].tasks == 0
+    assert scene.run(TWO, WITH_STREAMS).outcome.chain_run.outcomes["index"].tasks == 0
     # Without it, and with it again: nothing is computed.
-    assert scene.run().outcome.course.ended["index"].tasks == 0
+    assert scene.run().outcome.chain_run.outcomes["index"].tasks == 0
     assert [track.name for track in store_of(scene).manifest.tracks] == ["mfcc"]
-    back = scene.run(TWO, WITH_STREAMS).outcome.course.ended["index"]
+    back = scene.run(TWO, WITH_STREAMS).outcome.chain_run.outcomes["index"]
     assert (back.done, back.skipped) == (0, 3)
     assert scene.digest() == scene.digest("once")
 
@@ -111,14 +111,14 @@ def test_documents_come_go_and_change(own_corpus: Any) -> None:
     scene.select(1, 2, 3, 4, 5)
     scene.run(TWO, WITH_STREAMS, NEVER, "index.shards=2")
     scene.select(*range(1, 9))
-    added = scene.run(TWO, WITH_STREAMS, NEVER, "index.shards=1").outcome.course.ended["index"]
+    added = scene.run(TWO, WITH_STREAMS, NEVER, "index.shards=1").outcome.chain_run.outcomes["index"]
     assert added.done == 2
     scene.select(1, 2, 4, 6, 7, 8)
-    removed = scene.run(TWO, WITH_STREAMS, NEVER).outcome.course.ended["index"]
+    removed = scene.run(TWO, WITH_STREAMS, NEVER).outcome.chain_run.outcomes["index"]
     assert removed.tasks == 0
     sound, rate = soundfile.read(scene.corpus / "audio" / "d002.flac", dtype="int16")
     soundfile.write(scene.corpus / "audio" / "d002.flac", sound[: 2 * rate], rate)
-    changed = scene.run(TWO, WITH_STREAMS, NEVER).outcome.course.ended["index"]
+    changed = scene.run(TWO, WITH_STREAMS, NEVER).outcome.chain_run.outcomes["index"]
     assert changed.done == 2
     assert list(check(store_of(scene))) == []
     documents = {track: set(store_of(scene).documents(track=track)["doc_id"].to_pylist()) for track in ("mfcc", "long")}
@@ -127,7 +127,7 @@ def test_documents_come_go_and_change(own_corpus: Any) -> None:
     assert scene.digest() == scene.digest("once")
     compact(Folder(str(scene.folder / "run" / "store")), 1.0)
     assert list(check(store_of(scene))) == []
-    assert scene.run(TWO, WITH_STREAMS, NEVER).outcome.course.ended["index"].tasks == 0
+    assert scene.run(TWO, WITH_STREAMS, NEVER).outcome.chain_run.outcomes["index"].tasks == 0
     assert scene.digest() == scene.digest("once")
 
 
@@ -137,7 +137,7 @@ def test_a_lost_file_of_one_track_is_computed_again(scene: Any) -> None:
     digest, manifest = scene.digest(), store_of(scene).manifest
     for name in ("long", "mfcc"):
         (scene.folder / "run" / "store" / manifest.shards[1].files[name].name).unlink()
-        again = scene.run(TWO, WITH_STREAMS, "index.shards=3").outcome.course.ended["index"]
+        again = scene.run(TWO, WITH_STREAMS, "index.shards=3").outcome.chain_run.outcomes["index"]
         assert (again.done, again.tasks) == (1, 1)
         assert scene.digest() == digest
         assert list(check(store_of(scene))) == []
@@ -156,14 +156,14 @@ def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeyp
 
     with monkeypatch.context() as patch:
         patch.setattr(writing, "_write_document", fails)
-        failed = scene.run(TWO, WITH_STREAMS, "index.shards=3", until="", choice=Choice(keep_going=True))
+        failed = scene.run(TWO, WITH_STREAMS, "index.shards=3", until="", selection=StepSelection(keep_going=True))
     assert len(failed.outcome.failures) == 1
     assert seen
     manifest = store_of(scene).manifest
     assert manifest.provisional
     assert [sorted(shard.files) for shard in manifest.shards].count(["mfcc"]) == 1
     assert "d004" not in set(failed.detections()["doc_id"])
-    again = scene.run(TWO, WITH_STREAMS, "index.shards=3").outcome.course.ended["index"]
+    again = scene.run(TWO, WITH_STREAMS, "index.shards=3").outcome.chain_run.outcomes["index"]
     assert again.done == 1
     assert not store_of(scene).manifest.provisional
     assert scene.digest() == scene.digest("once")
@@ -199,7 +199,7 @@ def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
     soundfile.write(scene.corpus / "audio" / "d004.flac", sound[: int(0.01 * rate)], rate)
     alone = scene.run()
     assert [row["id"] for row in scene.rejected()] == ["d004"]
-    assert alone.outcome.course.ended["index"].done == 1
+    assert alone.outcome.chain_run.outcomes["index"].done == 1
     scene.run(TWO, WITH_STREAMS)
     rejected = sorted(scene.rejected(), key=lambda row: row["id"])
     assert [(row["id"], row["reason"]) for row in rejected] == [("d003", "too-short"), ("d004", "too-short")]
@@ -231,8 +231,8 @@ def test_what_does_not_fit_is_refused_before_anything_is_done(scene: Any) -> Non
 def test_a_store_that_others_use_is_added_to_but_not_replaced(scene: Any) -> None:
     shared = f"index.store={scene.folder / 'shared'}"
     scene.run(shared, run="first")
-    added = scene.run(TWO, WITH_STREAMS, shared, run="second", choice=Choice(until="index"))
-    assert added.outcome.course.ended["index"].done == 1
+    added = scene.run(TWO, WITH_STREAMS, shared, run="second", selection=StepSelection(until="index"))
+    assert added.outcome.chain_run.outcomes["index"].done == 1
     changed = [{**PLAIN, "options": {"n_mfcc": 5}}, LONG]
     with pytest.raises(UserError, match="holds other features"):
         scene.run(setting("features", changed), shared, run="third")
@@ -275,15 +275,15 @@ def layers() -> Iterator[None]:
 @pytest.mark.slow
 def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = own_corpus
-    monkeypatch.setattr("swsdist.pipeline.execution.executor.gpus_here", lambda: 0)
+    monkeypatch.setattr("swsdist.pipeline.execution.executor.gpu_count", lambda: 0)
     features = setting("features", [{"name": "layers"}])
     both = setting("search.streams", [{"track": "still"}, {"track": "moving"}])
     scene.select(1, 2, 3, 4)
     made = scene.run(features, both, NEVER, "index.shards=2", "executor.cpus_per_worker=2")
-    assert made.outcome.course.ended["index"].done == 2
+    assert made.outcome.chain_run.outcomes["index"].done == 2
     assert set(Layers.granted) == {Needs(cpus=2)}
     scene.select(*range(1, 9))
-    assert scene.run(features, both, NEVER, "index.shards=1").outcome.course.ended["index"].done == 1
+    assert scene.run(features, both, NEVER, "index.shards=1").outcome.chain_run.outcomes["index"].done == 1
     store = store_of(scene)
     assert [(track.name, track.dimension, len(track.columns)) for track in store.manifest.tracks] == [
         ("still", 13, 13),
@@ -303,7 +303,7 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
     # A file of one of them is lost: both are made again, in one pass.
     (scene.folder / "run" / "store" / store.manifest.shards[0].files["moving"].name).unlink()
     again = scene.run(features, both, NEVER, setting("features", [{"name": "layers"}, LONG]))
-    assert again.outcome.course.ended["index"].tasks == 2
+    assert again.outcome.chain_run.outcomes["index"].tasks == 2
     assert list(check(store_of(scene))) == []
 
 
@@ -311,7 +311,7 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
 def test_a_track_whose_options_change_is_computed_again_beside_the_others(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=2")
     other = setting("features", [PLAIN, {**LONG, "options": {**LONG["options"], "n_mfcc": 9}}])
-    changed = scene.run(other, WITH_STREAMS, "index.shards=2").outcome.course.ended["index"]
+    changed = scene.run(other, WITH_STREAMS, "index.shards=2").outcome.chain_run.outcomes["index"]
     assert (changed.done, changed.tasks) == (2, 2)
     scene.run(other, WITH_STREAMS, run="once")
     assert scene.digest() == scene.digest("once")

@@ -16,7 +16,7 @@ from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.zt_norm import cohort_sums
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.registry.calibration_entries import looked_at
 from swsdist.registry.registries import CALIBRATION
 from swsdist.stages import cohort as module
@@ -71,12 +71,12 @@ def test_the_list_of_document_trials(own_corpus: Any) -> None:
     """What is fitted on a row a document gives them the same scores in the list of all detections."""
     steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [best, gap]}}", "report.exports=[]")
     done = own_corpus.run(*steps, "score.trials=document")
-    course = recorded(Folder(str(own_corpus.folder / "run")))
-    (part,) = course.parts("fit", "calibration")
-    procedure = Procedure.from_run(course.run.read_bytes(part.name))
+    chain_run = load_chain_run(Folder(str(own_corpus.folder / "run")))
+    (part,) = chain_run.parts("fit", "calibration")
+    procedure = Procedure.from_run(chain_run.run.read_bytes(part.name))
     assert procedure.by_document
     key = ["query_id", "doc_id", "channel", "start", "end"]
-    trained = pa.concat_tables(procedure.scores(table) for table in course.read("align.train", "trials")).to_pandas()
+    trained = pa.concat_tables(procedure.scores(table) for table in chain_run.read("align.train", "trials")).to_pandas()
     trained = trained.dropna(subset="score")
     both = trained[[*key, "score"]].merge(done.detections(), on=key)
     assert len(both) == len(trained) < len(done.detections())
@@ -159,9 +159,9 @@ def test_a_cohort_is_held_by_places(
         return cohort_sums(detections, length)
 
     monkeypatch.setattr(module, "cohort_sums", counted)
-    found = pa.concat_tables(scene.run(*sets, run="a").outcome.course.read("cohort", "sums"))
+    found = pa.concat_tables(scene.run(*sets, run="a").outcome.chain_run.read("cohort", "sums"))
     monkeypatch.setattr(module, "best_of_places", lambda spans, tick, length: spans)
-    whole = pa.concat_tables(scene.run(*sets, run="b").outcome.course.read("cohort", "sums"))
+    whole = pa.concat_tables(scene.run(*sets, run="b").outcome.chain_run.read("cohort", "sums"))
     assert found.equals(whole)
     assert rows[0] == sum(found["queries"].to_pylist()) < rows[1]
 

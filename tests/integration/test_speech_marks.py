@@ -17,7 +17,7 @@ from swsdist.config import config_from_dict
 from swsdist.core.errors import ConfigError, StoreError
 from swsdist.features.registry import create, recipe
 from swsdist.io.filesystem import Folder
-from swsdist.store.manifest import File, Made, Shard, commit
+from swsdist.store.manifest import File, NewTrack, Shard, commit
 from swsdist.store.reading import Store
 from swsdist.store.writing import write_tracks
 
@@ -74,7 +74,7 @@ def test_what_is_found_without_the_silence_is_found_at_the_same_place(scene: Any
     # As many cells as there are frames of speech.
     marked = sum(unpacked(row["speech"], row["frames"]).sum() for row in documents.to_pylist())
     cells = [
-        sum(receipt.cost.cells for receipt in result.outcome.course.ended["search"].receipts)
+        sum(receipt.cost.cells for receipt in result.outcome.chain_run.outcomes["search"].receipts)
         for result in (spoken, everything)
     ]
     assert cells[0] * sum(documents["frames"].to_pylist()) == cells[1] * marked
@@ -123,7 +123,7 @@ def test_what_nobody_listened_to_is_not_skipped(scene: Any, tmp_path: Path) -> N
         pa.nulls(2, pa.large_binary()),
     )
     shard = Shard(made.outputs[0].name, {"mfcc": File(*made.outputs[0])}, 2, 1)
-    commit(folder, [Made("mfcc", recipe(extractor), extractor.dimension, without)], 0.01, [shard], made.rejected)
+    commit(folder, [NewTrack("mfcc", recipe(extractor), extractor.dimension, without)], 0.01, [shard], made.rejected)
     query = str(next((scene.corpus / "queries").iterdir()))
     with pytest.raises(StoreError, match="where there is speech in the document d0 is not known"):
         swsdist.search(Store(folder), query, options={"skip_silence": True})

@@ -19,7 +19,7 @@ from swsdist.features.blocks import in_blocks
 from swsdist.features.registry import create, identity, made_by, recipe
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.store.reading import Store
 from swsdist.testing.synthesis.encoder import KINDS, make_encoder
 
@@ -188,7 +188,7 @@ def test_layers_are_tracks_of_a_run(models: Path, scene: Any) -> None:
     features = f"features={json.dumps({'name': 'ssl', 'options': {**options, 'layers': [1, 3]}})}"
     streams = "search.streams=[{track: layer1}, {track: layer3, weight: 2}]"
     for run, shards in (("one", 1), ("five", 5)):
-        scene.run(features, streams, f"index.shards={shards}", run=run, choice=Choice(until="search"))
+        scene.run(features, streams, f"index.shards={shards}", run=run, selection=StepSelection(until="search"))
     digest = scene.digest("one")
     assert digest == scene.digest("five")
     assert {"features", "features.layer3", "queries"} <= digest.keys()
@@ -197,7 +197,7 @@ def test_layers_are_tracks_of_a_run(models: Path, scene: Any) -> None:
     assert store.manifest.tick == pytest.approx(0.02)
     assert store.manifest.libraries["transformers"] == (transformers.__version__,)
     alone = f"features={json.dumps({'name': 'ssl', 'options': {**options, 'layer': 3}})}"
-    scene.run(alone, run="alone", choice=Choice(until="index"))
+    scene.run(alone, run="alone", selection=StepSelection(until="index"))
     assert scene.digest("alone")["features"] == digest["features.layer3"]
     query = f"{scene.corpus}/audio/d001.flac:0.5-1.0"
     found = swsdist.search(f"{scene.folder}/five/store", query, options={"streams": [{"track": "layer3"}]})

@@ -104,7 +104,7 @@ def test_what_one_extractor_rejects_is_rejected_once(scene: Any) -> None:
         assert queries.documents(track=track)["doc_id"].to_pylist() == ["good"]
     assert queries.manifest.counts["documents"] == 1
     assert queries.rejected()["id"].to_pylist() == ["bad"]
-    (example,) = examples_in(outcome.course).to_pylist()
+    (example,) = examples_in(outcome.chain_run).to_pylist()
     lengths = [len(queries.features("good", 1, track)) for track in ("mfcc", "long")]
     assert example["frames"] == min(lengths) < max(lengths)
 
@@ -117,7 +117,7 @@ def test_another_name_of_a_track_costs_nothing(scene: Any) -> None:
     _, queries = stores(scene)
     assert queries.manifest.tracks[0].name == "cepstra"
     assert {name for name in held if name.startswith(("queries-", "search-"))} <= scene.receipts().keys()
-    assert again.outcome.course.ended["queries"].done == 0
+    assert again.outcome.chain_run.outcomes["queries"].done == 0
     assert list(check(queries)) == []
 
 
@@ -143,7 +143,7 @@ def test_its_manifest_is_made_again_from_the_groups(scene: Any) -> None:
         lambda: [path.unlink() for path in folder.glob("documents-*")],
     ):
         damage()
-        assert scene.run().outcome.did == 0
+        assert scene.run().outcome.tasks_done == 0
         assert list(check(stores(scene)[1])) == []
         assert scene.digest() == digest
 

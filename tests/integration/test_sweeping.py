@@ -168,7 +168,7 @@ def test_points_of_the_whole_chain_are_runs_too(scene: Any) -> None:
     assert sum(one.stage == "index" for one in scene.all_receipts("sweep")) == 2 * 2
     assert sum(one.stage == "queries" for one in scene.all_receipts("sweep")) == 2
     again = swsdist.sweep(scene.folder / "sweep.yaml")
-    assert again.did == 0
+    assert again.tasks_done == 0
     assert again.table.drop_columns(["cpu_s"]).equals(done.table.drop_columns(["cpu_s"]))
 
 
@@ -180,17 +180,17 @@ def test_further_points_leave_the_old_ones_alone(scene: Any) -> None:
     second = swsdist.sweep(write(scene, points={"grid": grid}, measures=FEW, oracle_kst=True))
     after = scene.receipts("sweep")
     assert before.items() <= after.items()
-    assert second.did == 1
+    assert second.tasks_done == 1
     assert {name.split("-")[0] for name in after.keys() - before.keys()} == {"score_points"}
     (new,) = [
         one for one in scene.all_receipts("sweep") if f"score_points-{one.fingerprint}" in after.keys() - before.keys()
     ]
-    assert len(new.told["points"]) == 4
+    assert len(new.result["points"]) == 4
     values = {row["id"]: row["atwv"] for row in rows(second)}
     assert {row["id"]: row["atwv"] for row in rows(first)}.items() <= values.items()
     assert second.table.num_rows == 9
     assert [row["calibrate.steps"] for row in rows(second) if row["oracle"]] == ["[q-norm, logistic, oracle-kst]"]
-    assert swsdist.sweep(scene.folder / "sweep.yaml").did == 0
+    assert swsdist.sweep(scene.folder / "sweep.yaml").tasks_done == 0
 
 
 def test_beside_a_run_its_search_is_not_done_again(finished: Any) -> None:
@@ -202,7 +202,7 @@ def test_beside_a_run_its_search_is_not_done_again(finished: Any) -> None:
     stages = {name.rpartition("-")[0] for name in finished.receipts().keys() - before.keys()}
     assert stages == {"fit-calibration", "sort-scores", "score_points"}
     assert (finished.folder / "run/report.json").exists()
-    assert finished.run().outcome.did == 0
+    assert finished.run().outcome.tasks_done == 0
 
 
 @pytest.mark.slow

@@ -13,9 +13,9 @@ import pytest
 
 from swsdist.config import load_config
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Task
 
@@ -50,9 +50,9 @@ def search_tasks(scene: Any, documents: int) -> tuple[Any, list[Task], Context]:
         writer.writeheader()
         writer.writerows(rows)
     config = load_config(scene.config, [f"run={scene.folder}/of-{documents}", f"index.shards={documents}"])
-    course = run_stages(config, Choice(until="queries"), Progress()).course
-    step = course.chain.step("search")
-    return step.stage, list(step.stage.plan(course.inputs(step))), Context(course.run, {})
+    chain_run = run_stages(config, StepSelection(until="queries"), Progress()).chain_run
+    step = chain_run.chain.step("search")
+    return step.stage, list(step.stage.plan(chain_run.inputs(step))), Context(chain_run.run, {})
 
 
 def test_of_a_shard(own_corpus: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def test_a_run_with_a_projection(scene: Any) -> None:
     features = [{"name": "mfcc"}, {"name": "mfcc", "track": "pca", "transforms": transforms}]
     sets = (f"features={json.dumps(features)}", 'search.streams=[{"track": "pca", "normalise": "none"}]')
     found = scene.run(*sets, until="reduce")
-    assert sum(table.num_rows for table in found.outcome.course.read("reduce", "detections")) > 0
+    assert sum(table.num_rows for table in found.outcome.chain_run.read("reduce", "detections")) > 0
     store, queries = (Store(Folder(str(scene.folder / "run" / name))) for name in ("store", "queries"))
     assert [(track.name, track.dimension) for track in store.manifest.tracks] == [("mfcc", 39), ("pca", 12)]
     assert store.manifest.track("pca").columns == tuple(f"p{k}" for k in range(12))
@@ -55,12 +55,12 @@ def test_a_run_with_a_projection(scene: Any) -> None:
     (scene.folder / "pca.npz").rename(moved)
     transforms[0]["options"]["model"] = str(moved)
     sets = (f"features={json.dumps(features)}", sets[1])
-    assert scene.run(*sets).outcome.did == 0
+    assert scene.run(*sets).outcome.tasks_done == 0
     again = swsdist.search(str(scene.folder / "run" / "store"), pandas.DataFrame([row]), options=options)
     assert again.equals(found)
     # Another model is another track, and the one that has not changed stays.
     projection(frames.mean(axis=0) + 1, axes[:, ::-1], frames.std(axis=0)).save(Folder(str(scene.folder)), "moved.npz")
     before = store.manifest.shards[0].files
-    assert scene.run(*sets).outcome.course.ended["index"].done == 1
+    assert scene.run(*sets).outcome.chain_run.outcomes["index"].done == 1
     after = Store(store.folder).manifest.shards[0].files
     assert (before["mfcc"] == after["mfcc"], before["pca"] == after["pca"]) == (True, False)

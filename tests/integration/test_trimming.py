@@ -176,7 +176,7 @@ def test_columns_that_are_not_read_are_told(scene: Any, recorded: list[dict[str,
         True,
     ]
     assert warnings[1].split("&")[0] in (scene.folder / "run" / "report.html").read_text().replace("&#39;", "'")
-    assert result.outcome.course.notices() == warnings
+    assert result.outcome.chain_run.notices() == warnings
     assert scene.digest() == scene.digest("plain")
     with pytest.raises(DataError, match="an error because of --strict"):
         scene.run("strict=true", run="strict")
@@ -187,7 +187,7 @@ def test_columns_that_are_not_read_are_told(scene: Any, recorded: list[dict[str,
 def test_margins_cost_next_to_nothing(mboshi_dev: Any, tmp_path: Path) -> None:
     """The goals of the corpus `dev-margins`, against the words as they were cut."""
     config = Path(__file__).parents[2] / "configs" / "mboshi-dev.yaml"
-    assert mboshi_dev.outcome.course.config.queries.trim == "none"
+    assert mboshi_dev.outcome.chain_run.config.queries.trim == "none"
     shutil.copytree(Path(mboshi_dev.folder) / "store", tmp_path / "store")  # with copy2
     common = ["executor.kind=serial", "report.exports=[]", "report.clips=0", f"index.store={tmp_path / 'store'}"]
     found = {"whole": mboshi_dev.measures()}
@@ -196,7 +196,7 @@ def test_margins_cost_next_to_nothing(mboshi_dev: Any, tmp_path: Path) -> None:
         "margins": ["queries.trim=auto", f"corpus.queries={DEV / 'dev-margins' / 'queries.csv'}"],
     }.items():
         result = swsdist.run(config, sets=[*common, f"run={tmp_path / name}", *sets])
-        assert result.outcome.course.ended["index"].done == 0
+        assert result.outcome.chain_run.outcomes["index"].done == 0
         found[name] = result.measures()
     before, clean, margins = (found[name] for name in ("whole", "clean", "margins"))
     for auc in ("auc", "pair_auc"):

@@ -20,10 +20,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from swsdist.config import config_from_dict
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
 
@@ -111,10 +111,10 @@ class StoreMachine(RuleBasedStateMachine):
         changed = self.indexed.keys() != self.audio.keys() or any(
             self.indexed[name] is not value for name, value in self.audio.items()
         )
-        outcome = run_stages(config_from_dict(values, "."), Choice(until="index"), Progress())
+        outcome = run_stages(config_from_dict(values, "."), StepSelection(until="index"), Progress())
         assert outcome.failures == []
         # Nothing new, nothing done: what was rejected is not tried again.
-        assert changed or outcome.did <= len(self.rejected - self.tried)
+        assert changed or outcome.tasks_done <= len(self.rejected - self.tried)
         self.tried = set(self.rejected)
         self.indexed = dict(self.audio)
         self.freeze()

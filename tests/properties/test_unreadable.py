@@ -111,7 +111,7 @@ def test_what_cannot_be_read_counts_as_what_is_not_found(kind: str, tmp_path: Pa
         become(how)
         for protocol, trials in TRIALS:
             result = run(made, folder / "run", protocol, trials)
-            rejected = [row["id"] for row in result.outcome.course.rejected().to_pylist()]
+            rejected = [row["id"] for row in result.outcome.chain_run.rejected().to_pylist()]
             assert set(rejected) == ({"x1"} if how == "broken" else set())
             found.setdefault(f"{protocol}, {trials}", {})[how] = result.measures()
         shutil.rmtree(folder)

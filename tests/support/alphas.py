@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from swsdist.config import Config
+from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice, Outcome
 
 
 def plans(config: Config, alphas: Iterable[float], distances: Sequence[str] = ()) -> dict[str, Config]:
@@ -31,15 +31,15 @@ def plans(config: Config, alphas: Iterable[float], distances: Sequence[str] = ()
 
 def sweep(configs: dict[str, Config], until: str | None = None) -> Outcome:
     """Run what is left of all plans."""
-    return run_plans(configs, Choice(until=until), Progress())
+    return run_plans(configs, StepSelection(until=until), Progress())
 
 
 def shared(outcome: Outcome) -> dict[str, tuple[int, int]]:
     """Of each step: tasks that plans name, all plans together, and how many different tasks these are."""
     named: Counter[str] = Counter()
     distinct: dict[str, set[str]] = {}
-    for course in outcome.courses.values():
-        for step, ended in course.ended.items():
+    for chain_run in outcome.chain_runs.values():
+        for step, ended in chain_run.outcomes.items():
             names = [receipt.fingerprint for receipt in ended.receipts]
             named[step] += len(names)
             distinct.setdefault(step, set()).update(names)

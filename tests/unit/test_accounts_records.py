@@ -12,8 +12,8 @@ import pytest
 
 from swsdist.accounts.costs import Costs
 from swsdist.accounts.journal import Journal
+from swsdist.accounts.node_memory import NodeMemory
 from swsdist.accounts.records import NAME, pack, records, table_of
-from swsdist.accounts.seconds import Seconds
 from swsdist.core.types import ACCOUNTS, NODES
 from swsdist.io.filesystem import Folder
 from tests.support.journals import read_journals
@@ -182,7 +182,7 @@ def test_bytes_put_to_s3_grow_as_the_journal_does(clock: list[float], monkeypatc
 
 
 def test_a_process_counts_with_what_it_last_said() -> None:
-    seconds = Seconds()
+    seconds = NodeMemory()
     none = np.zeros(2, np.int64)
     seconds.add(np.array([0.5, 20.2]), np.array([7, 9]), none)
     seconds.add(np.array([3.0, 4.9]), np.array([100, 200]), none)

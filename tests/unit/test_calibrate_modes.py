@@ -64,7 +64,7 @@ def decisions(result: RunResult) -> set[tuple[Any, ...]]:
 
 
 def calibration_file(result: RunResult) -> Path:
-    (receipt,) = result.outcome.course.ended["fit"].receipts
+    (receipt,) = result.outcome.chain_run.outcomes["fit"].receipts
     return Path(result.folder) / receipt.outputs[0].name
 
 
@@ -92,7 +92,7 @@ def test_a_query_that_no_other_query_decides_is_told(place: Path, asked: Sequenc
     limits = result.measures()["atwv_thresholds"]
     deciding = {fold_of(name, 5) for k, name in zip(asked, names, strict=True) if k not in lonely}
     assert [value is not None for value in limits] == [fold in deciding for fold in range(5)]
-    told = [text for text in result.outcome.course.notices() if "have no threshold" in text]
+    told = [text for text in result.outcome.chain_run.notices() if "have no threshold" in text]
     assert [text.split()[0] for text in told] == [str(len(lonely))] * bool(lonely)
     if lonely:
         assert {decision for _, _, decision in decisions(result)} == {False}

@@ -89,7 +89,7 @@ STEPS = {
 
 
 def calibration_file(result: RunResult) -> Path:
-    (receipt,) = result.outcome.course.ended["fit"].receipts
+    (receipt,) = result.outcome.chain_run.outcomes["fit"].receipts
     return Path(result.folder) / receipt.outputs[0].name
 
 
@@ -176,7 +176,7 @@ def test_a_file_of_another_run_needs_no_references(place: Path, tmp_path: Path) 
 def test_a_change_of_method_does_not_search_again(place: Path) -> None:
     run(place, steps=STEPS["q-norm"])
     result = run(place, steps=STEPS["kst"], alpha=2.75)
-    ended = result.outcome.course.ended
+    ended = result.outcome.chain_run.outcomes
     assert [name for name, stage in ended.items() if stage.done] == [
         "fit",
         "decide",

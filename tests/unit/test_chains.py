@@ -16,19 +16,19 @@ from swsdist.core.errors import ConfigError, StoreError, UserError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
+from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans, run_stages
 from swsdist.pipeline.external_table import ExternalTable, read
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.estimate import estimates
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger, pack_name
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.plan import load_plans
-from swsdist.pipeline.run_plan import Choice, Outcome
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import CHAINS
 from swsdist.registry.registry import Entry
 
@@ -63,14 +63,14 @@ class Make(Stage):
     ran: ClassVar[list[str]] = []
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
-        for k in range(inputs.own(Own).count):
+        for k in range(inputs.chain_inputs(Own).count):
             yield inputs.task(k, label=f"number {k}", work=1, payload=k)
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task, context: Context) -> TaskOutput:
         Make.ran.append(task.label)
         k = task.payload
         table = pa.Table.from_pylist([{"slot": k, "key": "ab"[k % 2], "value": k}], NUMBERS)
-        return Done((context.publish(task, "numbers", [table], NUMBERS),), Told(k))
+        return TaskOutput((context.publish(task, "numbers", [table], NUMBERS),), Told(k))
 
 
 class Halve(Stage):
@@ -84,13 +84,17 @@ class Halve(Stage):
     in_driver = True
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
-        before = inputs.mine.receipts
-        total = before[-1].tells(Told).total if before else sum(told.total for _, told in inputs.told("numbers", Told))
+        before = inputs.outcome.receipts
+        total = (
+            before[-1].result_as(Told).total
+            if before
+            else sum(told.total for _, told in inputs.results("numbers", Told))
+        )
         if total:
             yield inputs.task(total, label=f"round {inputs.round}", work=1, payload=total)
 
-    def run(self, task: Task, context: Context) -> Done:
-        return Done((), Told(task.payload // 2))
+    def run(self, task: Task, context: Context) -> TaskOutput:
+        return TaskOutput((), Told(task.payload // 2))
 
 
 class Times(Stage):
@@ -107,10 +111,12 @@ class Times(Stage):
         alpha, parts = inputs.config.calibrate.alpha, [part.name for part in inputs.parts("numbers")]
         yield inputs.task(alpha, parts, label=f"times {alpha:g}", work=1, payload=(alpha, parts))
 
-    def run(self, task: Task, context: Context) -> Done:
+    def run(self, task: Task, context: Context) -> TaskOutput:
         alpha, parts = task.payload
         values = [value for name in parts for value in context.read(name)["value"].to_pylist()]
-        return Done((context.write(task, "products", f"{alpha * sum(values)}".encode(), ".txt"),), Told(len(values)))
+        return TaskOutput(
+            (context.write(task, "products", f"{alpha * sum(values)}".encode(), ".txt"),), Told(len(values))
+        )
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
@@ -130,30 +136,30 @@ def config(tmp_path: Path, run: str = "run", **more: Any) -> Config:
     return config_from_dict({**values, "executor": {"kind": "serial"}, **more}, tmp_path)
 
 
-def go(made: Config, choice: Choice | None = None) -> Outcome:
-    return run_stages(made, choice or Choice(), Progress())
+def go(made: Config, selection: StepSelection | None = None) -> Outcome:
+    return run_stages(made, selection or StepSelection(), Progress())
 
 
 def test_rounds_go_on_until_none_is_left(tmp_path: Path) -> None:
-    first = go(config(tmp_path)).course
-    assert [told.total for told in first.told("halve", Told)] == [5, 2, 1, 0]
-    assert [ended.done for ended in first.ended.values()] == [5, 4, 1]
+    first = go(config(tmp_path)).chain_run
+    assert [told.total for told in first.results("halve", Told)] == [5, 2, 1, 0]
+    assert [ended.done for ended in first.outcomes.values()] == [5, 4, 1]
     again = go(config(tmp_path))
-    assert again.did == 0
-    assert [ended.skipped for ended in again.course.ended.values()] == [5, 4, 1]
+    assert again.tasks_done == 0
+    assert [ended.skipped for ended in again.chain_run.outcomes.values()] == [5, 4, 1]
     # One round is lost: it is done again, and no other.
     pack = tmp_path / "run" / pack_name("halve")
     known = pq.read_table(pack)
     pq.write_table(known.filter(pc.not_equal(known["fingerprint"], first.receipts("halve")[1].fingerprint)), pack)
-    assert [ended.done for ended in go(config(tmp_path)).course.ended.values()] == [0, 1, 0]
+    assert [ended.done for ended in go(config(tmp_path)).chain_run.outcomes.values()] == [0, 1, 0]
 
 
 def test_what_comes_later_is_added(tmp_path: Path) -> None:
     go(config(tmp_path, options={"count": 3}))
     assert Make.ran == ["number 0", "number 1", "number 2"]
-    more = go(config(tmp_path, options={"count": 5})).course
+    more = go(config(tmp_path, options={"count": 5})).chain_run
     assert Make.ran[3:] == ["number 3", "number 4"]
-    assert more.ended["times"].done == 1
+    assert more.outcomes["times"].done == 1
 
 
 def test_receipts_are_packed_a_stage(tmp_path: Path) -> None:
@@ -162,27 +168,27 @@ def test_receipts_are_packed_a_stage(tmp_path: Path) -> None:
     assert names == ["halve.parquet", "make.parquet", "times.parquet"]
     ledger = Ledger(Folder(str(tmp_path / "run")))
     assert len(ledger.receipts("make")) == 5
-    assert {receipt.tells(Told).total for receipt in ledger.receipts("make").values()} == set(range(5))
+    assert {receipt.result_as(Told).total for receipt in ledger.receipts("make").values()} == set(range(5))
 
 
 def test_a_task_that_several_plans_name_is_done_once(tmp_path: Path) -> None:
     plans = {f"a{alpha:g}": config(tmp_path, calibrate={"alpha": alpha}) for alpha in (0.5, 1.5, 2.0)}
     plans["other"] = config(tmp_path, calibrate={"alpha": 2.0, "folds": 3})
-    outcome = run_plans(plans, Choice(), Progress())
-    made = {name: course.receipts("times")[0] for name, course in outcome.courses.items()}
+    outcome = run_plans(plans, StepSelection(), Progress())
+    made = {name: chain_run.receipts("times")[0] for name, chain_run in outcome.chain_runs.items()}
     # What it depends on is the same, whatever else of the config differs.
     assert made["other"].fingerprint == made["a2"].fingerprint != made["a1.5"].fingerprint
     folder = Folder(str(tmp_path / "run"))
     assert folder.read_bytes(made["a2"].outputs[0].name).decode() == "20.0"
-    assert outcome.did == 5 + 4 + 3
+    assert outcome.tasks_done == 5 + 4 + 3
     assert set(load_plans(folder)) == set(plans)
-    assert run_plans(plans, Choice(), Progress()).did == 0
+    assert run_plans(plans, StepSelection(), Progress()).tasks_done == 0
 
 
 def test_digest_and_status_need_only_the_folder(tmp_path: Path) -> None:
     go(config(tmp_path))
     go(config(tmp_path, "again", options={"count": 5}))
-    one, other = (digests(recorded(Folder(str(tmp_path / name)))) for name in ("run", "again"))
+    one, other = (digests(load_chain_run(Folder(str(tmp_path / name)))) for name in ("run", "again"))
     assert one == other
     assert set(one) == {"numbers", "products"}
     found = status(Folder(str(tmp_path / "run")))
@@ -198,13 +204,13 @@ def test_half_a_run_has_no_digest(tmp_path: Path) -> None:
     go(config(tmp_path))
     next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
     with pytest.raises(StoreError, match="stage make is not done: 1 of 5 tasks are left"):
-        digests(recorded(Folder(str(tmp_path / "run"))))
+        digests(load_chain_run(Folder(str(tmp_path / "run"))))
     with pytest.raises(StoreError, match="there is no plan 'nonsense'"):
-        recorded(Folder(str(tmp_path / "run")), "nonsense")
+        load_chain_run(Folder(str(tmp_path / "run")), "nonsense")
 
 
 def test_a_dry_run_is_exact_as_far_as_it_can_be(tmp_path: Path) -> None:
-    before = estimates(config(tmp_path), Choice())
+    before = estimates(config(tmp_path), StepSelection())
     assert [(one.stage, one.tasks, one.done) for one in before] == [
         ("make", 5, 0),
         ("halve", None, 0),
@@ -212,17 +218,17 @@ def test_a_dry_run_is_exact_as_far_as_it_can_be(tmp_path: Path) -> None:
     ]
     assert not (tmp_path / "run").exists()
     go(config(tmp_path))
-    assert [(one.tasks, one.done) for one in estimates(config(tmp_path), Choice())] == [(5, 5), (4, 4), (1, 1)]
+    assert [(one.tasks, one.done) for one in estimates(config(tmp_path), StepSelection())] == [(5, 5), (4, 4), (1, 1)]
 
 
 def test_steps_by_name(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"there is no stage 'halv'") as error:
-        go(config(tmp_path), Choice(until="halv"))
+        go(config(tmp_path), StepSelection(until="halv"))
     assert "make, halve, times" in str(error.value)
     with pytest.raises(UserError, match="stage make is not done: 5 of 5 tasks are left"):
-        go(config(tmp_path), Choice(only="times"))
-    assert list(go(config(tmp_path), Choice(until="make")).course.ended) == ["make"]
-    assert go(config(tmp_path), Choice(redo_from="halve")).did == 5
+        go(config(tmp_path), StepSelection(only="times"))
+    assert list(go(config(tmp_path), StepSelection(until="make")).chain_run.outcomes) == ["make"]
+    assert go(config(tmp_path), StepSelection(redo_from="halve")).tasks_done == 5
 
 
 @pytest.mark.parametrize(
@@ -285,14 +291,14 @@ def test_another_run_s_tables(tmp_path: Path) -> None:
 
 def test_a_plan_knows_its_chain(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="make makes no table 'number'; it makes numbers"):
-        go(config(tmp_path)).course.parts("make", "number")
+        go(config(tmp_path)).chain_run.parts("make", "number")
     with pytest.raises(ConfigError, match="did you mean small"):
         config(tmp_path, chain="smal")
     with pytest.raises(UserError, match="the plans of a ledger have one run folder"):
-        run_plans({"a": config(tmp_path, "a"), "b": config(tmp_path, "b")}, Choice(), Progress())
+        run_plans({"a": config(tmp_path, "a"), "b": config(tmp_path, "b")}, StepSelection(), Progress())
     other = config(tmp_path, executor={"kind": "serial", "attempts": 5})
     with pytest.raises(UserError, match="the plans of a ledger have one executor"):
-        run_plans({"a": config(tmp_path), "b": other}, Choice(), Progress())
+        run_plans({"a": config(tmp_path), "b": other}, StepSelection(), Progress())
 
 
 class Granted(Stage):
@@ -310,8 +316,8 @@ class Granted(Stage):
         for name in ("shared", f"own {gpus}"):
             yield inputs.task(name, label=name, work=1, payload=None)
 
-    def run(self, task: Task, context: Context) -> Done:
-        return Done((), Told(int(context.granted.gpus)))
+    def run(self, task: Task, context: Context) -> TaskOutput:
+        return TaskOutput((), Told(int(context.granted.gpus)))
 
 
 def build_needing(config: Config, ledger: Ledger) -> Chain:
@@ -322,8 +328,12 @@ def test_each_plan_of_a_ledger_is_given_what_it_needs(tmp_path: Path) -> None:
     CHAINS.add("needing", Entry(f"{__name__}:build_needing", 1))
     try:
         plans = {f"{n}": config(tmp_path, chain="needing", options={"gpus": float(n)}) for n in (0, 3, 7)}
-        courses = run_plans(plans, Choice(), Progress()).courses
+        chain_runs = run_plans(plans, StepSelection(), Progress()).chain_runs
     finally:
         CHAINS.remove("needing")
     # What all have was done once, for the first; what is a plan's own, as that plan says.
-    assert [[told.total for told in courses[name].told("granted", Told)] for name in plans] == [[0, 0], [0, 3], [0, 7]]
+    assert [[told.total for told in chain_runs[name].results("granted", Told)] for name in plans] == [
+        [0, 0],
+        [0, 3],
+        [0, 7],
+    ]

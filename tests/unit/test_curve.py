@@ -129,7 +129,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         soundfile.write(root / "audio" / f"d{k}.wav", (colour - colour.mean()).clip(-1, 1), RATE)
     samples, _ = soundfile.read(root / "audio" / "d1.wav")
     soundfile.write(root / "hello.wav", samples[round(0.8 * RATE) : round(1.3 * RATE)], RATE)
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import StepSelection
 
     config = {
         "run": str(root / "run"),
@@ -138,7 +138,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "index": {"shards": 2},
         "executor": {"kind": "serial"},
     }
-    swsdist.run(config, choice=Choice(until="index"))
+    swsdist.run(config, selection=StepSelection(until="index"))
     return root
 
 

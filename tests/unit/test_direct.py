@@ -41,9 +41,9 @@ def place(tmp_path_factory) -> Path:
         "index": {"shards": 2},
         "executor": {"kind": "serial"},
     }
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import StepSelection
 
-    swsdist.run(config, choice=Choice(until="index"))
+    swsdist.run(config, selection=StepSelection(until="index"))
     return root
 
 
@@ -194,7 +194,7 @@ def test_samples_without_speech(store: Store) -> None:
 
 def test_a_run_is_searched_as_it_searched(place: Path, store: Store, tmp_path: Path) -> None:
     """Its folder stands for its store, with its options and its trimming; options that are given come first."""
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import StepSelection
 
     config: dict[str, Any] = {
         "run": str(tmp_path / "run"),
@@ -204,7 +204,7 @@ def test_a_run_is_searched_as_it_searched(place: Path, store: Store, tmp_path: P
         "queries": {"trim": "none"},
         "executor": {"kind": "serial"},
     }
-    swsdist.run(config, choice=Choice(until="index"))
+    swsdist.run(config, selection=StepSelection(until="index"))
     query = str(place / "hello.wav")
     squared = swsdist.search(store, query, options={"distance": "cosine-squared"}, trim=False)
     assert swsdist.search(str(tmp_path / "run"), query).equals(squared)
@@ -229,7 +229,7 @@ def test_one_bad_query_among_several(store: Store, place: Path) -> None:
 
 def test_documents_of_the_store_are_queries(place: Path, tmp_path: Path) -> None:
     """By their names, and by those of the recordings that they are places in; times are the recording's."""
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import StepSelection
 
     talk = place / "audio" / "d2.wav"
     (tmp_path / "data").mkdir()
@@ -241,7 +241,7 @@ def test_documents_of_the_store_are_queries(place: Path, tmp_path: Path) -> None
         "features": {"options": OPTIONS},
         "executor": {"kind": "serial"},
     }
-    swsdist.run(config, choice=Choice(until="index"))
+    swsdist.run(config, selection=StepSelection(until="index"))
     wanted = {
         "talk:1.0-1.6": f"{talk}:1.0-1.6",
         "seg1:1.0-1.6": f"{talk}:1.0-1.6",
@@ -272,7 +272,7 @@ def test_a_table_of_queries(store: Store, place: Path) -> None:
 
 
 def test_the_cut_into_shards_does_not_matter(store: Store, place: Path, tmp_path: Path) -> None:
-    from swsdist.pipeline.run_plan import Choice
+    from swsdist.pipeline.chain_run import StepSelection
 
     config: dict[str, Any] = {
         "run": str(tmp_path / "run"),
@@ -280,7 +280,7 @@ def test_the_cut_into_shards_does_not_matter(store: Store, place: Path, tmp_path
         "features": {"options": OPTIONS},
         "executor": {"kind": "serial"},
     }
-    swsdist.run(config, choice=Choice(until="index"))
+    swsdist.run(config, selection=StepSelection(until="index"))
     one = swsdist.search(str(tmp_path / "run" / "store"), str(place / "hello.wav"), top=50, trim=False)
     assert one.equals(swsdist.search(store, str(place / "hello.wav"), top=50, trim=False))
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from swsdist.core.errors import StorageError, StoreError, TransitError
-from swsdist.io.failures import explain, explained
+from swsdist.io.failures import explain, storage_errors
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.execution.executor import failure, verdict
-from swsdist.pipeline.execution.failed import origin
+from swsdist.pipeline.execution.executor import error_action, failure_of
+from swsdist.pipeline.execution.failure_files import origin
 from swsdist.pipeline.task import Task
 
 TASK = Task("index", "0" * 32, "shard 1 of 1", 1.0, {})
@@ -73,8 +73,8 @@ def test_what_a_file_system_does(tmp_path: Path) -> None:
         assert (told.cause, told.passing) == (cause, passing)
         assert told.remedy
         assert told.where in {"/the/place", error.filename}
-        assert verdict(error) == ("retry" if passing else "fail")
-        assert verdict(told) == ("retry" if passing else "stop")
+        assert error_action(error) == ("retry" if passing else "fail")
+        assert error_action(told) == ("retry" if passing else "stop")
         assert explain(told) is told
 
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_had_here(number: int, cause: str) -> None:
     told = explain(OSError(number, os.strerror(number), "/the/file"))
     assert told is not None
     assert (told.cause, told.where) == (cause, "/the/file")
-    recorded = failure(TASK, OSError(number, os.strerror(number), "/the/file"), 3, "")
+    recorded = failure_of(TASK, OSError(number, os.strerror(number), "/the/file"), 3, "")
     assert recorded.reason == cause
     assert recorded.storage == told or str(recorded.storage) == str(told)
 
@@ -108,9 +108,9 @@ def test_what_a_program_does_wrong_stays_a_bug() -> None:
         BrokenPipeError(),
     ):
         assert explain(error) is None
-    assert verdict(OSError("no number")) == "retry"
-    assert verdict(StoreError("the file is damaged")) == "fail"
-    assert verdict(TransitError("the file is damaged")) == "retry"  # perhaps on its way
+    assert error_action(OSError("no number")) == "retry"
+    assert error_action(StoreError("the file is damaged")) == "fail"
+    assert error_action(TransitError("the file is damaged")) == "retry"  # perhaps on its way
 
 
 def test_temporary_names_are_not_told(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_temporary_names_are_not_told(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_stays_one() -> None:
-    with pytest.raises(FileNotFoundError), explained("/here"):
+    with pytest.raises(FileNotFoundError), storage_errors("/here"):
         Path("/nowhere/at/all").read_bytes()
 
 

@@ -234,9 +234,9 @@ def _store(factory) -> tuple[str, str]:
     """A store of made-up speech in three shards, and the path of one of its documents."""
     if "store" not in _made:
         from swsdist.config import config_from_dict
+        from swsdist.pipeline.chain_run import StepSelection
         from swsdist.pipeline.driver import run_stages
         from swsdist.pipeline.operation.progress import Progress
-        from swsdist.pipeline.run_plan import Choice
         from swsdist.testing.synthesis import make_corpus
 
         folder = factory.mktemp("first-passes")
@@ -249,6 +249,6 @@ def _store(factory) -> tuple[str, str]:
                 "executor": {"kind": "serial"},
             }
         )
-        own = run_stages(config, Choice(until="index"), Progress()).course.chain.own
+        own = run_stages(config, StepSelection(until="index"), Progress()).chain_run.chain.inputs
         _made["store"] = own.store.folder.root, own.corpus.documents["path"][4].as_py()
     return _made["store"]

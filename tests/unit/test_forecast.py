@@ -12,9 +12,9 @@ from swsdist.core.errors import UserError
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.placement import fit_on
 from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules, cluster_of
-from swsdist.pipeline.forecast.costs import StepCost, informed, line_of
-from swsdist.pipeline.forecast.forecast import forecast, loads_of, measured
-from swsdist.pipeline.forecast.simulator import Simulated, Simulator
+from swsdist.pipeline.forecast.costs import StepCost, line_of, pooled_costs
+from swsdist.pipeline.forecast.forecast import forecast, loads_of, run_size
+from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator
 
 ONE = Rules(in_flight=1)
 
@@ -24,7 +24,7 @@ def load(*seconds: float, name: str = "s", **values: object) -> Load:
     return Load(name, jobs, **values)  # type: ignore[arg-type]
 
 
-def simulate(loads: list[Load], rules: Rules = ONE, driver_task_s: float = 0.0, **cluster: object) -> Simulated:
+def simulate(loads: list[Load], rules: Rules = ONE, driver_task_s: float = 0.0, **cluster: object) -> SimulatedRun:
     given = {"kinds": (Kind(cpus=2),), "start_s": 0.0, **cluster}
     return Simulator(Cluster(**given), rules, 1, driver_task_s).run(loads)  # type: ignore[arg-type]
 
@@ -212,7 +212,7 @@ def test_more_hours_make_more_tasks_or_larger_ones() -> None:
         cost("reduce", [8.0, 8.0], unit="candidates", with_queries="larger"),
         cost("normalise", [8.0], unit="detections", with_hours="kept"),
     ]
-    assert measured(costs) == (1.5, 12)
+    assert run_size(costs) == (1.5, 12)
     loads = {one.name: one for one in loads_of(costs, 4, 3, 1.5, 0)}
     assert {name: (len(one.jobs), sum(job.work for job in one.jobs)) for name, one in loads.items()} == {
         "index": (8, 4 * 5400),
@@ -235,13 +235,13 @@ def test_runs_of_two_sizes_tell_what_grows() -> None:
         cost("reduce", [size] * 2, per_work=2 / size + 0.01, walls=np.full(2, 2 + 0.01 * size))
         for size in (100.0, 400.0)
     )
-    assert informed([small])[0].job("x", 1000.0, random.Random(0)).seconds == pytest.approx(30)
-    assert informed([small], [large])[0].job("x", 1000.0, random.Random(0)).seconds == pytest.approx(12)
+    assert pooled_costs([small])[0].job("x", 1000.0, random.Random(0)).seconds == pytest.approx(30)
+    assert pooled_costs([small], [large])[0].job("x", 1000.0, random.Random(0)).seconds == pytest.approx(12)
 
 
 def test_what_cannot_be_foreseen() -> None:
     with pytest.raises(UserError, match="how many hours"):
-        measured([cost("search", [1.0], unit="cells")])
+        run_size([cost("search", [1.0], unit="cells")])
     with pytest.raises(UserError, match="no queries"):
         forecast([cost("index", [3600.0], with_hours="more")], Cluster(), ONE, queries=3.0)
 

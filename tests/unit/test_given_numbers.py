@@ -16,7 +16,7 @@ import swsdist
 from swsdist import metrics
 from swsdist.core.errors import TableError, UserError
 from swsdist.core.numbers import integer, number
-from swsdist.pipeline.run_plan import Choice
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.searcher.searcher import Searcher
 
 RATE = 8000
@@ -64,7 +64,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     features = {"options": {"sample_rate": RATE, "n_fft": 256, "win_length": 200, "hop_length": 80}}
     corpus = {"documents": str(root / "audio")}
     config = {"run": str(root / "run"), "corpus": corpus, "features": features, "executor": {"kind": "serial"}}
-    swsdist.run(config, choice=Choice(until="index"))
+    swsdist.run(config, selection=StepSelection(until="index"))
     return root
 
 

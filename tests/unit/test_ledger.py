@@ -15,8 +15,8 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline import ledger as module
 from swsdist.pipeline.ledger import Ledger, pack_name, receipt_name
 from swsdist.pipeline.records import receipts
-from swsdist.pipeline.records.chosen import ReceiptList
 from swsdist.pipeline.records.listing import Listing
+from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.records.receipts import Names, Receipts, decoded, encoded, first_of_each, names_of
 from swsdist.pipeline.records.spool import Queue, Spool
 from swsdist.pipeline.task import Cost, Part, Receipt, Task
@@ -69,8 +69,8 @@ def test_many_are_folded_in_and_keep_their_rows(monkeypatch: pytest.MonkeyPatch)
     assert found.find(names_of(fingerprint(number) for number in range(60))).tolist() == expected
     chosen = ReceiptList()
     chosen.extend(found, np.array([99, 0, 50]))
-    assert [one.told["number"] for one in chosen] == [39, 0, 50]
-    assert chosen[-1].told["number"] == 50
+    assert [one.result["number"] for one in chosen] == [39, 0, 50]
+    assert chosen[-1].result["number"] == 50
     assert [part.rows for part in chosen.parts("a")] == [39, 0, 50]
     assert [part.name for part in chosen.parts("a").meeting(range(40, 51))] == [
         chosen[0].outputs[0].name,
@@ -147,7 +147,7 @@ def test_a_listing_knows_what_was_made_and_removed_since() -> None:
     assert sorted(known.below("a/")) == ["a/1", "a/3"]
     assert (known.size("a/1"), known.size("a/2"), known.size("a/3"), "b/2" in known) == (10, None, 5, False)
     names = encoded([receipt(0)])["fingerprint"].combine_chunks().slice(0, 0)
-    assert known.are_whole(names, np.empty(0, np.int64)).tolist() == []
+    assert known.are_complete(names, np.empty(0, np.int64)).tolist() == []
 
 
 def test_names_that_begin_alike_are_as_named_at_once() -> None:

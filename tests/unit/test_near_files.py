@@ -6,15 +6,15 @@ from types import SimpleNamespace
 from typing import Any
 
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.execution.node_caches import Held
+from swsdist.pipeline.execution.node_caches import NodeCaches
 from swsdist.pipeline.execution.policy import NEAREST
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Task
 
 
-def held(most: int = 100) -> Held:
+def held(most: int = 100) -> NodeCaches:
     stage: Any = SimpleNamespace(reads=lambda task: task.payload["files"])
-    return Held(Context(Folder("run"), {"s": stage}, cache=("cache", most) if most else None))
+    return NodeCaches(Context(Folder("run"), {"s": stage}, cache=("cache", most) if most else None))
 
 
 def task(*files: tuple[str, int], place: str = "") -> Task:

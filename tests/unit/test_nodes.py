@@ -16,7 +16,15 @@ from swsdist.audio.clips import write_silence
 from swsdist.core.errors import StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import ray_instance
-from swsdist.pipeline.execution.nodes import MATTER, REST, Avoided, Slot, Starts, differing, working
+from swsdist.pipeline.execution.nodes import (
+    MATTER,
+    REST,
+    AvoidedHosts,
+    FailedStarts,
+    Slot,
+    usable_slots,
+    version_mismatches,
+)
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.execution.ray_instance import await_nodes
 from swsdist.pipeline.ledger import receipt_name
@@ -35,11 +43,13 @@ def full() -> OSError:
 def test_versions_that_matter_are_compared_and_no_others() -> None:
     here = versions()
     assert set(MATTER) <= here.keys()
-    assert differing(here, here) == []
-    assert differing({**here, "ray": "0.1", "pyarrow": "0.1"}, here) == []
-    assert differing({**here, "libsndfile": "1.0.0"}, here) == [f"libsndfile 1.0.0 (here {here['libsndfile']})"]
-    assert differing({**here, "numpy": "1.0", "swsdist": "0"}, here)[0].startswith("swsdist 0 (here")
-    assert differing({}, {"numpy": "1.0"}) == ["numpy (none) (here 1.0)"]
+    assert version_mismatches(here, here) == []
+    assert version_mismatches({**here, "ray": "0.1", "pyarrow": "0.1"}, here) == []
+    assert version_mismatches({**here, "libsndfile": "1.0.0"}, here) == [
+        f"libsndfile 1.0.0 (here {here['libsndfile']})"
+    ]
+    assert version_mismatches({**here, "numpy": "1.0", "swsdist": "0"}, here)[0].startswith("swsdist 0 (here")
+    assert version_mismatches({}, {"numpy": "1.0"}) == ["numpy (none) (here 1.0)"]
 
 
 def test_a_worker_rests_after_two_failures_of_its_disk_in_a_row() -> None:
@@ -49,15 +59,15 @@ def test_a_worker_rests_after_two_failures_of_its_disk_in_a_row() -> None:
     assert not one.failed(full())
     before = time.monotonic()
     assert one.failed(full())
-    assert working([one, other]) == [other]
-    assert working([one]) == [one], "all rest: better there than nowhere"
+    assert usable_slots([one, other]) == [other]
+    assert usable_slots([one]) == [one], "all rest: better there than nowhere"
     assert before + REST <= one.rests <= time.monotonic() + REST
     assert not one.failed(ConnectionResetError(errno.ECONNRESET, "reset")), "a server's failure is not the node's"
 
 
 def test_what_failed_for_a_full_disk_goes_elsewhere_if_there_is_an_elsewhere() -> None:
     task, one, twin, other = Task("s", "f", "label", 1.0, {}), slot("a"), slot("a"), slot("b")
-    avoided = Avoided()
+    avoided = AvoidedHosts()
     avoided.add(task, one, ZeroDivisionError())
     assert avoided.may(task, one, [one, other])
     avoided.add(task, one, full())
@@ -71,7 +81,7 @@ def test_what_failed_for_a_full_disk_goes_elsewhere_if_there_is_an_elsewhere() -
 
 def test_a_disk_that_became_read_only_sends_tasks_elsewhere_while_there_is_an_elsewhere() -> None:
     task, one, other = Task("s", "f", "label", 1.0, {}), slot("a"), slot("b")
-    avoided = Avoided()
+    avoided = AvoidedHosts()
     avoided.add(task, one, OSError(errno.EROFS, os.strerror(errno.EROFS), "/tmp/x"))
     assert avoided.elsewhere(task, [one, other])
     assert not avoided.elsewhere(task, [one])
@@ -101,13 +111,13 @@ def test_a_worker_that_is_held_is_tried_again() -> None:
     one.hold("no disk", 0.0)
     assert (one.up, one.held) == (False, "no disk")
     assert one.again <= time.monotonic()
-    assert working([one]) == []
+    assert usable_slots([one]) == []
 
 
 @pytest.mark.parametrize(("nodes", "tries"), [(1, 3), (5, 5), (100, 10)])
 def test_starts_are_tried_on_other_nodes_before_they_are_given_up(nodes: int, tries: int) -> None:
     """Also where some failed earlier in the run, on a node that cannot, while others could."""
-    starts = Starts()
+    starts = FailedStarts()
     for _ in range(tries):
         assert not starts.hopeless([], nodes)
         starts.fail()

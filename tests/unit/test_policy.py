@@ -291,7 +291,7 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
     tasks = [task(f"t{k}", float(work)) for k, (work, _) in enumerate(works)]
     fake = FakeRay(workers, seconds)
     executor = ray_executor.RayExecutor(
-        Context(Folder("/nowhere"), {"s": SimpleNamespace(mixed=False)}),  # type: ignore[dict-item]
+        Context(Folder("/nowhere"), {"s": SimpleNamespace(any_device=False)}),  # type: ignore[dict-item]
         _Journal(),
         Settings(in_flight=in_flight, memory_per_worker_gb=0.001),
         lambda said: None,
@@ -373,8 +373,8 @@ def test_what_a_worker_of_an_older_version_tells_can_be_read() -> None:
     """It had no cache to tell of: its node is told not to be used, and is not taken for broken."""
     from swsdist.accounts.hardware import versions
     from swsdist.pipeline.execution.actor import Ready
-    from swsdist.pipeline.execution.nodes import differing
+    from swsdist.pipeline.execution.nodes import version_mismatches
 
     older = Ready("node", 1, "", "1", {"swsdist": "0.0.9"})
-    assert differing(older.versions, versions())
+    assert version_mismatches(older.versions, versions())
     assert list(older.cached) == []

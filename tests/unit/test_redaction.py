@@ -15,11 +15,11 @@ from swsdist.core.errors import StorageError, UserError
 from swsdist.core.redaction import redacted, remember
 from swsdist.io.failures import explain
 from swsdist.io.filesystem import Folder, is_remote
+from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.events import EventLog
+from swsdist.pipeline.operation.monitor import RunMonitor
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.operation.watched import Watched
-from swsdist.pipeline.run_plan import Outcome
 
 SIGNED = "https://b.s3.amazonaws.com/k?X-Amz-Algorithm=A&X-Amz-Credential=AKIA%2F1&X-Amz-Security-Token=t%2F2&X-Amz-Signature=0a1b"
 
@@ -110,7 +110,7 @@ def test_events_and_what_a_run_says_of_itself(tmp_path: Path) -> None:
     (file,) = (tmp_path / "events").iterdir()
     assert json.loads(file.read_text()) == told
     assert told["message"] == "cannot read https://s3.example/b/x.wav?X-Amz-Signature=***"
-    watch = Watched(Outcome(Ledger(Folder(str(tmp_path))), {}, time.time()), Progress())
+    watch = RunMonitor(Outcome(Ledger(Folder(str(tmp_path))), {}, time.time()), Progress())
     watch._open()
     watch.finish("stopped", f"cannot read {signed}")
     assert json.loads((tmp_path / "status.json").read_text())["message"].endswith("X-Amz-Signature=***")

@@ -10,7 +10,7 @@ from swsdist.chains.search.check import check as check_search
 from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.finding import Finding
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.stages.inputs.search_inputs import SearchInputs
 
@@ -22,18 +22,18 @@ def check(own: FuseInputs) -> Iterator[Finding]:
         if system.run is None:
             continue
         try:
-            course = recorded(Folder(own.place(system), own.config.storage))
-            done = "decide" in course.ended
-            told = course.run.path() if done else "this run is not finished: run it to its end first"
+            chain_run = load_chain_run(Folder(own.place(system), own.config.storage))
+            done = "decide" in chain_run.outcomes
+            told = chain_run.run.path() if done else "this run is not finished: run it to its end first"
             known |= {system.name} if done else set()
             yield Finding(f"{system.name}: run", done, told)
         except SwsdistError as error:
             yield Finding(f"{system.name}: run", False, str(error).replace("\n  remedy:", "; remedy:"))
-    own.noted.force = True
+    own.notices.force = True
     try:
         if all(system.name in known for system in own.options.systems):  # others are run first
             own.settle()
-        for notice in own.noted.found.values():
+        for notice in own.notices.found.values():
             yield Finding("systems", False if notice.doubted else None, str(notice))
         found = configs(own)
     except SwsdistError as error:

@@ -9,7 +9,7 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.systems import demand_configured
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.task_results import Extracted
 
 
@@ -25,13 +25,13 @@ class CollectQueries(Stage[Extracted]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Extracted]]:
         """One task."""
-        own = inputs.own(FuseInputs)
+        own = inputs.chain_inputs(FuseInputs)
         own.settle()
         demand_configured(own)
         seen: set[str] = set()
         told: dict[str, Any] = {"examples": 0, "query_ids": [], "frames": 0, "seconds": 0.0, "cuts": []}
-        for course in own.courses.values():
-            for group in course.told("queries", Extracted):
+        for chain_run in own.chain_runs.values():
+            for group in chain_run.results("queries", Extracted):
                 fresh = [query_id for query_id in group.query_ids if query_id not in seen]
                 if not fresh:
                     continue
@@ -43,6 +43,6 @@ class CollectQueries(Stage[Extracted]):
         told |= {"examples": round(told["examples"]), "frames": round(told["frames"])}
         yield inputs.task(told, label=f"{len(seen)} queries", work=len(seen), payload=Extracted(**told))
 
-    def run(self, task: Task[Extracted], context: Context) -> Done:
+    def run(self, task: Task[Extracted], context: Context) -> TaskOutput:
         """Tell them."""
-        return Done((), task.payload)
+        return TaskOutput((), task.payload)

@@ -11,7 +11,7 @@ from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import keys_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
 from swsdist.store import parquet
 
@@ -39,7 +39,7 @@ class DropOverlaps(BucketStage[Leaving]):
             (part,) = receipt.outputs
             yield self.following(receipt, inputs, part.name, gone, payload=Leaving(part.name, gone))
 
-    def run(self, task: Task[Leaving], context: Context) -> Done:
+    def run(self, task: Task[Leaving], context: Context) -> TaskOutput:
         """All else stays as it is."""
         table = context.read(task.payload.scored)
         gone: set[tuple[object, ...]] = set()

@@ -18,7 +18,7 @@ from swsdist.fusion.joining import staying
 from swsdist.fusion.parts import KEY
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.task_results import Bucket
 
@@ -45,13 +45,13 @@ class FindOverlaps(BucketStage[Parting]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Parting]]:
         """Each reads its own rows of every file."""
         files, buckets = inputs.parts("scored"), inputs.config.reduce.buckets
-        overlap = inputs.own(FuseInputs).options.overlap
+        overlap = inputs.chain_inputs(FuseInputs).options.overlap
         names, rows = [part.name for part in files], sum(part.rows for part in files)
         for bucket in range(buckets) if rows else ():
             payload, work = Parting(names, overlap), rows / buckets
             yield self.numbered(bucket, inputs, names, overlap, bucket, buckets, work=work, payload=payload)
 
-    def run(self, task: Task[Parting], context: Context) -> Done:
+    def run(self, task: Task[Parting], context: Context) -> TaskOutput:
         """Best first, whatever the query."""
         payload = task.payload
         mine = [of_slots(context.read(name), "doc_id", task.slots) for name in payload.files]
@@ -61,4 +61,4 @@ class FindOverlaps(BucketStage[Parting]):
         gone = gone.add_column(0, GONE.field("slot"), slots).sort_by(
             [("slot", "ascending"), *((k, "ascending") for k in KEY)]
         )
-        return Done((context.publish(task, "gone", [gone], GONE),), Bucket(gone.num_rows))
+        return TaskOutput((context.publish(task, "gone", [gone], GONE),), Bucket(gone.num_rows))

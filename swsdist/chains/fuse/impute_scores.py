@@ -12,7 +12,7 @@ from swsdist.core.types import DETECTIONS, JOINED
 from swsdist.fusion.fusing import without_gaps
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
 
 
@@ -42,7 +42,7 @@ class ImputeScores(BucketStage[Filling]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Filling]]:
         """A task a bucket."""
-        options, system = inputs.own(FuseInputs).options, inputs.config.system
+        options, system = inputs.chain_inputs(FuseInputs).options, inputs.config.system
         rule: Literal["average", "least"] = "average" if options.missing == "average" else "least"
         rescored = inputs.parts("rescored")
         for receipt in inputs.receipts("joined"):
@@ -52,7 +52,7 @@ class ImputeScores(BucketStage[Filling]):
             matters = receipt.fingerprint, mine, rule, options.overlap, system
             yield self.following(receipt, inputs, *matters, payload=payload)
 
-    def run(self, task: Task[Filling], context: Context) -> Done:
+    def run(self, task: Task[Filling], context: Context) -> TaskOutput:
         """Fill, then suppress."""
         payload = task.payload
         table = without_gaps(

@@ -14,9 +14,9 @@ from swsdist.config import Config
 from swsdist.core.errors import ConfigError, StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import SHARED
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.chain_run import ChainRun
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.run_plan import Course
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
 from swsdist.stages.inputs.corpus_documents import keys_of
@@ -44,7 +44,7 @@ class FuseInputs(CorpusInputs):
         )
 
     @cached_property
-    def courses(self) -> dict[str, Course]:
+    def chain_runs(self) -> dict[str, ChainRun]:
         """The systems as they were run, by name.
 
         Raises:
@@ -53,24 +53,26 @@ class FuseInputs(CorpusInputs):
         """
         found = {}
         for system in self.options.systems:
-            course = recorded(Folder(self.place(system), self.config.storage))
+            chain_run = load_chain_run(Folder(self.place(system), self.config.storage))
             where = f"options.systems: {system.name}"
-            if not isinstance(course.chain.own, SearchInputs) or "reduce" not in course.plan.order:
+            if not isinstance(chain_run.chain.inputs, SearchInputs) or "reduce" not in chain_run.plan.order:
                 raise ConfigError(
-                    f"this is a run of the chain {course.config.chain}, which searches nothing itself",
-                    where=f"{where} ({course.run.path()})",
+                    f"this is a run of the chain {chain_run.config.chain}, which searches nothing itself",
+                    where=f"{where} ({chain_run.run.path()})",
                     remedy="name runs of the chain search",
                 )
-            if "decide" not in course.ended:
+            if "decide" not in chain_run.outcomes:
                 raise StoreError(
-                    "this run is not finished", where=f"{where} ({course.run.path()})", remedy="run it to its end first"
+                    "this run is not finished",
+                    where=f"{where} ({chain_run.run.path()})",
+                    remedy="run it to its end first",
                 )
-            found[system.name] = course
+            found[system.name] = chain_run
         return found
 
-    def searches(self, course: Course) -> list[Course]:
+    def searches(self, chain_run: ChainRun) -> list[ChainRun]:
         """The systems."""
-        return list(self.courses.values())
+        return list(self.chain_runs.values())
 
     def settle(self) -> None:
         """Take the first system's store; tell where systems searched something else than the corpus.
@@ -78,24 +80,24 @@ class FuseInputs(CorpusInputs):
         Raises:
             ConfigError: a system left out other places of queries than the fusion does.
         """
-        first, *_ = self.courses.values()
-        self.store = first.chain.own.store
-        if not self.first_look("systems"):
+        first, *_ = self.chain_runs.values()
+        self.store = first.chain.inputs.store
+        if not self.is_first("systems"):
             return
-        for name, course in self.courses.items():
-            if course.chain.own.corpus.own_places != self.corpus.own_places:
+        for name, chain_run in self.chain_runs.items():
+            if chain_run.chain.inputs.corpus.own_places != self.corpus.own_places:
                 raise ConfigError(
                     "queries' own places are left out of its hits, or of those of the fusion, and not of both",
-                    where=f"options.systems: {name} ({course.run.path()})",
+                    where=f"options.systems: {name} ({chain_run.run.path()})",
                     remedy="give all the same corpus.own_places and the same kind of trials",
                 )
             for what, of in _SEARCHED.items():
-                mine, theirs = of(self), of(course.chain.own)
+                mine, theirs = of(self), of(chain_run.chain.inputs)
                 odd = sorted(set(mine.to_pylist()) ^ set(theirs.to_pylist())) if not mine.equals(theirs) else []
                 if odd:
-                    self.noted.weigh(
+                    self.notices.weigh(
                         f"{what} that either the corpus or the system {name} has, and not both",
-                        where=f"{course.run.path()}: {odd[0]!r}".replace("\\x00", ", channel "),
+                        where=f"{chain_run.run.path()}: {odd[0]!r}".replace("\\x00", ", channel "),
                         remedy="what a system did not search counts as not found by it; run the systems on one corpus",
                         count=len(odd),
                         of=len({*mine.to_pylist(), *theirs.to_pylist()}),
@@ -105,15 +107,15 @@ class FuseInputs(CorpusInputs):
     @cached_property
     def from_audio(self) -> bool:
         """Whether any system needs recordings."""
-        return any(course.chain.own.from_audio for course in self.courses.values())
+        return any(chain_run.chain.inputs.from_audio for chain_run in self.chain_runs.values())
 
     def scores(self) -> dict[str, str]:
         """What the fused scores depend on, by key: the options, and of each system what its scores depend on."""
         found = {
             f"options.{key}": json.dumps(value) for key, value in self.options.matters().items() if key != "systems"
         }
-        for name, course in sorted(self.courses.items()):
-            found |= {f"{name}: {key}": value for key, value in scores_of(course.config).items()}
+        for name, chain_run in sorted(self.chain_runs.items()):
+            found |= {f"{name}: {key}": value for key, value in scores_of(chain_run.config).items()}
         return found
 
     def recall(self, state: Mapping[str, str]) -> None:
@@ -126,10 +128,10 @@ class FuseInputs(CorpusInputs):
         """Read what the systems have made, and the tables that these steps need."""
         self.settle()
         if self.corpus.queries.num_rows and "align.train" in steps:
-            self.demand_truth()
-        for demand in self.demands:
-            demand(self.corpus.documents)
-        self.look()
+            self.check_scorable()
+        for check in self.document_checks:
+            check(self.corpus.documents)
+        self.check_tables()
 
 
 def options_of(config: Config) -> FuseOptions:

@@ -14,10 +14,10 @@ from swsdist.core.partition import slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
 from swsdist.fusion.fusing import joined
 from swsdist.fusion.weights import KNOWN
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
 
 #: The table of a system's run that its scores are taken from.
@@ -47,12 +47,12 @@ class MergeLists(BucketStage[Joining]):
         Raises:
             ConfigError: final scores are wanted, and were fitted on what is fused.
         """
-        own = inputs.own(FuseInputs)
+        own = inputs.chain_inputs(FuseInputs)
         options, buckets = own.options, inputs.config.reduce.buckets
         if options.scores == "final":
-            for name, course in own.courses.items():
-                demand_independent(name, course)
-        lists = {name: made.parts for name, made in zip(own.courses, inputs.made["lists"], strict=True)}
+            for name, chain_run in own.chain_runs.items():
+                demand_independent(name, chain_run)
+        lists = {name: made.parts for name, made in zip(own.chain_runs, inputs.tables["lists"], strict=True)}
         common = {"scores": options.scores, "meet": options.meet, "overlap": options.overlap}
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
@@ -66,7 +66,7 @@ class MergeLists(BucketStage[Joining]):
             matters = common, [slots[0], slots[-1]], hashes
             yield self.numbered(bucket, inputs, *matters, work=work, payload=payload)
 
-    def run(self, task: Task[Joining], context: Context) -> Done:
+    def run(self, task: Task[Joining], context: Context) -> TaskOutput:
         """Join; rows of other buckets' queries are left to them."""
         payload, lists = task.payload, {}
         for system, names in payload.lists.items():
@@ -84,13 +84,13 @@ def of_slots(table: pa.Table, column: str, slots: range) -> pa.Table:
     return table if mine.all() else table.filter(pa.array(mine[coded.indices.to_numpy()]))
 
 
-def demand_independent(name: str, course: Course) -> None:
+def demand_independent(name: str, chain_run: ChainRun) -> None:
     """Refuse final scores that a system's calibration was fitted for on the references of its own run.
 
     Raises:
         ConfigError: they were.
     """
-    settings = course.config.calibrate
+    settings = chain_run.config.calibrate
     if settings.fitted and settings.fit in ("crossfit", "oracle"):
         raise ConfigError(
             f"the final scores of {name} were fitted on the references of its run ({', '.join(settings.fitted)}, "

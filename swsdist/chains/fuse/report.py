@@ -17,7 +17,7 @@ from swsdist.evaluation.comparison import compared_entropies
 from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart
 from swsdist.fusion.weights import Fusion
 from swsdist.io.notices import Notices
-from swsdist.pipeline.run_plan import Course, Outcome
+from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.registry.calibration_entries import Looks, looked_at
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
 from swsdist.score.compare.paired import compare
@@ -28,24 +28,24 @@ from swsdist.stages.task_results import Bucket, Measured
 DRAWS = 1000
 
 
-def publish(outcome: Outcome, course: Course, force: bool = False) -> ReportData | None:
+def publish(outcome: Outcome, chain_run: ChainRun, force: bool = False) -> ReportData | None:
     """Write the report, as the search chain does."""
-    return publish_report(outcome, course, force, _made)
+    return publish_report(outcome, chain_run, force, _made)
 
 
-def _made(outcome: Outcome, course: Course) -> ReportData:
-    data = build(outcome, course)
-    own: FuseInputs = course.chain.own
+def _made(outcome: Outcome, chain_run: ChainRun) -> ReportData:
+    data = build(outcome, chain_run)
+    own: FuseInputs = chain_run.chain.inputs
     looks: set[Looks] = set(data.looked_at)
     if own.options.between_queries:
         looks.add("other queries")
-    for system in own.courses.values():
+    for system in own.chain_runs.values():
         looks |= _looked_at(system, final=own.options.scores == "final")
     order: tuple[Looks, ...] = ("own query", "other queries", "references")
-    return replace(data, looked_at=tuple(one for one in order if one in looks), fusion=_fusion(course))
+    return replace(data, looked_at=tuple(one for one in order if one in looks), fusion=_fusion(chain_run))
 
 
-def _looked_at(system: Course, *, final: bool) -> set[Looks]:
+def _looked_at(system: ChainRun, *, final: bool) -> set[Looks]:
     """What a system's scores look at that are fused: final ones, or those before the first step that is fitted."""
     settings, cohort = system.config.calibrate, system.config.corpus.cohort is not None
     names = settings.steps if final else settings.unfitted
@@ -53,24 +53,24 @@ def _looked_at(system: Course, *, final: bool) -> set[Looks]:
     return set(looked_at(names, settings.entries(), fit=fit, threshold="own", cohort=cohort)) if names else set()
 
 
-def _fusion(course: Course) -> FusionReport:
-    own: FuseInputs = course.chain.own
+def _fusion(chain_run: ChainRun) -> FusionReport:
+    own: FuseInputs = chain_run.chain.inputs
     fusions: list[Fusion] = []
-    for part in course.parts("fit", "calibration"):
-        fusions = fusions_in(json.loads(course.run.read_bytes(part.name)))
-    joined, made, alone = 0, dict.fromkeys(sorted(own.courses), 0), dict.fromkeys(sorted(own.courses), 0)
-    for table in course.read("impute-scores", "filled", ["parts"]):
+    for part in chain_run.parts("fit", "calibration"):
+        fusions = fusions_in(json.loads(chain_run.run.read_bytes(part.name)))
+    joined, made, alone = 0, dict.fromkeys(sorted(own.chain_runs), 0), dict.fromkeys(sorted(own.chain_runs), 0)
+    for table in chain_run.read("impute-scores", "filled", ["parts"]):
         names, _, given = parts_of(table)
         joined += table.num_rows
         single = given.sum(axis=1) == 1
         for k, name in enumerate(names):
             made[name] += int(given[:, k].sum())
             alone[name] += int((given[:, k] & single).sum())
-    gains = _gains(course)
+    gains = _gains(chain_run)
     weights = _means(fusions)
     rows = []
-    for name, system in own.courses.items():
-        told = system.told("score", Measured)
+    for name, system in own.chain_runs.items():
+        told = system.results("score", Measured)
         measures = told[0].measures if told else {}
         weight, mark = weights.get(name, (None, None))
         rows.append(
@@ -87,7 +87,7 @@ def _fusion(course: Course) -> FusionReport:
         )
     offset = math.fsum(one.offset for one in fusions) / len(fusions) if fusions else None
     counts = {
-        name: sum(told.rows for told in course.told(name, Bucket))
+        name: sum(told.rows for told in chain_run.results(name, Bucket))
         for name in ("merge-lists", "impute-scores", "combine", "decide")
     }
     return FusionReport(
@@ -111,18 +111,18 @@ def _means(fusions: list[Fusion]) -> dict[str, tuple[float, float | None]]:
     return found
 
 
-def _gains(course: Course) -> dict[str, Gain]:
+def _gains(chain_run: ChainRun) -> dict[str, Gain]:
     """Over each system that was scored for the same trials; none where the fusion was not scored."""
-    own: FuseInputs = course.chain.own
-    told = course.told("score", Measured)
+    own: FuseInputs = chain_run.chain.inputs
+    told = chain_run.results("score", Measured)
     alike = {
         name: part
-        for name, part in own.courses.items()
-        if (mine := part.told("score", Measured)) and told and mine[0].point == told[0].point
+        for name, part in own.chain_runs.items()
+        if (mine := part.results("score", Measured)) and told and mine[0].point == told[0].point
     }
     if not alike or told[0].measures.get("cnxe_min") is None:
         return {}
-    systems = [scored_of("the fusion", course), *(scored_of(name, part) for name, part in alike.items())]
+    systems = [scored_of("the fusion", chain_run), *(scored_of(name, part) for name, part in alike.items())]
     settings = Settings(resamples=DRAWS)
     entropies = compared_entropies(systems, settings)
     found: dict[str, Gain] = {}
@@ -146,17 +146,17 @@ def _gains(course: Course) -> dict[str, Gain]:
     return found
 
 
-def notices(course: Course) -> list[str]:
+def notices(chain_run: ChainRun) -> list[str]:
     """Those of a search, and what of a fusion its user should know."""
-    own: FuseInputs = course.chain.own
-    found = of_search.notices(course)
+    own: FuseInputs = chain_run.chain.inputs
+    found = of_search.notices(chain_run)
     common, apart = Counter[tuple[str, str]](), Notices()
-    if (ended := course.ended.get("merge-lists")) is not None and not ended.failures:
-        for table in course.read("merge-lists", "joined", ["parts"]):
+    if (ended := chain_run.outcomes.get("merge-lists")) is not None and not ended.failures:
+        for table in chain_run.read("merge-lists", "joined", ["parts"]):
             common.update(places_in_common(table))
         tell_of_apart(common, apart)
     found += [str(notice) for notice in apart.found.values()]
-    if not course.config.calibrate.fitted:
+    if not chain_run.config.calibrate.fitted:
         found.append(
             "nothing was fitted: the fused score is the mean of the systems' scores, each with the same weight"
         )

@@ -21,12 +21,12 @@ from swsdist.fusion.parts import KEY, parts_of
 from swsdist.fusion.weights import RESCORED
 from swsdist.methods.method import SPANS
 from swsdist.methods.registry import create, identity
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.document_lookup import speakers_of
-from swsdist.stages.inputs.cross_corpus import takes_theirs
+from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.queries import read_group
 from swsdist.stages.task_results import Bucket
 from swsdist.store.reading import Store
@@ -82,9 +82,12 @@ class Rescore(Stage[Rescoring]):
         Raises:
             ConfigError: a system's documents are places in recordings, which its method does not know by these names.
         """
-        own = inputs.own(FuseInputs)
-        margin, runs = own.options.margin, {name: described(name, course) for name, course in own.courses.items()}
-        for receipt, told in inputs.told("joined", Bucket):
+        own = inputs.chain_inputs(FuseInputs)
+        margin, runs = (
+            own.options.margin,
+            {name: described(name, chain_run) for name, chain_run in own.chain_runs.items()},
+        )
+        for receipt, told in inputs.results("joined", Bucket):
             (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
             for name, run in runs.items():
                 method = [run.reads, run.method, run.store, run.calibrate.model_dump(mode="json")]
@@ -93,7 +96,7 @@ class Rescore(Stage[Rescoring]):
                 slots = range(joined.slots[0], joined.slots[1] + 1)
                 yield inputs.task(*matters, label=label, work=work, payload=payload, slots=slots)
 
-    def run(self, task: Task[Rescoring], context: Context) -> Done:
+    def run(self, task: Task[Rescoring], context: Context) -> TaskOutput:
         """Search these places."""
         table = context.read(task.payload.joined)
         systems, _, given = parts_of(table)
@@ -101,22 +104,25 @@ class Rescore(Stage[Rescoring]):
         if table.num_rows:
             lacking = lacking.filter(pa.array(~given[:, systems.index(task.payload.name)]))
         rows = rescored(lacking, task, context) if lacking.num_rows else RESCORED.empty_table()
-        return Done((context.publish(task, "rescored", [rows], RESCORED),), Bucket(rows.num_rows))
+        return TaskOutput((context.publish(task, "rescored", [rows], RESCORED),), Bucket(rows.num_rows))
 
 
-def described(name: str, course: Course) -> System:
+def described(name: str, chain_run: ChainRun) -> System:
     """What a task needs of a system.
 
     Raises:
         ConfigError: its scores of single places cannot be made as those of its list were.
     """
-    own, root = course.chain.own, course.run.root
-    settings = course.config.calibrate
-    entries, several = settings.entries(), course.config.search.examples == "mean"
+    own, root = chain_run.chain.inputs, chain_run.run.root
+    settings = chain_run.config.calibrate
+    entries, several = settings.entries(), chain_run.config.search.examples == "mean"
     for holds, complaint in (
         (own.corpus.placed, f"the documents of {name} are places in recordings, and detections name recordings"),
         (several, f"scores of {name} are means over examples, and a place is searched by each of them alone"),
-        (takes_theirs(course.config), f"the queries of {name} are normalised by another corpus's means and variances"),
+        (
+            takes_query_statistics(chain_run.config),
+            f"the queries of {name} are normalised by another corpus's means and variances",
+        ),
         (
             any(entries[step].cohort or entries[step].operating_point for step in settings.unfitted),
             f"a step of {name} looks at a cohort or at the operating point: {', '.join(settings.unfitted)}",
@@ -126,15 +132,15 @@ def described(name: str, course: Course) -> System:
             raise ConfigError(
                 complaint, where="options.missing: rescore", remedy="set options.missing: average, or least"
             )
-    folder = course.place(course.chain.step("queries")) or root
-    statistics, queries = course.parts("reduce", "statistics"), course.parts("queries", "groups")
+    folder = chain_run.place(chain_run.chain.step("queries")) or root
+    statistics, queries = chain_run.parts("reduce", "statistics"), chain_run.parts("queries", "groups")
     return System(
         [part.sha256 for part in (*statistics, *queries)],
         [(f"{root}/{part.name}", *part.slots) for part in statistics],
         [f"{folder}/{part.name}" for part in queries],
         own.store.state,
-        identity(course.config.search),
-        course.config.search,
+        identity(chain_run.config.search),
+        chain_run.config.search,
         settings,
     )
 

@@ -51,7 +51,7 @@ def demand_configured(own: FuseInputs) -> None:
         ConfigError: a system was run by other settings, or on another corpus.
     """
     for name, config in configs(own).items():
-        was = own.courses[name].config
+        was = own.chain_runs[name].config
         if differ := [key for key, value in _of_results(config).items() if _of_results(was).get(key) != value]:
             raise ConfigError(
                 f"its run differs from its config in {', '.join(differ)}",

@@ -42,11 +42,11 @@ from swsdist.stages.export import Export
 from swsdist.stages.fit import Fit
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
-from swsdist.stages.inputs.cross_corpus import takes_theirs
+from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.provenance import files_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.unfitted_models import is_fitted
-from swsdist.stages.inputs.validation import demands_of, folds_of_steps
+from swsdist.stages.inputs.validation import document_checks, folds_of_steps
 from swsdist.stages.measure import Measure
 from swsdist.stages.normalise import Normalise
 from swsdist.stages.queries import Queries
@@ -90,7 +90,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         *([FitTransforms()] if is_fitted(config.features) else []),
         Index(),
         Queries(),
-        *([QueryStatistics()] if takes_theirs(config) else []),
+        *([QueryStatistics()] if takes_query_statistics(config) else []),
         *([Entry(first, 1).load()()] if first else []),
         Search(),
         Reduce(),
@@ -107,7 +107,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     )
     own = SearchInputs.of(config, ledger)
     demand_posteriors(own, sides)
-    own.demands.update(demands_of(config))
+    own.document_checks.update(document_checks(config))
     own.folds.update(folds_of_steps(config.calibrate))
     own.files.update(files_of(config))
     return Chain("search", stages, own, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier)

@@ -14,7 +14,7 @@ from swsdist.calibrate.steps.interface import Point
 from swsdist.config.calibration import Calibrate
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task
+from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.stages.task_results import Fitted
 
@@ -53,7 +53,7 @@ class FitCalibration(Stage[Learning]):
         matters = before_last(settings).identity(), folds if data is None else data, hashes
         yield inputs.task(*matters, label=settings.fit, work=work, payload=payload)
 
-    def run(self, task: Task[Learning], context: Context) -> Done:
+    def run(self, task: Task[Learning], context: Context) -> TaskOutput:
         """Fit."""
         payload = task.payload
         steps = before_last(payload.calibrate)
@@ -69,7 +69,7 @@ class FitCalibration(Stage[Learning]):
         else:
             fitted = fit_models(parts, steps, folds=payload.folds, trained_on={})
         output = context.write(task, "models", fitted.to_json(), place="")
-        return Done((output,), Fitted(fitted.fit, []))
+        return TaskOutput((output,), Fitted(fitted.fit, []))
 
 
 def before_last(settings: Calibrate) -> Procedure:

@@ -25,7 +25,7 @@ from swsdist.chains.sweep.running import PointResult, values_by_query
 from swsdist.config.suggest import shown
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.fingerprint import fingerprint
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.evaluation.calibration import Request, as_text, calibrate, list_procedure, undecided_list
 from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.lists import read_system
@@ -180,7 +180,7 @@ def _wanted(given: Given, number: int, keys: Keys) -> _Wanted:
             _put(options, key.split(".")[2:], value)
         elif key not in _KEYS:
             raise ConfigError(
-                f"no list depends on {key}{meant(key, _KEYS)}",
+                f"no list depends on {key}{suggestion(key, _KEYS)}",
                 where=given.where(number, key),
                 remedy=f"keys of points over lists are {', '.join(_KEYS)}; others are of a config",
             )

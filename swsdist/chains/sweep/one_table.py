@@ -31,7 +31,7 @@ class Done:
         judged: the table.
         notices: what is odd.
         folder: that holds the results, in the run folder.
-        did: tasks that were done now.
+        tasks_done: tasks that were done now.
         lines: for a terminal.
     """
 
@@ -39,7 +39,7 @@ class Done:
     judged: Judged
     notices: tuple[str, ...]
     folder: str
-    did: int
+    tasks_done: int
     lines: list[str]
 
 
@@ -67,7 +67,7 @@ def sweep_one_table(
         demand_run_folder(folder)
         results, systems, alphas = sweep_lists(given, notices)
         found = study(systems, alphas=alphas, alpha=at) if given.file.report == "kst" else None
-        did, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
+        tasks_done, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
     else:
         plans = planned(given, corpus=corpus, run=run, sets=sets)
         alphas = alphas_of(given, plans) if given.file.report == "kst" else []
@@ -76,7 +76,7 @@ def sweep_one_table(
         demand_run_folder(folder)
         swept = run_sweep(plans, given.file.objective.measure, progress)
         found, told = study_of(plans, swept, alphas, at) if alphas else None, list(swept.notices)
-        results, did = swept.results, swept.did
+        results, tasks_done = swept.results, swept.tasks_done
     table = judged(results, measure_names(given.file.measures), given.file.objective, given.file.tests)
     told += [str(notice) for notice in notices.found.values()]
     data = data_of(given, f"Sweep of {name}", table, results, told, found)
@@ -85,7 +85,7 @@ def sweep_one_table(
     lines = text_lines(data)
     if found is not None:
         lines += ["", *studied.text_lines(found)]
-    return Done(results, table, (*told, *data.notices[len(told) :]), place, did, lines)
+    return Done(results, table, (*told, *data.notices[len(told) :]), place, tasks_done, lines)
 
 
 def _folder_of_lists(given: Given, corpus: str | None, run: str | None, sets: tuple[str, ...]) -> Folder:

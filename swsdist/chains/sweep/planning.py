@@ -34,7 +34,7 @@ from swsdist.corpora.kinds import kind_of
 from swsdist.features.registry import create, create_transform
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain
-from swsdist.pipeline.inspection.recorded import config_of, plan_of
+from swsdist.pipeline.inspection.loading import config_of, plan_of
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
@@ -251,7 +251,7 @@ def _demand(given: Given, number: int, config: Config, plan: str, seen: set[str]
     look_at(config)
     with _of_point(given, number, "options"):
         chain: Chain = CHAINS[config.chain].load()(config, Ledger(Folder(config.run, config.storage)))
-        first = chain.first() if chain.first is not None else {}
+        first = chain.prerequisites() if chain.prerequisites is not None else {}
     for system in first.values():
         look_at(system, "options")
 

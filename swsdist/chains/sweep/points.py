@@ -25,7 +25,7 @@ from swsdist.config.reading import Origin
 from swsdist.config.suggest import Place, dotted, shown
 from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import stable_hash
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 
 #: A point: the keys in which it differs from the base, with their values.
 Keys = dict[str, object]
@@ -218,7 +218,7 @@ def _distribution(given: object, where: Where) -> Callable[[np.random.Generator]
     ((kind, bounds),) = given.items()
     if kind not in kinds:
         raise ConfigError(
-            f"there is no distribution {kind!r}{meant(str(kind), kinds)}",
+            f"there is no distribution {kind!r}{suggestion(str(kind), kinds)}",
             where=str(where),
             remedy=f"distributions are {', '.join(kinds)}",
         )
@@ -254,7 +254,7 @@ def _number(value: object, where: Where, name: str) -> float:
 def _refuse_others(given: Mapping[str, object], known: set[str], where: Where) -> None:
     if others := sorted(set(given) - known):
         raise ConfigError(
-            f"no such key {others[0]}{meant(others[0], sorted(known))}",
+            f"no such key {others[0]}{suggestion(others[0], sorted(known))}",
             where=str(where),
             remedy=f"allowed here: {', '.join(sorted(known))}",
         )

@@ -166,9 +166,9 @@ def study_of(plans: Plans, swept: Swept, alphas: Sequence[float], alpha: float |
     for number, (name, group) in enumerate(plans.groups.items(), 1):
         if name not in swept.rescorings or not group.by_term:
             continue
-        course, point = swept.rescorings[name], group.points[0]
-        tables = [list(course.read("sort-scores", table)) for table in ("terms", "ranks", "contested")]
-        options = course.config.options
+        chain_run, point = swept.rescorings[name], group.points[0]
+        tables = [list(chain_run.read("sort-scores", table)) for table in ("terms", "ranks", "contested")]
+        options = chain_run.config.options
         at = point_at(group.config, swept.searches[name])
         scored = Rescoring.of(
             [Compacted(*parts) for parts in zip(*tables, strict=True)],

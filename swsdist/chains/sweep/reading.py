@@ -28,7 +28,7 @@ from swsdist.config.section import Section
 from swsdist.config.suggest import shown
 from swsdist.core.codes import config as config_codes
 from swsdist.core.errors import ConfigError
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.registry.registries import quantities
 from swsdist.score.parts.evaluating import measure_names
 
@@ -241,7 +241,7 @@ def _validated(values: object, draft: Draft) -> SweepFile | None:
                 draft.complain(each["loc"], config_codes.MISSING_KEY, allowed=f"{name}: ...", meaning="")
             elif each["type"] == "extra_forbidden":
                 keys = _known(each["loc"][:-1])
-                draft.complain(place, config_codes.UNKNOWN_KEY, meant=meant(name, keys), keys=", ".join(keys))
+                draft.complain(place, config_codes.UNKNOWN_KEY, meant=suggestion(name, keys), keys=", ".join(keys))
             else:
                 draft.complain_of(place, each)
         return None

@@ -20,9 +20,9 @@ from swsdist.chains.sweep.score_points import point_id
 from swsdist.config import Config
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
 from swsdist.evaluation.properties import threshold_of
+from swsdist.pipeline.chain_run import ChainRun, Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice, Course, Outcome
 from swsdist.pipeline.task import Receipt, Values
 from swsdist.registry.registries import quantities
 from swsdist.score import per_term
@@ -65,18 +65,18 @@ class Swept:
 
     Attributes:
         results: of all points, in order.
-        searches: courses of the searches that several points are scored from, by name of the group.
-        rescorings: courses of the chain `sweep`, by name of the group.
+        searches: runs of the searches that several points are scored from, by name of the group.
+        rescorings: runs of the chain `sweep`, by name of the group.
         notices: warnings about what was read and made, each once.
-        did: tasks that were done now.
+        tasks_done: tasks that were done now.
         wall: seconds that they took.
     """
 
     results: list[PointResult] = field(default_factory=list)
-    searches: dict[str, Course] = field(default_factory=dict)
-    rescorings: dict[str, Course] = field(default_factory=dict)
+    searches: dict[str, ChainRun] = field(default_factory=dict)
+    rescorings: dict[str, ChainRun] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
-    did: int = 0
+    tasks_done: int = 0
     wall: float = 0.0
 
 
@@ -126,13 +126,13 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> Swept:
     return swept
 
 
-def _notices(courses: Sequence[Course]) -> list[str]:
+def _notices(chain_runs: Sequence[ChainRun]) -> list[str]:
     """What runs of these would warn of, and how many inputs were rejected."""
     found: dict[str, None] = {}
-    for course in {id(course.chain.own): course for course in courses}.values():
-        found |= dict.fromkeys(course.notices())
+    for chain_run in {id(chain_run.chain.inputs): chain_run for chain_run in chain_runs}.values():
+        found |= dict.fromkeys(chain_run.notices())
         rejected: dict[tuple[str, str], list[Values]] = {}
-        for row in course.rejected().to_pylist():
+        for row in chain_run.rejected().to_pylist():
             if row["kind"] != "task":
                 rejected.setdefault((row["kind"], row["reason"]), []).append(row)
         for (kind, reason), rows in sorted(rejected.items()):
@@ -144,13 +144,13 @@ def _notices(courses: Sequence[Course]) -> list[str]:
 
 def _all(
     configs: Mapping[str, Config], until: str | None, progress: Progress, swept: Swept, failed: dict[str, str]
-) -> dict[str, Course]:
+) -> dict[str, ChainRun]:
     """Run plans side by side, or one after the other where one fails; gives those that are done to the end."""
     if not configs:
         return {}
     try:
         outcome = _run(configs, until, progress, swept)
-        done = {name: course for name, course in outcome.courses.items() if _whole(course)}
+        done = {name: chain_run for name, chain_run in outcome.chain_runs.items() if _whole(chain_run)}
         if len(done) == len(configs):
             return done
     except _OF_ALL:
@@ -167,8 +167,8 @@ def _all(
         except _OF_A_POINT as error:
             failed[name] = str(error).replace("\n  remedy:", "; remedy:")  # who tells of it adds one
             continue
-        if _whole(outcome.course):
-            done[name] = outcome.course
+        if _whole(outcome.chain_run):
+            done[name] = outcome.chain_run
         else:
             first = outcome.failures[0]
             failed[name] = f"{first.task.stage}, {first.task.label}: {first.message}"
@@ -176,25 +176,25 @@ def _all(
 
 
 def _run(configs: Mapping[str, Config], until: str | None, progress: Progress, swept: Swept) -> Outcome:
-    outcome = run_plans(configs, Choice(until=until, shared=True), progress)
-    swept.did += outcome.did
+    outcome = run_plans(configs, StepSelection(until=until, shared=True), progress)
+    swept.tasks_done += outcome.tasks_done
     swept.wall += outcome.wall
     return outcome
 
 
-def _whole(course: Course) -> bool:
-    ended = [course.ended.get(step.name) for step in course.steps]
+def _whole(chain_run: ChainRun) -> bool:
+    ended = [chain_run.outcomes.get(step.name) for step in chain_run.steps]
     return all(one is not None and not one.failures for one in ended)
 
 
-def point_at(config: Config, course: Course) -> OperatingPoint:
-    """The operating point of a point's config, given the course of its search."""
-    inputs = course.inputs(course.chain.step("align.train"))
+def point_at(config: Config, chain_run: ChainRun) -> OperatingPoint:
+    """The operating point of a point's config, given the run of its search."""
+    inputs = chain_run.inputs(chain_run.chain.step("align.train"))
     inputs.config = config
     return point_of(inputs)
 
 
-def _rescoring(group: Group, search: Course) -> Config:
+def _rescoring(group: Group, search: ChainRun) -> Config:
     """The config of the plan that scores a group."""
     rules = protocol_of(group.config.score)
     options = {
@@ -207,7 +207,7 @@ def _rescoring(group: Group, search: Course) -> Config:
     return group.config.model_copy(update={"chain": "sweep", "options": options})
 
 
-def values_of(point: Planned, search: Course) -> Values:
+def values_of(point: Planned, search: ChainRun) -> Values:
     """A point as the chain `sweep` takes it."""
     at = point_at(point.config, search)
     if point.method == "fitted":
@@ -221,32 +221,32 @@ def values_of(point: Planned, search: Course) -> Values:
 # -- results --------------------------------------------------------------------------------------------------------
 
 
-def _uses(own: list[Course], swept: Swept) -> dict[tuple[str, str], int]:
+def _uses(own: list[ChainRun], swept: Swept) -> dict[tuple[str, str], int]:
     """How many points need a task."""
     found: dict[tuple[str, str], int] = {}
 
-    def count(course: Course, many: int) -> None:
-        for receipt in _receipts(course):
+    def count(chain_run: ChainRun, many: int) -> None:
+        for receipt in _receipts(chain_run):
             key = receipt.stage, receipt.fingerprint
             found[key] = found.get(key, 0) + many
 
-    for course in own:
-        count(course, 1)
-    for name, course in swept.rescorings.items():
-        many = len(course.config.options["points"])  # type: ignore[arg-type]
-        for one in (swept.searches[name], course):
+    for chain_run in own:
+        count(chain_run, 1)
+    for name, chain_run in swept.rescorings.items():
+        many = len(chain_run.config.options["points"])  # type: ignore[arg-type]
+        for one in (swept.searches[name], chain_run):
             count(one, many)
     return found
 
 
-def _receipts(course: Course) -> Iterator[Receipt]:
+def _receipts(chain_run: ChainRun) -> Iterator[Receipt]:
     """Of all that a plan needs; a store's are all that it has, for what it held before is planned no more."""
-    for step in course.steps:
-        place = course.place(step)
+    for step in chain_run.steps:
+        place = chain_run.place(step)
         if place:
-            yield from course.ledger.receipts(step.stage.name, place).values()
-        elif step.name in course.ended:
-            yield from course.ended[step.name].receipts
+            yield from chain_run.ledger.receipts(step.stage.name, place).values()
+        elif step.name in chain_run.outcomes:
+            yield from chain_run.outcomes[step.name].receipts
 
 
 def _cost(receipts: list[Receipt], uses: Mapping[tuple[str, str], int]) -> tuple[float, float]:
@@ -255,22 +255,22 @@ def _cost(receipts: list[Receipt], uses: Mapping[tuple[str, str], int]) -> tuple
     return round(cpu, 3), round(share, 3)
 
 
-def _of_own(point: Planned, course: Course, objective: str, uses: Mapping[tuple[str, str], int]) -> PointResult:
-    scored = course.told("score", Measured)
-    cpu, share = _cost(list(_receipts(course)), uses)
-    if any(told.fit == "oracle" for told in course.told("fit", Fitted)):
+def _of_own(point: Planned, chain_run: ChainRun, objective: str, uses: Mapping[tuple[str, str], int]) -> PointResult:
+    scored = chain_run.results("score", Measured)
+    cpu, share = _cost(list(_receipts(chain_run)), uses)
+    if any(told.fit == "oracle" for told in chain_run.results("fit", Fitted)):
         point = replace(point, oracle=True)  # a file may have been fitted on what is scored
     if not scored:
         return PointResult(point, cpu=cpu, share=share, failed="nothing was scored: there are no references")
     measures = scored[0].measures
-    return PointResult(point, measures, _values(course, objective, scored[0]), cpu, share)
+    return PointResult(point, measures, _values(chain_run, objective, scored[0]), cpu, share)
 
 
-def _values(course: Course, objective: str, scored: Measured) -> dict[str, float]:
+def _values(chain_run: ChainRun, objective: str, scored: Measured) -> dict[str, float]:
     """Of each query with references, where the objective is the mean of such values."""
     at = OperatingPoint(**scored.point)
     if objective == "otwv":  # of a query's row alone it is not known whether it may reject everything
-        lists = course.read("align.final", "trials")
+        lists = chain_run.read("align.final", "trials")
         rows = [optimum_rows(Ranking.of(table), trials=at.trials, beta=at.beta) for table in lists]
         best = optimum(pa.concat_tables(rows), beta=at.beta)
         return dict(sorted(zip(best.names.to_pylist(), best.twv.tolist(), strict=True)))
@@ -281,10 +281,10 @@ def _values(course: Course, objective: str, scored: Measured) -> dict[str, float
         threshold = threshold_of(*(scored.measures[f"{objective}_{name}"] for name in ("threshold", "pmiss", "pfa")))
         tables = [
             per_term(decided_at(table, threshold), trials=at.trials, beta=at.beta, best=False)
-            for table in course.read("align.final", "trials")
+            for table in chain_run.read("align.final", "trials")
         ]
     else:
-        tables = list(course.read("measure", "terms"))
+        tables = list(chain_run.read("measure", "terms"))
     found: dict[str, float] = {}
     for table in tables:
         for query, ntrue, value in zip(
@@ -296,25 +296,25 @@ def _values(course: Course, objective: str, scored: Measured) -> dict[str, float
 
 
 def _of_group(
-    group: Group, search: Course, course: Course, objective: str, uses: Mapping[tuple[str, str], int]
+    group: Group, search: ChainRun, chain_run: ChainRun, objective: str, uses: Mapping[tuple[str, str], int]
 ) -> dict[int, PointResult]:
     ids = {point.number: values_of(point, search) for point in group.points}
     rows: dict[str, Values] = {}
     shares: dict[str, float] = {}
     whole: dict[str, float] = {}
-    for receipt in course.receipts("score_points"):
-        points = receipt.told["points"]
+    for receipt in chain_run.receipts("score_points"):
+        points = receipt.result["points"]
         for one in points:
             whole[point_id(one)] = receipt.cost.cpu
             shares[point_id(one)] = receipt.cost.cpu / len(points)
-    for table in course.read("score_points", "rescored"):
+    for table in chain_run.read("score_points", "rescored"):
         for row in table.to_pylist():
             rows[row["point"]] = row
-    (queries, *_) = list(course.read("score_points", "queries"))
+    (queries, *_) = list(chain_run.read("score_points", "queries"))
     names, ntrue = queries["query_id"].to_pylist(), queries["ntrue"].to_numpy()
     fitted = group.config.calibrate.fit in ("crossfit", "oracle")
-    of_scored = not fitted and named_calibration(group.config, search.chain.own)[1]
-    before = [one for one in (*_receipts(search), *_receipts(course)) if one.stage != "score_points"]
+    of_scored = not fitted and named_calibration(group.config, search.chain.inputs)[1]
+    before = [one for one in (*_receipts(search), *_receipts(chain_run)) if one.stage != "score_points"]
     cpu, share = _cost(before, uses)
     found: dict[int, PointResult] = {}
     for point in group.points:

@@ -15,7 +15,7 @@ from swsdist.calibrate.points.rescoring import Compacted, Rescored, Rescoring
 from swsdist.core.fingerprint import fingerprint
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Task, TaskOutput, Values
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -99,7 +99,7 @@ class ScorePoints(Stage[Scoring]):
             return inputs.task(source, some, label=f"{len(some)} points", work=len(some), payload=payload)
 
         for _, receipt in sorted(inputs.ledger.receipts(self.name).items()):
-            told = receipt.tells(Told)
+            told = receipt.result_as(Told)
             if told.source == source and any(point_id(one) in left for one in told.points):
                 before = task(told.points)
                 if inputs.redo or inputs.ledger.receipt(before) is None:
@@ -112,10 +112,10 @@ class ScorePoints(Stage[Scoring]):
         for first in range(0, len(rest), step):
             yield task(rest[first : first + step])
 
-    def run(self, task: Task[Scoring], context: Context) -> Done:
+    def run(self, task: Task[Scoring], context: Context) -> TaskOutput:
         """Score."""
         payload = task.payload
-        list_of = context.kept(self.name, payload.source, lambda: _read(payload, context))
+        list_of = context.cached(self.name, payload.source, lambda: _read(payload, context))
         rows: list[Values] = []
         groups: dict[tuple[str, int, int], list[Values]] = {}
         for point in payload.points:
@@ -128,7 +128,7 @@ class ScorePoints(Stage[Scoring]):
             context.publish(task, "rescored", [pa.Table.from_pylist(rows, RESCORED)], RESCORED),
             context.publish(task, "queries", [queries], QUERIES_OF),
         )
-        return Done(outputs, Told(payload.source, payload.points))
+        return TaskOutput(outputs, Told(payload.source, payload.points))
 
 
 def _read(payload: Scoring, context: Context) -> Rescoring:

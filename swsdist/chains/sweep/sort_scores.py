@@ -10,7 +10,7 @@ from swsdist.calibrate.procedure import Procedure
 from swsdist.core.types import TRIALS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Done, Task, Values
+from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.task_results import Bucket
 
@@ -48,7 +48,7 @@ class SortScores(BucketStage[Compacting]):
             payload = Compacting(models[0].name, part.name, **rules)
             yield self.following(receipt, inputs, models[0].sha256, part.sha256, rules, payload=payload)
 
-    def run(self, task: Task[Compacting], context: Context) -> Done:
+    def run(self, task: Task[Compacting], context: Context) -> TaskOutput:
         """Make probabilities of the scores, and sort them."""
         payload, tolerance = task.payload, task.payload.tolerance
         models = Procedure.from_run(context.read_bytes(payload.models))
@@ -61,4 +61,4 @@ class SortScores(BucketStage[Compacting]):
             context.publish(task, "ranks", [found.ranks], RANKS),
             context.publish(task, "contested", [found.contested], TRIALS),
         )
-        return Done(outputs, Bucket(found.terms.num_rows))
+        return TaskOutput(outputs, Bucket(found.terms.num_rows))

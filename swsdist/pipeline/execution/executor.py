@@ -8,7 +8,7 @@ An executor is given tasks and yields, in any order, a receipt or a failure for 
   `executor.attempts` times; one that does not pass ends the run where something was to be written, else the task fails;
 - anything else is a bug: the task fails, and the others go on.
 
-The driver keeps the traceback of a task that failed in a file (`swsdist.pipeline.execution.failed`).
+The driver keeps the traceback of a task that failed in a file (`swsdist.pipeline.execution.failure_files`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
-from swsdist.accounts.hardware import gpus_here
+from swsdist.accounts.hardware import gpu_count
 from swsdist.accounts.journal import Journal
 from swsdist.config.model import Executor as Settings
 from swsdist.core.errors import DataError, StorageError, TransitError, UserError
 from swsdist.core.needs import Needs
 from swsdist.core.redaction import redacted
 from swsdist.io.failures import explain
-from swsdist.pipeline.execution.failed import origin
+from swsdist.pipeline.execution.failure_files import origin
 from swsdist.pipeline.execution.policy import pause
 from swsdist.pipeline.execution.worker import Parts, Worker
 from swsdist.pipeline.stage import Context
@@ -61,7 +61,7 @@ class Executor(Protocol):
         ...
 
 
-def verdict(error: BaseException) -> str:
+def error_action(error: BaseException) -> str:
     """`stop` the run, `fail` the task, or `retry` it."""
     told = explain(error)
     if told is not None and told.passing:
@@ -75,7 +75,7 @@ def verdict(error: BaseException) -> str:
     return "fail"
 
 
-def failure(task: Task, error: Exception, attempts: int, traceback: str) -> Failure:
+def failure_of(task: Task, error: Exception, attempts: int, traceback: str) -> Failure:
     """The record of a task that an exception ended."""
     told = explain(error)
     if told is not None and (isinstance(error, StorageError) or told.cause != "missing"):
@@ -111,7 +111,7 @@ class Serial:
         self, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
         """Do all tasks in their order; what they need is taken to be here, but for a GPU, which is looked for."""
-        fitting = [one for one in needs if not one.gpus or gpus_here()] or [*needs]
+        fitting = [one for one in needs if not one.gpus or gpu_count()] or [*needs]
         self._context.granted = replace(self._context.granted, gpus=fitting[0].gpus)
         for task in tasks:
             if self._worker is None:
@@ -124,14 +124,14 @@ class Serial:
             try:
                 return worker.run(task)
             except Exception as error:
-                what = verdict(error)
+                what = error_action(error)
                 if what == "stop":
                     raise
                 text = traceback.format_exc()
                 with suppress(StorageError):  # the disk may be full
                     self._journal.write("error", fingerprint=task.fingerprint, traceback=text)
                 if what == "fail" or attempt == self._settings.attempts:
-                    return failure(task, error, attempt, text)
+                    return failure_of(task, error, attempt, text)
                 note_retry(self._journal, task, attempt, error)
             time.sleep(pause(attempt))
         raise AssertionError("attempts is at least 1")

@@ -14,7 +14,7 @@ from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Receipt, Task
 
 
-class Held:
+class NodeCaches:
     """The caches of all nodes; false where there are none.
 
     Args:

@@ -87,7 +87,7 @@ _LEAST, _MOST = 3, 10
 
 
 @dataclass
-class Starts:
+class FailedStarts:
     """Workers that could not start.
 
     Attributes:
@@ -107,7 +107,7 @@ class Starts:
         return all(slot.held for slot in slots) and self.failed >= max(_LEAST, min(_MOST, nodes))
 
 
-class Avoided:
+class AvoidedHosts:
     """Where tasks failed for what may be wrong with the node: they go elsewhere next, if there is an elsewhere."""
 
     def __init__(self) -> None:
@@ -130,14 +130,14 @@ class Avoided:
         return failed is None or slot.host not in failed or all(one.host in failed for one in others)
 
 
-def working(slots: Iterable[Slot]) -> list[Slot]:
+def usable_slots(slots: Iterable[Slot]) -> list[Slot]:
     """Slots that are up and do not rest; those that rest, where all do."""
     up = [slot for slot in slots if slot.up]
     awake = [slot for slot in up if slot.rests <= time.monotonic()]
     return awake or up
 
 
-def differing(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+def version_mismatches(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     """What has another version there than here, and matters; words for people."""
     return [
         f"{name} {there.get(name, '(none)')} (here {here.get(name, '(none)')})"
@@ -146,7 +146,7 @@ def differing(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     ]
 
 
-def in_a_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """What an error says, on one line: the end of it, where Ray tells what happened on a node; of a traceback the end, too."""
     told = explain(error)
     end = str(error).rpartition("Traceback (most recent call last):")[2]

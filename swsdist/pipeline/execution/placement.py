@@ -1,8 +1,8 @@
 """Which workers are made where.
 
-A stage names alternatives of what a worker must have, the best first. Where its bytes are the same with all (`Stage.mixed`),
-each node takes the first that fits it: GPU workers stand on nodes with a GPU, CPU workers on the others, side by side. What
-fits is counted node by node: two nodes with 3 GB each hold no worker of 4 GB.
+A stage lists alternative resource needs of a worker, the best first. For a stage with `Stage.any_device`, each node takes the
+first alternative that fits it: GPU workers on nodes with a GPU, CPU workers on the others. Workers are counted node by node:
+two nodes with 3 GB each hold no worker of 4 GB.
 
 Ray's executor and the simulator of forecasts place workers by the same functions.
 """

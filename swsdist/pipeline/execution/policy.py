@@ -35,7 +35,7 @@ _AHEAD, _ALIKE = 256, 0.5
 _KNOWN, _HEEDED = 3, 1000
 
 
-class Piece(Protocol):
+class PolicyTask(Protocol):
     """The parts of a task that the policy looks at."""
 
     @property
@@ -49,11 +49,11 @@ class Piece(Protocol):
         ...
 
 
-P = TypeVar("P", bound=Piece)
+P = TypeVar("P", bound=PolicyTask)
 
 
 @dataclass(frozen=True)
-class Death(Generic[P]):
+class WorkerDeath(Generic[P]):
     """What follows from the death of a worker.
 
     Attributes:
@@ -145,7 +145,9 @@ class Policy(Generic[P]):
         """Whether it works at what another one has done, and so for nothing."""
         return bool(self._answered) and any(one.fingerprint in self._answered for one in self._flying[worker])
 
-    def died(self, worker: int, done: Container[str] = (), *, counts: bool = True, guilty: bool = True) -> Death[P]:
+    def died(
+        self, worker: int, done: Container[str] = (), *, counts: bool = True, guilty: bool = True
+    ) -> WorkerDeath[P]:
         """It is gone.
 
         Args:
@@ -182,7 +184,7 @@ class Policy(Generic[P]):
             self._later.clear()
         for task, _ in failed:
             self._end(task)
-        return Death(lost, failed, poisoned, replace)
+        return WorkerDeath(lost, failed, poisoned, replace)
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 

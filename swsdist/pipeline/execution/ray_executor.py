@@ -32,16 +32,24 @@ from swsdist.config.model import Executor as Settings
 from swsdist.core.errors import StorageError, UserError
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
-from swsdist.pipeline.execution.executor import failure, note_retry, verdict
-from swsdist.pipeline.execution.node_caches import Held
-from swsdist.pipeline.execution.nodes import LOOK_EVERY, REST, Avoided, Slot, Starts, differing, in_a_line, working
+from swsdist.pipeline.execution.executor import error_action, failure_of, note_retry
+from swsdist.pipeline.execution.node_caches import NodeCaches
+from swsdist.pipeline.execution.nodes import (
+    LOOK_EVERY,
+    REST,
+    AvoidedHosts,
+    FailedStarts,
+    Slot,
+    one_line,
+    usable_slots,
+    version_mismatches,
+)
 from swsdist.pipeline.execution.placement import at_least, matched, nothing_fits, workers_for
 from swsdist.pipeline.execution.policy import Policy, pause
 from swsdist.pipeline.execution.ray_instance import (
     Head,
     Instance,
     alive_nodes,
-    answered,
     ask_for,
     await_end,
     await_nodes,
@@ -49,6 +57,7 @@ from swsdist.pipeline.execution.ray_instance import (
     disconnect,
     node_name,
     node_resources,
+    ready_calls,
 )
 from swsdist.pipeline.execution.worker import Parts
 from swsdist.pipeline.ledger import receipt_name
@@ -78,10 +87,10 @@ class RayExecutor:
         self._policy: Policy[Task] = Policy(settings.in_flight, settings.attempts, settings.actor_restarts)
         self._begun = 0  # actors so far
         self._told_at = 0.0
-        self._starts = Starts()
+        self._starts = FailedStarts()
         self._noted: set[str] = set()  # what was told of nodes
-        self._avoided = Avoided()
-        self._held = Held(context)
+        self._avoided = AvoidedHosts()
+        self._held = NodeCaches(context)
         self._look_at = 0.0  # when to look at the nodes again
         self._bare_since: float | None = None  # no node with room for a worker
         self._instance: Instance | None = None
@@ -254,7 +263,7 @@ class RayExecutor:
             self._connect()
         if self._head is not None:
             self._head.wait()
-        self._provide(needs, len(tasks), self._context.stages[tasks[0].stage].mixed)
+        self._provide(needs, len(tasks), self._context.stages[tasks[0].stage].any_device)
         self._policy.begin(tasks)
         waiting = len(tasks)
         while waiting:
@@ -265,7 +274,7 @@ class RayExecutor:
                 time.sleep(0.1)
                 continue
             late_in = self._policy.look_at - time.monotonic()
-            ready = answered(list(refs), late_in if 0 < late_in < 1.0 else 1.0)
+            ready = ready_calls(list(refs), late_in if 0 < late_in < 1.0 else 1.0)
             self._tell(told)
             if not ready:
                 self._check_starting()
@@ -306,7 +315,7 @@ class RayExecutor:
                     yield task, value
 
     def _hand_out(self) -> None:
-        up = working(self._slots)
+        up = usable_slots(self._slots)
         slots = {slot.number: slot for slot in up}
         given = self._policy.hand_out(
             time.monotonic(),
@@ -332,7 +341,7 @@ class RayExecutor:
     def _came_up(self, slot: Slot, value: Ready, clock: float) -> None:
         slot.host, slot.pid, slot.journal, slot.node = value.host, value.pid, value.journal, value.node
         self._held.add(slot.node, value.cached)
-        other = differing(value.versions, versions())
+        other = version_mismatches(value.versions, versions())
         if other:
             self._hold(slot, f"{slot.host} has {', '.join(other)}", float("inf"))
             self._tell_once(f"{slot.host} is not used: it has {', '.join(other)}")
@@ -370,16 +379,16 @@ class RayExecutor:
             return None
         cause = error.cause if isinstance(error.cause, Exception) else error
         self._avoided.add(task, slot, cause)
-        what = "retry" if self._avoided.elsewhere(task, self._slots) else verdict(cause)
+        what = "retry" if self._avoided.elsewhere(task, self._slots) else error_action(cause)
         if what == "stop":
             raise cause
         with suppress(StorageError):  # the disk may be full
             self._journal.write("error", fingerprint=task.fingerprint, traceback=str(error))
         if slot.failed(cause) and len({one.host for one in self._slots if one.up}) > 1:
-            self._tell_once(f"{slot.host} gets no tasks for a minute: {in_a_line(cause)}")
+            self._tell_once(f"{slot.host} gets no tasks for a minute: {one_line(cause)}")
         tried = self._policy.raised(slot.number, task, what == "retry", time.monotonic())
         if tried is not None:
-            return failure(task, cause, tried, str(error))
+            return failure_of(task, cause, tried, str(error))
         note_retry(self._journal, task, self._policy.tried(task), cause)
         return None
 
@@ -388,7 +397,7 @@ class RayExecutor:
         cause = error.cause if isinstance(error.cause, Exception) else error
         self._starts.fail()
         self._journal.write("error", message="a worker could not start", traceback=str(error))
-        self._hold(slot, f"a worker could not start: {in_a_line(cause)}", REST)
+        self._hold(slot, f"a worker could not start: {one_line(cause)}", REST)
         self._tell_once(f"{slot.held}; the others go on")
         alone = all(one.held for one in self._slots)
         ends = alone and (isinstance(cause, UserError) or not self._missing(1)[0])
@@ -411,10 +420,10 @@ class RayExecutor:
         else:  # its process died before it was ready: where it was is not known
             self._starts.fail()
             self._look_at = time.monotonic() + min(REST, pause(self._starts.failed))
-            self._tell_once(f"a worker could not start: {in_a_line(error)}")
+            self._tell_once(f"a worker could not start: {one_line(error)}")
             if self._starts.hopeless(self._slots, len(alive_nodes())):
                 raise UserError(
-                    f"no worker can start: {in_a_line(error)}",
+                    f"no worker can start: {one_line(error)}",
                     where="executor",
                     remedy="look at the nodes: is swsdist installed there, for the same Python?",
                 )

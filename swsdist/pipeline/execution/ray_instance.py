@@ -144,7 +144,7 @@ def await_nodes(seconds: float, told: Callable[[str], None]) -> list[dict[str, f
         time.sleep(1.0)
 
 
-def answered(calls: list[ray.ObjectRef], seconds: float) -> list[ray.ObjectRef]:
+def ready_calls(calls: list[ray.ObjectRef], seconds: float) -> list[ray.ObjectRef]:
     """Those of some calls that are answered when the first is; none if that takes longer."""
     if not ray.wait(calls, num_returns=1, timeout=seconds)[0]:
         return []

@@ -83,7 +83,7 @@ class Worker:
             label=task.label,
             work=task.work,
             outputs=done.outputs,
-            told={} if done.told is None else done.told._asdict(),
+            result={} if done.result is None else done.result._asdict(),
             rejected=done.rejected,
             cost=cost,
             host=self._journal.host,

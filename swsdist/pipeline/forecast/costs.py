@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.chain import Step
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.forecast.cluster import Job
-from swsdist.pipeline.run_plan import Course
 from swsdist.pipeline.stage import Growth
 
 #: A step that begins so many seconds after the one before it was not of the same run.
@@ -90,18 +90,18 @@ class StepCost:
         return Job(name, work, seconds, round(self.bytes_per_work * work))
 
 
-def costs_of(course: Course) -> list[StepCost]:
+def costs_of(chain_run: ChainRun) -> list[StepCost]:
     """Of all steps of a run that came to their ends, in their order."""
     found = []
     before: float | None = None
-    for step in course.chain.steps:
-        known = course.receipts(step.name)
+    for step in chain_run.chain.steps:
+        known = chain_run.receipts(step.name)
         if not known:
             continue
         receipts = pa.table({name: known.column(name) for name in _COLUMNS})
         between = 0.0 if before is None else pc.min(receipts["started"]).as_py() - before
         cost = cost_of(step, receipts, between if 0 <= between < _SAME_RUN else 0.0)
-        found.append(replace(cost, needs=step.stage.needs(course.config)))
+        found.append(replace(cost, needs=step.stage.needs(chain_run.config)))
         before = pc.max(receipts["finished"]).as_py()
     return found
 
@@ -131,7 +131,7 @@ def cost_of(step: Step, receipts: pa.Table, driver_s: float = 0.0) -> StepCost:
     )
 
 
-def informed(costs: Sequence[StepCost], *others: Sequence[StepCost]) -> list[StepCost]:
+def pooled_costs(costs: Sequence[StepCost], *others: Sequence[StepCost]) -> list[StepCost]:
     """Steps of a run, whose lines go through the receipts of other runs of the same config too, with more or less data.
 
     One run alone can hardly tell what of a task's time grows with its work: its tasks are much of one size.

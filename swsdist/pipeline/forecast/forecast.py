@@ -14,7 +14,7 @@ from swsdist.config.search import Keep
 from swsdist.core.errors import UserError
 from swsdist.pipeline.forecast.cluster import Cluster, Load, Rules
 from swsdist.pipeline.forecast.costs import StepCost
-from swsdist.pipeline.forecast.simulator import Simulated, Simulator, StepTime
+from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator, StepTime
 
 #: Seconds that the driver takes for the answer of a task, unless said otherwise.
 DRIVER_TASK_S = 0.001
@@ -42,7 +42,7 @@ class Forecast:
     wall_s: float
     low_s: float
     high_s: float
-    run: Simulated
+    run: SimulatedRun
     seconds: float
     took: tuple[float, float, int] | None = None
 
@@ -77,7 +77,7 @@ def rules_of(executor: Executor) -> Rules:
     return Rules(executor.in_flight, executor.attempts, executor.actor_restarts, executor.worker)
 
 
-def measured(costs: Sequence[StepCost]) -> tuple[float, float]:
+def run_size(costs: Sequence[StepCost]) -> tuple[float, float]:
     """Hours of documents and query examples that a run's receipts are of.
 
     Raises:
@@ -162,7 +162,7 @@ def forecast(
     Raises:
         UserError: no worker fits into a node; the run had no hours or no queries, or those wanted are none.
     """
-    had_hours, had_queries = measured(costs)
+    had_hours, had_queries = run_size(costs)
     if min(hours or 1.0, queries or 1.0) < 0 or 0 in (hours, queries):
         raise UserError("hours and queries are above 0", where="forecast", remedy="give other numbers")
     if queries is not None and not had_queries:
@@ -171,12 +171,12 @@ def forecast(
     by_queries = 1.0 if queries is None else queries / had_queries
     kept = by_hours if keep is None else keep.count(3600 * had_hours * by_hours) / keep.count(3600 * had_hours)
     several = [loads_of(costs, by_hours, by_queries, kept, seed + k, driver_task_s) for k in range(max(1, repeats))]
-    told = simulated(several, cluster, rules, had_hours * by_hours, had_queries * by_queries, seed, driver_task_s)
+    told = simulate(several, cluster, rules, had_hours * by_hours, had_queries * by_queries, seed, driver_task_s)
     took = sum(cost.driver_s + cost.span_s for cost in costs)
     return replace(told, took=(had_hours, took, max(cost.processes for cost in costs)))
 
 
-def simulated(
+def simulate(
     several: Sequence[Sequence[Load]],
     cluster: Cluster,
     rules: Rules,

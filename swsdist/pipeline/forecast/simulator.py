@@ -58,7 +58,7 @@ class StepTime:
 
 
 @dataclass
-class Simulated:
+class SimulatedRun:
     """How a simulated run went.
 
     Attributes:
@@ -142,9 +142,9 @@ class Simulator:
         self._gap = 0.0
         self._end = 0.0
         self._look = inf  # when a task may be late
-        self.found = Simulated()
+        self.found = SimulatedRun()
 
-    def run(self, loads: Sequence[Load]) -> Simulated:
+    def run(self, loads: Sequence[Load]) -> SimulatedRun:
         """Go through all steps."""
         for node in self._nodes:
             self._fail_later(node)

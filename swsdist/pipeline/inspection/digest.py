@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from swsdist.core.partition import slots_of
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.records.chosen import Parts
-from swsdist.pipeline.run_plan import Course
+from swsdist.pipeline.chain_run import ChainRun
+from swsdist.pipeline.records.lists import Parts
 from swsdist.pipeline.stage import Table
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
@@ -25,24 +25,24 @@ from swsdist.store.digest import of_rows
 _RANGES = 16
 
 
-def digests(course: Course, only: tuple[str, ...] | None = None) -> dict[str, str]:
+def digests(chain_run: ChainRun, only: tuple[str, ...] | None = None) -> dict[str, str]:
     """SHA-256 of each table of a plan, by name.
 
     Args:
-        course: with the receipts of its steps.
+        chain_run: with the receipts of its steps.
         only: names of tables; all by default.
     """
     found: dict[str, str] = {}
-    for step in course.chain.steps:
-        if step.name not in course.ended:
+    for step in chain_run.chain.steps:
+        if step.name not in chain_run.outcomes:
             continue
-        inputs = course.inputs(step)
+        inputs = chain_run.inputs(step)
         if only is None:
             found.update(step.stage.digests(inputs))
-        for label, table in course.chain.digested(step):
-            parts = course.parts(step.name, table)
+        for label, table in chain_run.chain.digested(step):
+            parts = chain_run.parts(step.name, table)
             if parts and (only is None or label in only):
-                found[label] = _table(course.ledger.folder(inputs.place), parts, step.stage.tables[table])
+                found[label] = _table(chain_run.ledger.folder(inputs.place), parts, step.stage.tables[table])
     return found
 
 

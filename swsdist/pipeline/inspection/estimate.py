@@ -16,14 +16,14 @@ from swsdist.accounts.hardware import describe
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
+from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, prepare_chain_run
 from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.forecast.cluster import Cluster, Kind, Load
 from swsdist.pipeline.forecast.costs import StepCost, cost_of
-from swsdist.pipeline.forecast.forecast import Forecast, rules_of, simulated
-from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.forecast.forecast import Forecast, rules_of, simulate
+from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY
 from swsdist.pipeline.records.receipts import Receipts
-from swsdist.pipeline.run_plan import Choice, Course, begin, rounds
 
 #: Times that the seconds of tasks are drawn.
 _DRAWS = 5
@@ -46,28 +46,28 @@ class Estimate:
     cost: StepCost | None = None
 
 
-def estimates(config: Config, choice: Choice) -> list[Estimate]:
+def estimates(config: Config, selection: StepSelection) -> list[Estimate]:
     """Plan without doing: exact as far as what is planned stands, estimated beyond; first of the runs that come first."""
-    course = begin(ONLY, config, Ledger(Folder(config.run, config.storage)), choice)
+    chain_run = prepare_chain_run(ONLY, config, Ledger(Folder(config.run, config.storage)), selection)
     result = []
     exact = True
-    for name, before in (course.chain.first() if course.chain.first is not None else {}).items():
-        rows = estimates(before, Choice(keep_going=choice.keep_going))
+    for name, before in (chain_run.chain.prerequisites() if chain_run.chain.prerequisites is not None else {}).items():
+        rows = estimates(before, StepSelection(keep_going=selection.keep_going))
         result += [replace(row, stage=f"{name}: {row.stage}") for row in rows]
         exact &= all(row.tasks is not None and row.tasks == row.done for row in rows)
-    for step in course.steps:
+    for step in chain_run.steps:
         if not exact and any(isinstance(one, ExternalTable) for word in step.reads for one in step.sources(word)):
             result.append(Estimate(step.name, step.stage.unit, None, 0, None, None))  # what it reads is not there yet
             continue
-        known = course.ledger.receipts(step.stage.name, course.inputs(step).place)
+        known = chain_run.ledger.receipts(step.stage.name, chain_run.inputs(step).place)
         cost = _cost(step, known)
         spent = 0.0 if cost is None else float(cost.work.sum())
         rate = cost.cpu_s / spent if cost is not None and spent > 0 else None  # CPU seconds a unit of work
         if exact:
-            estimate, exact = _planned(course, step, rate)
+            estimate, exact = _planned(chain_run, step, rate)
             estimate = replace(estimate, cost=cost)
         else:
-            work = step.stage.expected(course.inputs(step))
+            work = step.stage.expected(chain_run.inputs(step))
             cpu = None if rate is None else work * rate if work is not None else _before(known)
             estimate = Estimate(step.name, step.stage.unit, None, 0, work, cpu, _cut(work, cost), cost)
         result.append(estimate)
@@ -75,17 +75,17 @@ def estimates(config: Config, choice: Choice) -> list[Estimate]:
 
 
 def _cost(step: Step, known: Receipts) -> StepCost | None:
-    return cost_of(step, known.table().take(pa.array(known.standing()))) if known else None
+    return cost_of(step, known.table().take(pa.array(known.current_rows()))) if known else None
 
 
-def _planned(course: Course, step: Step, rate: float | None) -> tuple[Estimate, bool]:
+def _planned(chain_run: ChainRun, step: Step, rate: float | None) -> tuple[Estimate, bool]:
     """A step whose inputs stand, and whether it leaves its own: nothing is written here, so what follows can be planned only
     where nothing is left to do."""
-    ended = course.ended[step.name] = Ended()
+    ended = chain_run.outcomes[step.name] = StepOutcome()
     tasks = done = 0
     works: list[float] = []
     left = False
-    for one in rounds(course, step):
+    for one in plan_rounds(chain_run, step):
         ended.receipts += one.done
         tasks, done = tasks + len(one.names), done + len(one.done)
         works += one.left.works
@@ -107,7 +107,7 @@ def _cut(work: float | None, cost: StepCost | None) -> tuple[float, ...]:
     return (work / tasks,) * tasks
 
 
-def foreseen(config: Config, rows: Sequence[Estimate]) -> Forecast | None:
+def forecast_remaining(config: Config, rows: Sequence[Estimate]) -> Forecast | None:
     """How long what is left may take with the config's workers; None where a step is unknown, or the cluster is."""
     settings = config.executor
     if any(row.cost is None and (row.left or row.tasks is None) for row in rows):
@@ -124,7 +124,7 @@ def foreseen(config: Config, rows: Sequence[Estimate]) -> Forecast | None:
     node = Kind(cpus=workers * settings.cpus_per_worker)
     cluster = Cluster((node,), start_s=0.0) if settings.kind == "serial" else Cluster((node,))
     several = [[_load(row, seed) for row in rows if row.left] for seed in range(_DRAWS)]
-    return simulated(several, cluster, rules_of(settings))
+    return simulate(several, cluster, rules_of(settings))
 
 
 def _load(row: Estimate, seed: int) -> Load:
@@ -136,6 +136,6 @@ def _load(row: Estimate, seed: int) -> Load:
 
 def _before(receipts: Receipts) -> float:
     """CPU seconds of a step the last time: the best guess where its work is not known yet."""
-    table = receipts.table().take(pa.array(receipts.standing()))
+    table = receipts.table().take(pa.array(receipts.current_rows()))
     user, system, finished = (table[name].to_numpy() for name in ("cpu_user", "cpu_system", "finished"))
     return float((user + system)[finished > finished.max(initial=0.0) - 3600].sum())

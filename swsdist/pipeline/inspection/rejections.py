@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from swsdist.core.types import REJECTED
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.recorded import config_of
+from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.plan import load_plans
 from swsdist.store import parquet
 from swsdist.store.reading import Store

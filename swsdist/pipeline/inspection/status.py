@@ -17,7 +17,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.lock import STALE_AFTER, lives, read
 from swsdist.pipeline.operation import run_status
-from swsdist.pipeline.operation.run_status import Standing
+from swsdist.pipeline.operation.run_status import RunStatus
 from swsdist.pipeline.plan import Plan, load_plans
 
 #: Bytes at the end of a journal that are read first, and at most, to find when the present task began.
@@ -109,7 +109,7 @@ def _counted(run: Folder, plans: dict[str, Plan]) -> tuple[StageStatus, ...]:
     return tuple(stages)
 
 
-def _running(run: Folder, holder: str | None, said: Standing) -> Status:
+def _running(run: Folder, holder: str | None, said: RunStatus) -> Status:
     """A run whose driver says how far it is."""
     stages = {one.stage: StageStatus(one.stage, one.tasks, one.done, one.failed) for one in said.stages}
     names = set(run.listing("accounts")) if run.local() is None else None
@@ -168,7 +168,7 @@ def _process(lines: list[dict[str, Any]]) -> ProcessStatus:
     )
 
 
-def _eta(said: Standing) -> float | None:
+def _eta(said: RunStatus) -> float | None:
     """Seconds until the present stage ends, at the pace it has had; None before its first task has ended."""
     for one in said.stages:
         done = one.done - one.before

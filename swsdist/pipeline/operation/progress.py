@@ -38,7 +38,7 @@ class Progress:
         """Something has happened in the run (`swsdist.pipeline.operation.events`)."""
 
 
-class Passing(Progress):
+class ForwardingProgress(Progress):
     """A progress that passes on to another one all that it is told."""
 
     def __init__(self, inner: Progress) -> None:

@@ -17,7 +17,7 @@ SCHEMA = "swsdist-status/1"
 
 
 @dataclass
-class Stand:
+class StageProgress:
     """How far a stage is: tasks that there are, that are done, that failed; when it began and ended (seconds since 1970)."""
 
     stage: str
@@ -30,7 +30,7 @@ class Stand:
 
 
 @dataclass
-class Standing:
+class RunStatus:
     """How far a run is.
 
     Attributes:
@@ -48,7 +48,7 @@ class Standing:
     message: str = ""
     began: float = 0.0
     t: float = 0.0
-    stages: list[Stand] = field(default_factory=list)
+    stages: list[StageProgress] = field(default_factory=list)
     journals: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
@@ -56,13 +56,13 @@ class Standing:
         return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1)
 
 
-def read(run: Folder) -> Standing | None:
+def read(run: Folder) -> RunStatus | None:
     """What the last driver said; None if there was none yet, or one of another version."""
     try:
         values: dict[str, Any] = json.loads(run.read_bytes(NAME))
         if values.pop("schema") != SCHEMA:
             return None
-        stages = [Stand(**one) for one in values.pop("stages")]
-        return Standing(**values, stages=stages)
+        stages = [StageProgress(**one) for one in values.pop("stages")]
+        return RunStatus(**values, stages=stages)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -62,7 +62,7 @@ class Listing:
         yield from (name for name in found.to_pylist() if name not in self._removed and name not in self._added)
         yield from (name for name in self._added if name.startswith(prefix))
 
-    def are_whole(self, names: pa.Array, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def are_complete(self, names: pa.Array, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Of each file, whether it is there in its size."""
         whole = np.zeros(len(names), bool)
         if len(names) and len(self._names):

@@ -176,7 +176,7 @@ class Receipts(Mapping[str, Receipt]):
             self._tables = [pa.concat_tables(self._tables)]
         return self._tables[0] if self._tables else RECEIPTS.empty_table()
 
-    def standing(self) -> Rows:
+    def current_rows(self) -> Rows:
         """Rows of those that were not replaced, by fingerprint."""
         self._fold()
         if not self._sorted:
@@ -203,11 +203,11 @@ class Receipts(Mapping[str, Receipt]):
         return next(self.at(row))
 
     def __iter__(self) -> Iterator[str]:
-        names = self.table()["fingerprint"].take(pa.array(self.standing()))
+        names = self.table()["fingerprint"].take(pa.array(self.current_rows()))
         return iter(names.to_pylist())
 
     def __len__(self) -> int:
-        return len(self.standing())
+        return len(self.current_rows())
 
 
 def encoded(receipts: Sequence[Receipt]) -> pa.Table:
@@ -220,7 +220,7 @@ def encoded(receipts: Sequence[Receipt]) -> pa.Table:
             "label": one.label,
             "work": float(one.work),
             "outputs": [_columns(part) for part in one.outputs],
-            "told": json.dumps(one.told, ensure_ascii=False),
+            "told": json.dumps(one.result, ensure_ascii=False),
             "rejected": json.dumps(one.rejected, ensure_ascii=False),
             **{name: getattr(one.cost, name) for name in _COST},
             "host": one.host,
@@ -238,8 +238,8 @@ def decoded(table: pa.Table) -> Iterator[Receipt]:
     for row in table.to_pylist():
         cost = Cost(**{name: row.pop(name) for name in _COST})
         outputs = tuple(_part(values) for values in row.pop("outputs"))
-        told, rejected = json.loads(row.pop("told")), json.loads(row.pop("rejected"))
-        yield Receipt(**row, outputs=outputs, told=told, rejected=rejected, cost=cost)
+        result, rejected = json.loads(row.pop("told")), json.loads(row.pop("rejected"))
+        yield Receipt(**row, outputs=outputs, result=result, rejected=rejected, cost=cost)
 
 
 def outputs_of(table: pa.Table) -> tuple[Rows, pa.StructArray]:

@@ -23,7 +23,7 @@ from swsdist.pipeline.task import Task
 _IN_MEMORY = 1 << 20
 
 
-class Worked(Protocol):
+class HasWork(Protocol):
     """What a queue looks at."""
 
     @property
@@ -32,7 +32,7 @@ class Worked(Protocol):
         ...
 
 
-P = TypeVar("P", bound=Worked)
+P = TypeVar("P", bound=HasWork)
 
 
 class Spool(Sequence[Task]):
@@ -165,5 +165,5 @@ class Queue(Generic[P]):
             yield self.popleft()
 
 
-def _by_work(tasks: Sequence[Worked]) -> list[int]:
+def _by_work(tasks: Sequence[HasWork]) -> list[int]:
     return sorted(range(len(tasks)), key=lambda place: -tasks[place].work)

@@ -16,9 +16,9 @@ from swsdist.core.errors import IncompleteError, StoreError
 from swsdist.features.interface import Given
 from swsdist.features.registry import create
 from swsdist.io.remote.scratch import scratch
+from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice, Outcome
 
 #: Keys of a config, and what stands for them on the command line of `store import`.
 _OPTIONS = {"features.options.path": "SOURCE", "index.store": "STORE", "corpus.documents": "--documents"}
@@ -52,7 +52,7 @@ def import_store(
         progress: is told what happens.
 
     Returns:
-        What became of it; documents that cannot be used are in its course's `rejected`.
+        What became of it; documents that cannot be used are in its chain run's `rejected`.
 
     Raises:
         UserError, DataError: an option is wrong, or the frames cannot be read at all.
@@ -76,7 +76,7 @@ def import_store(
             "storage": dict(storage or {}),
         }
         try:
-            outcome = run_stages(config_from_dict(values), Choice(until="index"), progress or Progress())
+            outcome = run_stages(config_from_dict(values), StepSelection(until="index"), progress or Progress())
         except StoreError as error:
             if error.where is None or not error.where.startswith(place):
                 raise

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from swsdist.config import Config
 from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.estimate import estimates
-from swsdist.pipeline.inspection.recorded import recorded
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.run_plan import Choice, Outcome
 from swsdist.registry.registries import CHAINS
 from swsdist.testing.conformance.entry import check_entry, require
 
@@ -37,28 +37,28 @@ def check_chain(configured: Callable[[str], Config]) -> dict[str, str]:
     """
     config = configured("conformance-1")
     _, what = check_entry(CHAINS, config.chain)
-    first = run_stages(config, Choice(), Progress())
-    for step in first.course.steps:
+    first = run_stages(config, StepSelection(), Progress())
+    for step in first.chain_run.steps:
         name, version = step.stage.name, step.stage.version
         require(bool(name) and isinstance(version, int) and version >= 1, what, f"{step.name}: no name or no version")
-    require(first.did > 0, what, "its first run did nothing")
+    require(first.tasks_done > 0, what, "its first run did nothing")
     tables = _complete(config, first, what)
 
-    again = run_stages(config, Choice(), Progress())
-    done = [name for name, ended in again.course.ended.items() if ended.done]
+    again = run_stages(config, StepSelection(), Progress())
+    done = [name for name, ended in again.chain_run.outcomes.items() if ended.done]
     require(not done, what, f"a second run does work again: {', '.join(done)}")
-    left = [one.stage for one in estimates(config, Choice()) if one.tasks != one.done]
+    left = [one.stage for one in estimates(config, StepSelection()) if one.tasks != one.done]
     require(not left, what, f"a dry run of what is done plans work: {', '.join(left)}")
 
     steps = configured("conformance-2")
-    for name in [step.name for step in first.course.steps]:
-        outcome = run_stages(steps, Choice(until=name), Progress())
+    for name in [step.name for step in first.chain_run.steps]:
+        outcome = run_stages(steps, StepSelection(until=name), Progress())
     require(
         _complete(steps, outcome, what) == tables, what, "run step by step in another folder, it makes something else"
     )
 
-    redone = run_stages(config, Choice(redo_from=first.course.steps[0].name), Progress())
-    require(redone.did > 0, what, "nothing was done again")
+    redone = run_stages(config, StepSelection(redo_from=first.chain_run.steps[0].name), Progress())
+    require(redone.tasks_done > 0, what, "nothing was done again")
     require(_complete(config, redone, what) == tables, what, "done again, it makes something else")
     return tables
 
@@ -70,12 +70,12 @@ def _complete(config: Config, outcome: Outcome, what: str) -> dict[str, str]:
     for stage in status(folder).stages:
         require(stage.done == stage.tasks, what, f"status says that {stage.stage} has tasks left")
     try:
-        course = recorded(folder)
+        chain_run = load_chain_run(folder)
     except SwsdistError as error:
         raise AssertionError(f"{what}: its folder does not tell how it was run ({error})") from None
-    for ended in course.ended.values():
+    for ended in chain_run.outcomes.values():
         for receipt in ended.receipts:
-            json.dumps(receipt.told)
-    found = digests(course)
-    require(found == digests(outcome.course), what, "its folder tells other tables than the run made")
+            json.dumps(receipt.result)
+    found = digests(chain_run)
+    require(found == digests(outcome.chain_run), what, "its folder tells other tables than the run made")
     return found

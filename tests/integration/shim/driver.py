@@ -20,9 +20,9 @@ import swsdist
 from swsdist.core.errors import SwsdistError
 from swsdist.io import local
 from swsdist.io.failures import explain
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
 from swsdist.pipeline.inspection.digest import digests
-from swsdist.pipeline.run_plan import Choice
 
 
 def do(order: dict[str, Any]) -> dict[str, Any]:
@@ -37,13 +37,15 @@ def do(order: dict[str, Any]) -> dict[str, Any]:
     log = (order.get("log") or "").encode()
     shim.failing_arm(watch, ctypes.c_long(order["at"]), order["number"], log)
     try:
-        result = swsdist.run(order["config"], choice=Choice(until=order["until"]))
+        result = swsdist.run(order["config"], selection=StepSelection(until=order["until"]))
         code = 4 if result.outcome.failures else 0
         said = "; ".join(str(one.message) for one in result.outcome.failures)
         shim.failing_disarm()
         if code == 0:
-            digest = digests(result.outcome.course)
-            rejected = [[row["kind"], row["id"], row["reason"]] for row in result.outcome.course.rejected().to_pylist()]
+            digest = digests(result.outcome.chain_run)
+            rejected = [
+                [row["kind"], row["id"], row["reason"]] for row in result.outcome.chain_run.rejected().to_pylist()
+            ]
     except SwsdistError as error:
         code, said = error.exit_code, str(error)
     except Exception as error:

@@ -14,9 +14,9 @@ from swsdist.config import Config, config_from_dict
 from swsdist.core.errors import UserError
 from swsdist.evaluation.properties import Scored, decided, threshold_of, valued_at
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.digest import digests
-from swsdist.pipeline.inspection.recorded import config_of, plan_of, recorded
-from swsdist.pipeline.run_plan import Course
+from swsdist.pipeline.inspection.loading import config_of, load_chain_run, plan_of
 from swsdist.score.compare.results import About, DetLine
 from swsdist.score.measures.curve import Point
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
@@ -49,17 +49,17 @@ def from_run(name: str, path: str) -> Scored:
     Raises:
         UserError: it was not scored.
     """
-    return scored_of(name, recorded(Folder(path)))
+    return scored_of(name, load_chain_run(Folder(path)))
 
 
-def scored_of(name: str, course: Course) -> Scored:
+def scored_of(name: str, chain_run: ChainRun) -> Scored:
     """A plan that has been scored.
 
     Raises:
         UserError: it was not scored.
     """
-    path = course.run.path()
-    told = course.told("score", Measured)
+    path = chain_run.run.path()
+    told = chain_run.results("score", Measured)
     if not told:
         raise UserError(
             "this run was not scored", where=path, remedy="give references (corpus.references) and run it again"
@@ -67,12 +67,12 @@ def scored_of(name: str, course: Course) -> Scored:
     measures, point = told[0].measures, told[0].point
 
     def parts() -> Iterable[pa.Table]:
-        return course.read("align.final", "trials")
+        return chain_run.read("align.final", "trials")
 
-    rules = protocol_of(course.config.score)
+    rules = protocol_of(chain_run.config.score)
     time = rules.trials == "time"
-    own: CorpusInputs = course.chain.own
-    terms = pa.concat_tables(course.read("measure", "terms")).sort_by("query_id")
+    own: CorpusInputs = chain_run.chain.inputs
+    terms = pa.concat_tables(chain_run.read("measure", "terms")).sort_by("query_id")
     cut = threshold_of(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     return Scored(
         name,
@@ -85,8 +85,8 @@ def scored_of(name: str, course: Course) -> Scored:
         rules.rules.rate(rules.trials_per_second) if time else None,
         _searched(own) if time else None,
         reject_all=rules.rules.rejects_all,
-        about=_about(name, path, course, told[0]),
-        line=lambda: _line(name, course, measures),
+        about=_about(name, path, chain_run, told[0]),
+        line=lambda: _line(name, chain_run, measures),
         measures=lambda: measures,
     )
 
@@ -98,12 +98,12 @@ def _searched(own: CorpusInputs) -> pa.Table:
     return pa.table({"doc_id": found["doc_id"], "seconds": seconds})
 
 
-def _about(name: str, path: str, course: Course, told: Measured) -> About:
+def _about(name: str, path: str, chain_run: ChainRun, told: Measured) -> About:
     """What a run says of itself; date and versions are those of its report, if it has one."""
-    config, own = course.config, course.chain.own
+    config, own = chain_run.config, chain_run.chain.inputs
     report: dict[str, Any] = {}
-    if course.run.exists("report.json"):
-        report = json.loads(course.run.read_bytes("report.json"))
+    if chain_run.run.exists("report.json"):
+        report = json.loads(chain_run.run.read_bytes("report.json"))
     frames = {} if own.store.manifest is None else own.store.manifest.libraries
     corpus, rules = config.corpus, protocol_of(config.score)
     return About(
@@ -111,19 +111,19 @@ def _about(name: str, path: str, course: Course, told: Measured) -> About:
         kind="run",
         path=path,
         label=config.system,
-        digest=combined(digests(course, FINAL)),
+        digest=combined(digests(chain_run, FINAL)),
         corpus=tuple(str(one) for one in (corpus.documents, corpus.queries, corpus.references) if one is not None),
         point=(point := OperatingPoint(**told.point)),
         told=rules.told(point),
         tolerance=rules.tolerance if rules.trials == "time" else None,
-        detections=sum(bucket.rows for bucket in course.told("decide", Bucket)),
+        detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
         made=report.get("created"),
         versions={**{key: ", ".join(known) for key, known in frames.items()}, **report.get("versions", {})},
         settings=settings_of(config),
     )
 
 
-def _line(name: str, course: Course, measures: Mapping[str, Any]) -> DetLine | None:
+def _line(name: str, chain_run: ChainRun, measures: Mapping[str, Any]) -> DetLine | None:
     """The DET curve that the run's report draws."""
 
     def point(of: str) -> Point | None:
@@ -132,7 +132,7 @@ def _line(name: str, course: Course, measures: Mapping[str, Any]) -> DetLine | N
             return None
         return Point(value, pmiss, pfa, measures.get(f"{of}_threshold"))
 
-    for curve in course.read("score", "det"):
+    for curve in chain_run.read("score", "det"):
         threshold, pmiss, pfa = (curve[column].to_numpy() for column in ("threshold", "pmiss", "pfa"))
         return DetLine(name, threshold, pmiss, pfa, point("atwv"), point("mtwv"))
     return None

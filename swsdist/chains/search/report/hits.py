@@ -7,26 +7,27 @@ from typing import Any
 from swsdist.audio.clips import clip_data_uri
 from swsdist.audio.reader import probe
 from swsdist.core.errors import AudioError
-from swsdist.pipeline.run_plan import Course
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.report.data import Hit
 from swsdist.stages import top_hits
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 
-def best_hits(course: Course) -> tuple[Hit, ...]:
+def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
     """With the sound of the hit and of the query."""
-    own: CorpusInputs = course.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     queries: dict[str, dict[str, Any]] = {}
     if own.store.manifest is None:
         return ()
-    if course.config.corpus.queries is not None:
+    if chain_run.config.corpus.queries is not None:
         for row in own.corpus.queries.to_pylist():
             queries.setdefault(row["query_id"], row)
     scored, trials = (
-        top_hits.files(course.parts(step, table)) for step, table in (("decide", "scored"), ("align.final", "trials"))
+        top_hits.files(chain_run.parts(step, table))
+        for step, table in (("decide", "scored"), ("align.final", "trials"))
     )
     hits = []
-    for row in top_hits.rows(course.run, scored, trials, own.store.open(), course.config.report.clips):
+    for row in top_hits.rows(chain_run.run, scored, trials, own.store.open(), chain_run.config.report.clips):
         query = queries.get(row["query_id"], {})
         hits.append(
             Hit(
@@ -38,8 +39,10 @@ def best_hits(course: Course) -> tuple[Hit, ...]:
                 end=row["end"],
                 score=row["score"],
                 verdict=row["verdict"],
-                audio=_sound(course, row["path"], row["channel"], row["start"], row["end"], 0.2),
-                query_audio=_sound(course, query["path"], query["channel"], query.get("start"), query.get("end"), 0.0)
+                audio=_sound(chain_run, row["path"], row["channel"], row["start"], row["end"], 0.2),
+                query_audio=_sound(
+                    chain_run, query["path"], query["channel"], query.get("start"), query.get("end"), 0.0
+                )
                 if query
                 else None,
             )
@@ -48,12 +51,12 @@ def best_hits(course: Course) -> tuple[Hit, ...]:
 
 
 def _sound(
-    course: Course, path: str | None, channel: int, start: float | None, end: float | None, pad: float
+    chain_run: ChainRun, path: str | None, channel: int, start: float | None, end: float | None, pad: float
 ) -> str | None:
     """A data URI; None where there is no recording, or none any more: the page then shows the hit without sound."""
     if not path:
         return None
-    storage = course.config.storage
+    storage = chain_run.config.storage
     try:
         last = probe(path, storage).duration if end is None else end
         return clip_data_uri(path, start or 0.0, last, channel=channel, pad=pad, storage=storage)

@@ -10,38 +10,38 @@ from swsdist.audio.formats import ffmpeg
 from swsdist.calibrate.threshold import undecided
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
 from swsdist.methods.query import bands
-from swsdist.pipeline.run_plan import Course
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.task import Values
 from swsdist.stages.inputs.corpus_documents import keys_of, places_in
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.inputs.supervision import taught, tell_of_labels
+from swsdist.stages.inputs.supervision import note_supervision, supervisions
 from swsdist.stages.queries import bandwidths_in, seconds_in
 from swsdist.stages.task_results import Exported, Fitted, Measured
 from swsdist.store.libraries import made_with
 
 
-def notices(course: Course) -> list[str]:
+def notices(chain_run: ChainRun) -> list[str]:
     """What is odd in the tables, exports left out, queries that cannot be scored, statistics of recordings that are gone."""
-    own: CorpusInputs = course.chain.own
-    own.noted.force = True  # what is implausible has ended the run before, or is wanted
-    own.look()
-    again = own.look_again(seconds_in(course))
-    tell_of_labels(own, again)
-    _tell_of_bands(course, again)
-    settings = course.config.calibrate
+    own: CorpusInputs = chain_run.chain.inputs
+    own.notices.force = True  # what is implausible has ended the run before, or is wanted
+    own.check_tables()
+    again = own.check_measured(seconds_in(chain_run))
+    note_supervision(own, again)
+    _tell_of_bands(chain_run, again)
+    settings = chain_run.config.calibrate
     by_speaker = [name for name, entry in settings.entries().items() if "speaker" in entry.columns]
     if by_speaker and not any(own.corpus.documents["speaker"].to_pylist()):
         again.add(
             f"documents have no speaker, and {by_speaker[0]} takes them for one speaker's: it is q-norm then",
-            where=course.config.corpus.documents,
+            where=chain_run.config.corpus.documents,
             remedy="give a column speaker, or corpus.speakers",
             count=own.corpus.documents.num_rows,
         )
-    _tell_of_undecided(course, again)
-    doubted = (barrier(course, step, force=True) for step in ("index", "queries") if step in course.ended)
-    found = [str(notice) for notices in (*doubted, own.noted, again) for notice in notices.found.values()]
-    found += [warning for told in course.told("export", Exported) for warning in told.warnings]
-    for told in course.told("score", Measured):
+    _tell_of_undecided(chain_run, again)
+    doubted = (barrier(chain_run, step, force=True) for step in ("index", "queries") if step in chain_run.outcomes)
+    found = [str(notice) for notices in (*doubted, own.notices, again) for notice in notices.found.values()]
+    found += [warning for told in chain_run.results("export", Exported) for warning in told.warnings]
+    for told in chain_run.results("score", Measured):
         if told.measures.get("stwv") == 0:
             found.append("all true occurrences are missed: look at names, channels and times of the references")
         elif told.measures.get("pooled_maximum") == 1 and told.measures.get("mtwv") == 1 and told.point["true"] >= MANY:
@@ -52,7 +52,7 @@ def notices(course: Course) -> list[str]:
             found.append(
                 f"{len(told.left_out)} queries occur in every document and are not scored, the first: {told.left_out[0]}"
             )
-    if by := sorted({one.file for one in taught(own)}):
+    if by := sorted({one.file for one in supervisions(own)}):
         found.append(f"what it took to make labels that features were fitted by is not in ISF: {', '.join(by)}")
     if own.store.manifest is not None:
         here = made_with(own.store.manifest.libraries)
@@ -77,10 +77,10 @@ def notices(course: Course) -> list[str]:
     return found
 
 
-def _tell_of_undecided(course: Course, notices: Notices) -> None:
+def _tell_of_undecided(chain_run: ChainRun, notices: Notices) -> None:
     """ATWV counts all of a query as missed that no threshold decides."""
-    own: CorpusInputs = course.chain.own
-    for told in course.told("fit", Fitted):
+    own: CorpusInputs = chain_run.chain.inputs
+    for told in chain_run.results("fit", Fitted):
         queries = undecided(set(own.corpus.queries["query_id"].to_pylist()), told.thresholds)
         if queries:
             notices.add(
@@ -92,8 +92,8 @@ def _tell_of_undecided(course: Course, notices: Notices) -> None:
             )
 
 
-def _tell_of_bands(course: Course, notices: Notices) -> None:
-    own: CorpusInputs = course.chain.own
+def _tell_of_bands(chain_run: ChainRun, notices: Notices) -> None:
+    own: CorpusInputs = chain_run.chain.inputs
     highest = bands.reach(source.extractor for source in own.features.sources)
     if own.store.manifest is None or not highest:
         return
@@ -105,9 +105,9 @@ def _tell_of_bands(course: Course, notices: Notices) -> None:
             remedy=bands.REMEDY,
             count=found.documents,
         )
-    if "queries" in course.ended:
+    if "queries" in chain_run.outcomes:
         of = documents.num_rows
-        several = bands.apart(bandwidths_in(course), documents, highest)
+        several = bands.apart(bandwidths_in(chain_run), documents, highest)
         odd = [found for found in several if found.documents > of / 2]
         if odd:
             notices.add(
@@ -118,54 +118,54 @@ def _tell_of_bands(course: Course, notices: Notices) -> None:
             )
 
 
-def barrier(course: Course, step: str, *, force: bool) -> Notices:
+def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
     """What is implausible of what a step has made: most of the documents, or of the queries, were rejected; times do not fit.
 
     Args:
-        course: of the plan.
+        chain_run: of the plan.
         step: that has ended.
         force: note it, and do not raise.
 
     Raises:
         ImplausibleError: see `swsdist.io.notices`.
     """
-    own: CorpusInputs = course.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     found = Notices(force=force)
     if step == "index" and own.store.manifest is not None:
-        own.look_again({}, force=force)
+        own.check_measured({}, force=force)
         _weigh_rejected(
-            own.store.open().rejected().to_pylist(), own.corpus.documents.num_rows, "documents", course, found
+            own.store.open().rejected().to_pylist(), own.corpus.documents.num_rows, "documents", chain_run, found
         )
     elif step == "queries" and isinstance(own.corpus.queries, pa.Table):
-        rows = [row for receipt in course.receipts("queries") for row in receipt.rejected]
-        _weigh_rejected(rows, own.corpus.queries.num_rows, "examples of queries", course, found)
+        rows = [row for receipt in chain_run.receipts("queries") for row in receipt.rejected]
+        _weigh_rejected(rows, own.corpus.queries.num_rows, "examples of queries", chain_run, found)
     return found
 
 
-def _weigh_rejected(rows: Sequence[Values], of: int, what: str, course: Course, notices: Notices) -> None:
+def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: ChainRun, notices: Notices) -> None:
     if len(rows) > FEW and REJECTED * of < len(rows) < of:  # of none that can be used there is nothing to search
         first = rows[0]
         notices.doubt(
             f"{what} are rejected",
             where=f"{first['path'] or first['id']}: {first['message']}",
-            remedy=f"mend or drop them; swsdist store rejected {course.run.path()} lists all",
+            remedy=f"mend or drop them; swsdist store rejected {chain_run.run.path()} lists all",
             count=len(rows),
             of=of,
         )
 
 
-def summary(course: Course) -> list[str]:
+def summary(chain_run: ChainRun) -> list[str]:
     """What the store holds, what was new to it, and what the user wanted to be left out."""
-    own: CorpusInputs = course.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     if own.store.manifest is None:
         return []
     counts = own.store.manifest.counts
     line = f"{own.store.folder.path()}: {counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h of audio"
-    if own.store.compared is not None:
-        found, refused = own.store.compared.counts, own.store.open().rejected()
-        fresh = int((places_in(keys_of(refused["id"], refused["part"]), own.store.known_before) < 0).sum())
+    if own.store.comparison is not None:
+        found, refused = own.store.comparison.counts, own.store.open().rejected()
+        fresh = int((places_in(keys_of(refused["id"], refused["part"]), own.store.earlier_keys) < 0).sum())
         line += f"; {max(found.new - fresh, 0)} new, {found.changed} changed, {found.gone} gone"
         line += f", {found.moved} moved" if found.moved else ""
         line += f" ({found.held} renamed or copied: their frames were there)" if found.held else ""
-    asked = [str(notice) for notice in own.noted.wanted.values()]
+    asked = [str(notice) for notice in own.notices.wanted.values()]
     return [f"{line}, {counts['rejected']:.0f} rejected", *asked]

@@ -18,7 +18,7 @@ from swsdist.config.section import Section
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import NODES, REJECTED
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.run_plan import Course, Outcome
+from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.report.data import ReportData, StageRow
 from swsdist.report.page import render_page
 from swsdist.report.schema import SCHEMA, write_report_json
@@ -36,7 +36,10 @@ FILES = (JSON, PAGE, REJECTED_NAME, NODES_NAME, MARKDOWN, LATEX, SCORED)
 
 
 def publish_report(
-    outcome: Outcome, course: Course, force: bool = False, made: Callable[[Outcome, Course], ReportData] | None = None
+    outcome: Outcome,
+    chain_run: ChainRun,
+    force: bool = False,
+    made: Callable[[Outcome, ChainRun], ReportData] | None = None,
 ) -> ReportData | None:
     """Write rejected.parquet, nodes.parquet, the system's description, report.html, and at last report.json.
 
@@ -44,24 +47,24 @@ def publish_report(
 
     Args:
         outcome: of the whole run.
-        course: that came to its last step, or stopped earlier by choice.
+        chain_run: that came to its last step, or stopped earlier by choice.
         force: also when nothing was done and the report is there.
         made: makes the data; by default that of a search.
 
     Returns:
         What was written; None if the report that is there is of these tables and this config.
     """
-    run = course.run
-    if "score" not in course.ended:
+    run = chain_run.run
+    if "score" not in chain_run.outcomes:
         return None  # an early stop by choice: there is nothing to report on
-    mine = _made_of(course)
-    if not force and outcome.did == 0 and not outcome.failures and run.exists(PAGE) and _of(run) == mine:
+    mine = _made_of(chain_run)
+    if not force and outcome.tasks_done == 0 and not outcome.failures and run.exists(PAGE) and _of(run) == mine:
         return None
-    data = replace((made or build)(outcome, course), made_of=mine)
-    if outcome.did == 0:
-        data = _with_course_of(run, data)
-    parquet.publish(run, REJECTED_NAME, [rejected_rows(course)], REJECTED)
-    if course.chain.own.corpus.own_places and (scored := course.chain.own.corpus.references) is not None:
+    data = replace((made or build)(outcome, chain_run), made_of=mine)
+    if outcome.tasks_done == 0:
+        data = _with_history_of(run, data)
+    parquet.publish(run, REJECTED_NAME, [rejected_rows(chain_run)], REJECTED)
+    if chain_run.chain.inputs.corpus.own_places and (scored := chain_run.chain.inputs.corpus.references) is not None:
         table = io.BytesIO()  # of the list by itself `swsdist score` gives the same values with these
         pyarrow.csv.write_csv(scored, table)
         run.write_bytes(SCORED, table.getvalue())
@@ -71,23 +74,23 @@ def publish_report(
     run.write_bytes(PAGE, render_page(data).encode())
     if data.accounts is not None:
         # Last, for what the report took is the driver's, too.
-        table = data.accounts.table((os.getpid(), sum(cpu_seconds())) if outcome.did else None)
+        table = data.accounts.table((os.getpid(), sum(cpu_seconds())) if outcome.tasks_done else None)
         parquet.publish(run, NODES_NAME, [table], NODES)
     run.write_bytes(JSON, json.dumps(write_report_json(data), indent=1, ensure_ascii=False).encode())
     return data
 
 
-def _made_of(course: Course) -> str:
+def _made_of(chain_run: ChainRun) -> str:
     """Fingerprint of what a report shows: the plan's tables, the config, and the texts of queries, which are in no table."""
-    own: CorpusInputs = course.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     terms = own.corpus.queries.select(["query_id", "term"]).to_pylist() if own.config.corpus.queries is not None else []
-    sections = ((name, getattr(course.config, name)) for name in type(course.config).model_fields)
+    sections = ((name, getattr(chain_run.config, name)) for name in type(chain_run.config).model_fields)
     settings = {name: section.matters() for name, section in sections if isinstance(section, Section)}
-    chain, state, steps = course.plan.tables()
+    chain, state, steps = chain_run.plan.tables()
     tables = {
         name: list(tasks) for name, tasks in steps.items() if name != "export"
     }  # what others are given is not shown
-    return fingerprint("report", SCHEMA, chain, state, tables, settings, course.config.system, terms)
+    return fingerprint("report", SCHEMA, chain, state, tables, settings, chain_run.config.system, terms)
 
 
 def _of(run: Folder) -> str | None:
@@ -99,8 +102,8 @@ def _of(run: Folder) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _with_course_of(run: Folder, data: ReportData) -> ReportData:
-    """A report that is only written anew keeps what the run that did the work says of its course: wall times, tasks done."""
+def _with_history_of(run: Folder, data: ReportData) -> ReportData:
+    """A report that is only written anew keeps what the run that did the work says of its execution: wall times, tasks done."""
     try:
         earlier = json.loads(run.read_bytes(JSON))
         times, stages = earlier["resources"], {row["stage"]: row for row in earlier["stages"]}

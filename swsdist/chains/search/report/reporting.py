@@ -21,13 +21,13 @@ from swsdist.chains.search.report.scored import mtwv_interval, scored_rows
 from swsdist.config import dump_config, without_secrets
 from swsdist.core.types import REJECTED
 from swsdist.methods.first_pass.landmarks import codebook_file
+from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.pipeline.inspection.digest import digests
-from swsdist.pipeline.run_plan import Course, Outcome
 from swsdist.pipeline.task import Receipt
 from swsdist.registry.calibration_entries import Looks, looked_at
 from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.stages.inputs.cross_corpus import takes_theirs
+from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.quantise import Quantise
 from swsdist.stages.query_statistics import QueryStatistics, Summed
@@ -39,44 +39,44 @@ from swsdist.store.reading import Store
 FINAL = ("scored", "terms", "measures")
 
 
-def build(outcome: Outcome, course: Course) -> report.ReportData:
+def build(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
     """All that the report shows of a run that has come to its end."""
-    own: CorpusInputs = course.chain.own
-    rejected = rejected_rows(course)
-    before = _searched_before(course)
-    all_spent = spent(*before, course)
-    accounts = Costs(records(*(one.run for one in (*before, course))), all_spent.every())
-    queries, det, scores = scored_rows(course)
-    measures = _measures(course)
+    own: CorpusInputs = chain_run.chain.inputs
+    rejected = rejected_rows(chain_run)
+    before = _searched_before(chain_run)
+    all_spent = spent(*before, chain_run)
+    accounts = Costs(records(*(one.run for one in (*before, chain_run))), all_spent.every())
+    queries, det, scores = scored_rows(chain_run)
+    measures = _measures(chain_run)
     # A task that two systems of a fusion did is no attempt that was lost.
     apart = [Costs(records(one.run), spent(one).every()) for one in before]
-    mine = Costs(records(course.run), spent(course).every()) if before else accounts
+    mine = Costs(records(chain_run.run), spent(chain_run).every()) if before else accounts
     repeated = math.fsum(one.repeated() for one in (*apart, mine))
-    resources = _resources(outcome, course, accounts, all_spent, repeated)
+    resources = _resources(outcome, chain_run, accounts, all_spent, repeated)
     return report.ReportData(
-        name=course.run.root.rstrip("/").rpartition("/")[2],
-        folder=course.run.root,
-        system=course.config.system,
+        name=chain_run.run.root.rstrip("/").rpartition("/")[2],
+        folder=chain_run.run.root,
+        system=chain_run.config.system,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        digest=combined(digests(course, FINAL)),
-        config_yaml=dump_config(without_secrets(course.config)),
+        digest=combined(digests(chain_run, FINAL)),
+        config_yaml=dump_config(without_secrets(chain_run.config)),
         versions=versions(),
         resources=resources,
-        counts=_counts(course, rejected),
-        protocol=_protocol(course),
+        counts=_counts(chain_run, rejected),
+        protocol=_protocol(chain_run),
         measures=measures,
-        mtwv_interval=mtwv_interval(course),
+        mtwv_interval=mtwv_interval(chain_run),
         unscored=None if measures is not None else _why_unscored(own),
-        looked_at=_looked_at(course),
-        queries_from=_queries_from(course),
-        warnings=tuple(course.notices()),
-        stages=_stages(course, all_spent),
+        looked_at=_looked_at(chain_run),
+        queries_from=_queries_from(chain_run),
+        warnings=tuple(chain_run.notices()),
+        stages=_stages(chain_run, all_spent),
         hardware=tuple(report.NodeType(nodes=count, **described) for described, count in accounts.hardware()),
         nodes=_nodes(accounts),
         accounts=accounts,
         types=by_type(
             accounts,
-            _phases(course, all_spent.whole),
+            _phases(chain_run, all_spent.whole),
             query_s=resources.query_seconds,
             audio_s=resources.audio_seconds,
             weight=resources.pl_lambda,
@@ -85,17 +85,17 @@ def build(outcome: Outcome, course: Course) -> report.ReportData:
         queries=queries,
         det=det,
         scores=scores,
-        hits=best_hits(course),
+        hits=best_hits(chain_run),
     )
 
 
-def _queries_from(course: Course) -> report.QueriesFrom | None:
+def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:
     """Of another corpus, if they are."""
-    theirs = course.config.corpus.queries_from
-    if theirs.documents is None or course.config.corpus.queries is None:
+    theirs = chain_run.config.corpus.queries_from
+    if theirs.documents is None or chain_run.config.corpus.queries is None:
         return None
-    normalised = any(term.normalise != "none" for term in course.config.search.terms())
-    taken = course.told(QueryStatistics.name, Summed) if takes_theirs(course.config) else []
+    normalised = any(term.normalise != "none" for term in chain_run.config.search.terms())
+    taken = chain_run.results(QueryStatistics.name, Summed) if takes_query_statistics(chain_run.config) else []
     return report.QueriesFrom(
         documents=theirs.documents,
         same_speakers=theirs.same_speakers,
@@ -117,26 +117,26 @@ def _nodes(accounts: Costs) -> tuple[report.NodeRow, ...]:
     )
 
 
-def _searched_before(course: Course) -> list[Course]:
+def _searched_before(chain_run: ChainRun) -> list[ChainRun]:
     """Other plans that searched what this one shows."""
-    own: CorpusInputs = course.chain.own
-    return [one for one in own.searches(course) if one is not course]
+    own: CorpusInputs = chain_run.chain.inputs
+    return [one for one in own.searches(chain_run) if one is not chain_run]
 
 
-def rejected_rows(course: Course) -> pa.Table:
+def rejected_rows(chain_run: ChainRun) -> pa.Table:
     """REJECTED: documents and queries of the present corpus that could not be used, and tasks that failed; each once."""
     tables = [REJECTED.empty_table()]
     rows: list[dict[str, Any]] = []
-    for one in (*_searched_before(course), course):
-        own: CorpusInputs = one.chain.own
+    for one in (*_searched_before(chain_run), chain_run):
+        own: CorpusInputs = one.chain.inputs
         if own.store.manifest is not None:
             tables.append(Store(own.store.folder, own.store.manifest).rejected().drop_columns(["identity"]))
         for receipt in (*one.receipts("queries"), *one.receipts("queries.cohort")):
             rows += receipt.rejected
-    rows += [failure.row() for ended in course.ended.values() for failure in ended.failures]
+    rows += [failure.row() for ended in chain_run.outcomes.values() for failure in ended.failures]
     tables.append(pa.Table.from_pylist(rows, REJECTED))
     whole = pa.concat_tables(tables)
-    if not _searched_before(course):
+    if not _searched_before(chain_run):
         return whole
     return pa.Table.from_pylist(list({json.dumps(row): row for row in whole.to_pylist()}.values()), REJECTED)
 
@@ -163,29 +163,29 @@ class Spent:
         return [*self.index, *self.search, *self.score]
 
 
-def spent(*courses: Course) -> Spent:
+def spent(*chain_runs: ChainRun) -> Spent:
     """What some plans spent; what several of them have of one store counts once."""
     index: dict[str, Receipt] = {}
     rest: dict[str, list[Receipt]] = {"search": [], "score": []}
     whole = True
-    for one in courses:
+    for one in chain_runs:
         if any(step.name == "index" for step in one.chain.steps):
             shards = _of_store(one)
             whole = whole and bool(shards)
             index |= {receipt.fingerprint: receipt for receipt in (*shards, *_made_besides(one))}
-        for step in (step for step in one.steps if step.phase != "index" and step.name in one.ended):
-            rest[step.phase] += one.ended[step.name].receipts
+        for step in (step for step in one.steps if step.phase != "index" and step.name in one.outcomes):
+            rest[step.phase] += one.outcomes[step.name].receipts
     return Spent(list(index.values()), rest["search"], rest["score"], whole and bool(index))
 
 
-def _of_store(course: Course) -> list[Receipt]:
-    own: CorpusInputs = course.chain.own
+def _of_store(chain_run: ChainRun) -> list[Receipt]:
+    own: CorpusInputs = chain_run.chain.inputs
     if own.store.manifest is None:
         return []
-    stage = course.chain.step("index").stage.name
+    stage = chain_run.chain.step("index").stage.name
     made = {
         part.name: receipt
-        for receipt in course.ledger.receipts(stage, own.store.folder.root).values()
+        for receipt in chain_run.ledger.receipts(stage, own.store.folder.root).values()
         for part in receipt.outputs
     }
     files = [file.name for shard in own.store.manifest.shards for file in shard.files.values()]
@@ -195,24 +195,24 @@ def _of_store(course: Course) -> list[Receipt]:
     return list({made[name].fingerprint: made[name] for name in files}.values())
 
 
-def _made_besides(course: Course) -> list[Receipt]:
+def _made_besides(chain_run: ChainRun) -> list[Receipt]:
     """Receipts of what a plan uses of a store besides its shards: of its own tasks, and of models that are pinned."""
-    own: CorpusInputs = course.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     found: list[Receipt] = []
-    for step in (step for step in course.chain.steps if step.phase == "index" and step.name != "index"):
+    for step in (step for step in chain_run.chain.steps if step.phase == "index" and step.name != "index"):
         pinned = {each.file for each in own.features.fitted}
         if step.stage.name == Quantise.name and own.store.manifest is not None:
-            pinned = {codebook_file(own.store.open(), course.config.search) or ""}
-        for receipt in course.ledger.receipts(step.stage.name, course.place(step)).values() if pinned else ():
-            if receipt.told.get("model") in pinned or any(part.name in pinned for part in receipt.outputs):
+            pinned = {codebook_file(own.store.open(), chain_run.config.search) or ""}
+        for receipt in chain_run.ledger.receipts(step.stage.name, chain_run.place(step)).values() if pinned else ():
+            if receipt.result.get("model") in pinned or any(part.name in pinned for part in receipt.outputs):
                 found.append(receipt)
-        found += course.ended[step.name].receipts if step.name in course.ended else ()
+        found += chain_run.outcomes[step.name].receipts if step.name in chain_run.outcomes else ()
     return found
 
 
-def _phases(course: Course, whole: bool) -> dict[str, str]:
+def _phases(chain_run: ChainRun, whole: bool) -> dict[str, str]:
     """Phases of all stages, by the names that receipts have; without that of the index where it is not known whole."""
-    steps = [step for one in (*_searched_before(course), course) for step in one.chain.steps]
+    steps = [step for one in (*_searched_before(chain_run), chain_run) for step in one.chain.steps]
     return {step.stage.name: step.phase for step in steps if whole or step.phase != "index"}
 
 
@@ -225,19 +225,19 @@ def _gpu(receipts: Iterable[Receipt]) -> float:
 
 
 def _resources(
-    outcome: Outcome, course: Course, accounts: Costs, all_spent: Spent, repeated: float
+    outcome: Outcome, chain_run: ChainRun, accounts: Costs, all_spent: Spent, repeated: float
 ) -> report.Resources:
-    own: CorpusInputs = course.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     wall: dict[str, float] = {}
-    for step in (step for step in course.steps if step.name in course.ended):
-        wall[step.phase] = wall.get(step.phase, 0.0) + course.ended[step.name].wall
-    queries = course.told("queries", Extracted)
+    for step in (step for step in chain_run.steps if step.name in chain_run.outcomes):
+        wall[step.phase] = wall.get(step.phase, 0.0) + chain_run.outcomes[step.name].wall
+    queries = chain_run.results("queries", Extracted)
     searched = math.fsum(group.seconds for group in queries)
     manifest = own.store.manifest
     return report.Resources(
         index_cpu_s=_cpu(all_spent.index) if all_spent.whole else None,
         search_cpu_s=_cpu(all_spent.search),
-        score_cpu_s=_cpu(spent(course).score),
+        score_cpu_s=_cpu(spent(chain_run).score),
         warm_up_cpu_s=accounts.warm_up(),
         repeated_cpu_s=repeated,
         query_seconds=searched + math.fsum(cut[2] + cut[3] for group in queries for cut in group.cuts),
@@ -249,7 +249,7 @@ def _resources(
         search_gpu_s=_gpu(all_spent.search),
         gpu_index_gb=accounts.gpu_peak("index"),
         gpu_search_gb=accounts.gpu_peak("search"),
-        pl_lambda=course.config.report.pl_lambda,
+        pl_lambda=chain_run.config.report.pl_lambda,
         wall_s=time.time() - outcome.began,
         phase_wall_s=wall,
         ray_start_s=outcome.ray_start,
@@ -257,10 +257,10 @@ def _resources(
     )
 
 
-def _stages(course: Course, all_spent: Spent) -> tuple[report.StageRow, ...]:
+def _stages(chain_run: ChainRun, all_spent: Spent) -> tuple[report.StageRow, ...]:
     rows = []
-    for step in (step for step in course.steps if step.name in course.ended):
-        ended = course.ended[step.name]
+    for step in (step for step in chain_run.steps if step.name in chain_run.outcomes):
+        ended = chain_run.outcomes[step.name]
         made = [one for one in all_spent.index if one.stage == step.stage.name and step.phase == "index"]
         receipts = made or ended.receipts
         tasks = max(ended.tasks, len(receipts))
@@ -281,9 +281,9 @@ def _stages(course: Course, all_spent: Spent) -> tuple[report.StageRow, ...]:
     return tuple(rows)
 
 
-def _counts(course: Course, rejected: pa.Table) -> report.Counts:
-    own: CorpusInputs = course.chain.own
-    groups = course.told("queries", Extracted)
+def _counts(chain_run: ChainRun, rejected: pa.Table) -> report.Counts:
+    own: CorpusInputs = chain_run.chain.inputs
+    groups = chain_run.results("queries", Extracted)
     known = own.store.manifest.counts if own.store.manifest is not None else {}
     return report.Counts(
         documents=int(known.get("documents", 0)),
@@ -291,23 +291,23 @@ def _counts(course: Course, rejected: pa.Table) -> report.Counts:
         queries=len({query_id for group in groups for query_id in group.query_ids}),
         examples=sum(group.examples for group in groups),
         trimmed=sum(len(group.cuts) for group in groups),
-        detections=sum(bucket.rows for bucket in course.told("decide", Bucket)),
+        detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
         references=own.corpus.references.num_rows if own.corpus.references is not None else None,
         rejected=rejected.num_rows,
     )
 
 
-def _measured(course: Course) -> Measured | None:
-    scored = course.told("score", Measured)
+def _measured(chain_run: ChainRun) -> Measured | None:
+    scored = chain_run.results("score", Measured)
     return scored[0] if scored else None
 
 
-def _protocol(course: Course) -> report.Protocol | None:
-    measured = _measured(course)
+def _protocol(chain_run: ChainRun) -> report.Protocol | None:
+    measured = _measured(chain_run)
     if measured is None:
         return None
-    point, rules = measured.point, protocol_of(course.config.score)
-    own: CorpusInputs = course.chain.own
+    point, rules = measured.point, protocol_of(chain_run.config.score)
+    own: CorpusInputs = chain_run.chain.inputs
     return report.Protocol(
         name=rules.name,
         beta=point["beta"],
@@ -320,8 +320,8 @@ def _protocol(course: Course) -> report.Protocol | None:
     )
 
 
-def _measures(course: Course) -> report.Measures | None:
-    measured = _measured(course)
+def _measures(chain_run: ChainRun) -> report.Measures | None:
+    measured = _measured(chain_run)
     if measured is None:
         return None
     values = dict(measured.measures)
@@ -329,10 +329,10 @@ def _measures(course: Course) -> report.Measures | None:
     return report.Measures.of(values, calibration=calibration, thresholds=thresholds)
 
 
-def _looked_at(course: Course) -> tuple[Looks, ...]:
-    settings, fitted = course.config.calibrate, course.told("fit", Fitted)
+def _looked_at(chain_run: ChainRun) -> tuple[Looks, ...]:
+    settings, fitted = chain_run.config.calibrate, chain_run.results("fit", Fitted)
     how = fitted[0].fit if fitted else "none"
-    known = course.config.corpus.cohort is not None
+    known = chain_run.config.corpus.cohort is not None
     return looked_at(settings.steps, settings.entries(), fit=how, threshold=settings.threshold, cohort=known)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from swsdist.evaluation.properties import threshold_of
-from swsdist.pipeline.run_plan import Course
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.report import data as report
 from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.paired import decided_at
@@ -21,31 +21,31 @@ from swsdist.stages.task_results import Bucket, Extracted, Measured
 
 
 def scored_rows(
-    course: Course,
+    chain_run: ChainRun,
 ) -> tuple[tuple[report.QueryRow, ...], report.DetCurve | None, report.ScoreHistogram | None]:
     """The table of queries, the DET curve and the histograms; what of them there is."""
-    own: CorpusInputs = course.chain.own
+    own: CorpusInputs = chain_run.chain.inputs
     terms: dict[str, str | None] = {}
     for row in own.corpus.queries.select(["query_id", "term"]).to_pylist():
         terms.setdefault(row["query_id"], row["term"])
     durations: dict[str, float] = {}
-    for (query_id, _), seconds in seconds_in(course).items():
+    for (query_id, _), seconds in seconds_in(chain_run).items():
         durations[query_id] = durations.get(query_id, 0.0) + seconds
     cuts: dict[str, float] = {}
-    for group in course.told("queries", Extracted):
+    for group in chain_run.results("queries", Extracted):
         for query_id, _, before, after in group.cuts:
             cuts[query_id] = cuts.get(query_id, 0.0) + before + after
     detections: Counter[str] = Counter()
-    for table in course.read("decide", "scored", ["query_id"]):
+    for table in chain_run.read("decide", "scored", ["query_id"]):
         for value in pc.value_counts(table["query_id"].combine_chunks()).to_pylist():
             detections[value["values"]] += value["counts"]
     rates: dict[str, dict[str, Any]] = {}
     det = scores = None
-    for table in course.read("measure", "terms"):
+    for table in chain_run.read("measure", "terms"):
         rates.update({row["query_id"]: row for row in table.drop_columns(["best_threshold"]).to_pylist()})
-    for curve in course.read("score", "det"):
+    for curve in chain_run.read("score", "det"):
         det = report.DetCurve(*(curve[column].to_numpy() for column in ("pmiss", "pfa", "threshold")))
-        scores = _histogram(course)
+        scores = _histogram(chain_run)
     rows = tuple(
         report.QueryRow(
             **{"query_id": query_id, **rates.get(query_id, {})},
@@ -59,15 +59,15 @@ def scored_rows(
     return rows, det, scores
 
 
-def mtwv_interval(course: Course) -> tuple[float, float] | None:
+def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
     """Of MTWV, over queries, as `swsdist compare` takes it by default: they are drawn anew, the threshold stays."""
-    told = course.told("score", Measured)
+    told = chain_run.results("score", Measured)
     if not told or told[0].measures.get("mtwv") is None:
         return None
     measures, point = told[0].measures, told[0].point
     cut = threshold_of(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     values: dict[str, float] = {}
-    for part in course.read("align.final", "trials"):
+    for part in chain_run.read("align.final", "trials"):
         at_it = per_term(decided_at(part, cut), trials=point["trials"], beta=point["beta"], best=False)
         values |= {row["query_id"]: row["twv"] for row in at_it.to_pylist() if row["twv"] is not None}
     if len(values) < 2:
@@ -79,15 +79,15 @@ def mtwv_interval(course: Course) -> tuple[float, float] | None:
     return draws.interval(0, level=settings.level, method=settings.method)[:2]
 
 
-def _histogram(course: Course) -> report.ScoreHistogram | None:
+def _histogram(chain_run: ChainRun) -> report.ScoreHistogram | None:
     """Of the scores of paired and unpaired detections, a bucket at a time on common edges."""
-    lists = [bucket for bucket in course.told("decide", Bucket) if bucket.rows]
+    lists = [bucket for bucket in chain_run.results("decide", Bucket) if bucket.rows]
     if not lists:
         return None
     low, high = min(one.low for one in lists), max(one.high for one in lists)
     edges = np.linspace(low, high if high > low else low + 1.0, 61)
     true, false = np.zeros(60, np.int64), np.zeros(60, np.int64)
-    for table in course.read("align.final", "trials", ["score", "ref_start"]):
+    for table in chain_run.read("align.final", "trials", ["score", "ref_start"]):
         found = table.filter(pc.is_valid(table["score"]))
         paired = pc.is_valid(found["ref_start"])
         true += np.histogram(found.filter(paired)["score"].to_numpy(), edges)[0]

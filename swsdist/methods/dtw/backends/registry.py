@@ -6,7 +6,7 @@ import importlib.util
 import platform
 from typing import TYPE_CHECKING
 
-from swsdist.accounts.hardware import gpus_here
+from swsdist.accounts.hardware import gpu_count
 from swsdist.core.errors import UserError
 from swsdist.registry.registries import BACKENDS
 
@@ -32,7 +32,7 @@ def cpu(work: Work) -> Backend:
 
 def auto(work: Work) -> Backend:
     """A GPU where there is one that can be used, else the CPU."""
-    return create("cuda" if gpus_here() and missing() is None else "cpu", work)
+    return create("cuda" if gpu_count() and missing() is None else "cpu", work)
 
 
 def granted(name: str, gpus: float) -> str:

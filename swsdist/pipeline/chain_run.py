@@ -1,4 +1,4 @@
-"""A course is a plan while it runs: its chain, the chosen steps, and what they have made so far."""
+"""The run of one chain with one config: its plan, the selected steps, and their results so far."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline import external_table
 from swsdist.pipeline.chain import Chain, Source, Step
 from swsdist.pipeline.external_table import ExternalTable
-from swsdist.pipeline.inputs import Inputs, Made
-from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.inputs import Inputs, InputTable
+from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY, Plan, PlannedStep, load_plans
-from swsdist.pipeline.records.chosen import Parts, ReceiptList
+from swsdist.pipeline.records.lists import Parts, ReceiptList
 from swsdist.pipeline.records.receipts import Digits, Names, Receipts, Rows, first_of_each, names_of
 from swsdist.pipeline.records.spool import Spool
-from swsdist.pipeline.task import Failure, Told
+from swsdist.pipeline.task import Failure, TaskResult
 from swsdist.registry.registries import CHAINS
 from swsdist.store import parquet
 
-T = TypeVar("T", bound=Told)
+T = TypeVar("T", bound=TaskResult)
 
 #: Tasks that are looked up together.
 _BATCH = 8192
 
 
 @dataclass(frozen=True)
-class Choice:
+class StepSelection:
     """Which steps to run.
 
     Attributes:
@@ -72,8 +72,8 @@ class Choice:
 
 
 @dataclass
-class Course:
-    """A plan while it runs, with what its steps have made."""
+class ChainRun:
+    """The run of one chain with one config, and the results of its steps."""
 
     name: str
     config: Config
@@ -82,7 +82,7 @@ class Course:
     ledger: Ledger
     steps: list[Step]
     redo: frozenset[str] = frozenset()
-    ended: dict[str, Ended] = field(default_factory=dict)
+    outcomes: dict[str, StepOutcome] = field(default_factory=dict)
 
     @property
     def run(self) -> Folder:
@@ -92,7 +92,7 @@ class Course:
     @property
     def complete(self) -> bool:
         """Whether the last step of the chain has ended."""
-        return all(step.name in self.ended for step in self.chain.steps if not step.stage.replaces)
+        return all(step.name in self.outcomes for step in self.chain.steps if not step.stage.replaces)
 
     def inputs(self, step: Step, round: int = 0) -> Inputs:
         """What a step may look at."""
@@ -100,35 +100,35 @@ class Course:
         inputs = Inputs(
             self.config,
             self.ledger,
-            self.chain.own,
+            self.chain.inputs,
             (stage.name, stage.version),
             {word: tuple(self._made(source) for source in step.sources(word)) for word in step.reads},
-            self.ended.get(step.name, Ended()),
+            self.outcomes.get(step.name, StepOutcome()),
             round,
             step.name in self.redo,
         )
         inputs.place = stage.place(inputs)
         return inputs
 
-    def _made(self, source: Source) -> Made:
+    def _made(self, source: Source) -> InputTable:
         if isinstance(source, ExternalTable):
-            return self.ledger.remember(("elsewhere", *source), lambda: external_table.read(source, self.run.storage))
+            return self.ledger.memoize(("elsewhere", *source), lambda: external_table.read(source, self.run.storage))
         name, _, table = source.partition(":")
         step = self.chain.step(name)
-        return Made(source, table, self.receipts(name), self.place(step))
+        return InputTable(source, table, self.receipts(name), self.place(step))
 
     def place(self, step: Step) -> str:
         """Root of the folder that a step writes to; the run folder if empty."""
         stage = step.stage
-        return stage.place(Inputs(self.config, self.ledger, self.chain.own, (stage.name, stage.version)))
+        return stage.place(Inputs(self.config, self.ledger, self.chain.inputs, (stage.name, stage.version)))
 
     def receipts(self, step: str) -> ReceiptList:
         """Of a step's tasks; none if it has not run."""
-        return self.ended[step].receipts if step in self.ended else ReceiptList()
+        return self.outcomes[step].receipts if step in self.outcomes else ReceiptList()
 
-    def told(self, step: str, kind: type[T]) -> list[T]:
+    def results(self, step: str, kind: type[T]) -> list[T]:
         """What a step's tasks told."""
-        return self.receipts(step).tells(kind)
+        return self.receipts(step).results(kind)
 
     def parts(self, step: str, table: str) -> Parts:
         """Files of a table in the folder that the step writes to.
@@ -148,8 +148,8 @@ class Course:
         """REJECTED: inputs that could not be used, and tasks that failed."""
         if self.chain.rejected is not None:
             return self.chain.rejected(self)
-        rows = [row for ended in self.ended.values() for receipt in ended.receipts for row in receipt.rejected]
-        rows += [failure.row() for ended in self.ended.values() for failure in ended.failures]
+        rows = [row for ended in self.outcomes.values() for receipt in ended.receipts for row in receipt.rejected]
+        rows += [failure.row() for ended in self.outcomes.values() for failure in ended.failures]
         return pa.Table.from_pylist(rows, REJECTED)
 
     def read(self, step: str, table: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
@@ -164,89 +164,91 @@ class Outcome:
     """How a run went.
 
     Attributes:
-        courses: its plans, by name.
+        chain_runs: its plans, by name.
         began: seconds since 1970.
         wall: seconds it took.
         ray_start, ray_stop: seconds; None without Ray.
-        alone: its plan is the only one of the folder.
-        before: runs that came first, by name.
+        single_plan: whether its plan is the only one of the folder.
+        preceding: the chain's prerequisite runs, by name.
     """
 
     ledger: Ledger
-    courses: dict[str, Course]
+    chain_runs: dict[str, ChainRun]
     began: float
     wall: float = 0.0
     ray_start: float | None = None
     ray_stop: float | None = None
     reports: dict[str, object] = field(default_factory=dict)
-    alone: bool = True
-    before: dict[str, Outcome] = field(default_factory=dict)
+    single_plan: bool = True
+    preceding: dict[str, Outcome] = field(default_factory=dict)
 
     @property
-    def course(self) -> Course:
+    def chain_run(self) -> ChainRun:
         """The only plan.
 
         Raises:
             ValueError: there are several.
         """
-        (only,) = self.courses.values()
+        (only,) = self.chain_runs.values()
         return only
 
     @property
-    def did(self) -> int:
+    def tasks_done(self) -> int:
         """Tasks that were done now."""
-        return sum(ended.done for course in self.courses.values() for ended in course.ended.values())
+        return sum(ended.done for chain_run in self.chain_runs.values() for ended in chain_run.outcomes.values())
 
     @property
     def failures(self) -> list[Failure]:
         """Tasks that failed, each once."""
         found: dict[tuple[str, str], Failure] = {}
-        for course in self.courses.values():
-            for ended in course.ended.values():
+        for chain_run in self.chain_runs.values():
+            for ended in chain_run.outcomes.values():
                 for failure in ended.failures:
                     found.setdefault((failure.task.stage, failure.task.fingerprint), failure)
         return list(found.values())
 
 
-def begin(name: str, config: Config, ledger: Ledger, choice: Choice, alone: bool = True) -> Course:
+def prepare_chain_run(
+    name: str, config: Config, ledger: Ledger, selection: StepSelection, alone: bool = True
+) -> ChainRun:
     """A plan before its first step; if it is not alone in its ledger, without steps whose outputs have fixed names."""
     chain: Chain = CHAINS[config.chain].load()(config, ledger)
-    steps = [step for step in choice.steps(chain) if alone or not step.stage.replaces]
-    redo = frozenset(step.name for step in steps if choice.redoes(chain, step))
+    steps = [step for step in selection.steps(chain) if alone or not step.stage.replaces]
+    redo = frozenset(step.name for step in steps if selection.redoes(chain, step))
     plan = Plan(
         config.chain,
         without_secrets(config).model_dump(mode="json"),
-        [step.name for step in (steps if choice.shared else chain.steps) if alone or not step.stage.replaces],
+        [step.name for step in (steps if selection.shared else chain.steps) if alone or not step.stage.replaces],
     )
-    return Course(name, config, chain, plan, ledger, steps, redo)
+    return ChainRun(name, config, chain, plan, ledger, steps, redo)
 
 
-def look(config: Config) -> Outcome:
+def load_outcome(config: Config) -> Outcome:
     """What is done of a run, without doing anything: of the steps that were begun, what is left counts as failed.
 
     Raises:
         StoreError: nothing was run in its folder.
     """
     ledger = Ledger(Folder(config.run, config.storage))
-    course = begin(ONLY, config, ledger, Choice())
+    chain_run = prepare_chain_run(ONLY, config, ledger, StepSelection())
     begun = load_plans(ledger.run)[ONLY].steps
-    for step in course.steps:
+    for step in chain_run.steps:
         if step.name not in begun:
             break
-        ended = course.ended[step.name] = Ended()
-        for one in rounds(course, step):
+        ended = chain_run.outcomes[step.name] = StepOutcome()
+        for one in plan_rounds(chain_run, step):
             ended.receipts += one.done
             left = (replace(task, payload=None, common=None) for task in one.left)
             ended.failures += [Failure(task, "not done", "it is not done", 0) for task in left]
         ended.skipped = len(ended.receipts)
         names = Names(ended.receipts.fingerprints)
-        course.plan.steps[step.name] = PlannedStep(step.stage.name, names, ended.tasks, course.inputs(step).place)
-        course.plan.state = dict(course.chain.own.state)
-    return Outcome(ledger, {ONLY: course}, time.time())
+        chain_run.plan.steps[step.name] = PlannedStep(step.stage.name, names, ended.tasks, chain_run.inputs(step).place)
+        chain_run.plan.state = dict(chain_run.chain.inputs.state)
+    return Outcome(ledger, {ONLY: chain_run}, time.time())
 
 
 @dataclass(frozen=True)
-class Round:
+class StepRound:
     """A round of a step in a plan.
 
     Attributes:
@@ -272,30 +274,30 @@ class Round:
         return found
 
 
-def rounds(course: Course, step: Step) -> Iterator[Round]:
+def plan_rounds(chain_run: ChainRun, step: Step) -> Iterator[StepRound]:
     """The rounds of a step. What is done is only counted; what is left waits in a file.
 
-    The receipts of a round are to be put into `course.ended` before the next is asked for; the last round that is given is
+    The receipts of a round are to be put into `chain_run.ended` before the next is asked for; the last round that is given is
     the first that has a task left to do.
     """
     for number in range(1_000_000):
-        one = _round(course, step, course.inputs(step, number))
+        one = _round(chain_run, step, chain_run.inputs(step, number))
         if len(one.names) or number == 0:
             yield one
-        if not len(one.names) or not step.stage.rounds or course.ended[step.name].failures:
+        if not len(one.names) or not step.stage.rounds or chain_run.outcomes[step.name].failures:
             return
 
 
-def _round(course: Course, step: Step, inputs: Inputs) -> Round:
+def _round(chain_run: ChainRun, step: Step, inputs: Inputs) -> StepRound:
     stage, left = step.stage, Spool()
     names, work, rows = [np.empty(0, "S32")], [np.empty(0)], [np.empty(0, np.int64)]
     planned = iter(stage.plan(inputs))
     while tasks := list(islice(planned, _BATCH)):
         digits = names_of(task.fingerprint for task in tasks)
-        if step.name in course.redo:
+        if step.name in chain_run.redo:
             known = np.full(len(tasks), -1, np.int64)
         else:
-            known = course.ledger.rows(stage.name, inputs.place, digits)
+            known = chain_run.ledger.rows(stage.name, inputs.place, digits)
         for k in np.flatnonzero(known < 0):
             left.put(tasks[k])
         names.append(digits)
@@ -306,5 +308,5 @@ def _round(course: Course, step: Step, inputs: Inputs) -> Round:
     once = first_of_each(whole[found < 0])
     if len(once) < len(left):
         left = left.only(once)
-    receipts = course.ledger.receipts(stage.name, inputs.place)
-    return Round(receipts, inputs.place, whole, np.concatenate(work), found, left)
+    receipts = chain_run.ledger.receipts(stage.name, inputs.place)
+    return StepRound(receipts, inputs.place, whole, np.concatenate(work), found, left)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from swsdist.core.types import OUTPUT
 from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, names_of, outputs_of
-from swsdist.pipeline.task import Part, Receipt, Told, told_as
+from swsdist.pipeline.task import Part, Receipt, TaskResult, result_as
 
-T = TypeVar("T", bound=Told)
+T = TypeVar("T", bound=TaskResult)
 
 #: Receipts of a list that are kept as objects once they were made.
 _KEPT = 1024
@@ -157,9 +157,9 @@ class ReceiptList(Sequence[Receipt]):
         """The sum of a column of numbers."""
         return float(pc.sum(self.column(name)).as_py() or 0) if len(self) else 0.0
 
-    def tells(self, kind: type[T]) -> list[T]:
+    def results(self, kind: type[T]) -> list[T]:
         """What the tasks told, as values of their stage's type."""
-        return [told_as(kind, json.loads(text)) for chunk in self.column("told").chunks for text in chunk.to_pylist()]
+        return [result_as(kind, json.loads(text)) for chunk in self.column("told").chunks for text in chunk.to_pylist()]
 
     def parts(self, table: str) -> Parts:
         """The outputs that are files of a table, receipt after receipt."""

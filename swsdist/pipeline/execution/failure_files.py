@@ -23,7 +23,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _OURS = str(PurePath(__file__).parents[2])
 
 
-def name_of(task: Task) -> str:
+def failure_file(task: Task) -> str:
     """Where the failure of a task is kept, in the run folder."""
     return f"{FOLDER}/{task.stage}-{task.fingerprint}.txt"
 
@@ -57,18 +57,18 @@ def _package(file: str) -> str:
     return _OURS if file.startswith(f"{_OURS}/") else str(PurePath(file).parent)
 
 
-def keep(run: Folder, failure: Failure) -> Failure:
+def save_failure(run: Folder, failure: Failure) -> Failure:
     """Write what is known of a failure, and name the file in it; where nothing can be written it stays as it is."""
     text = redacted(_COLOURS.sub("", failure.traceback)) or "There is no traceback: the process is gone.\n"
     said = f"{failure.task.stage}, {failure.task.label}: {failure.message}\nattempts: {failure.attempts}\n\n{text}"
-    name = name_of(failure.task)
+    name = failure_file(failure.task)
     with suppress(StorageError):
         run.write_bytes(name, said.encode())
         return replace(failure, file=name)
     return failure
 
 
-def forget(run: Folder, kept: Iterable[str]) -> None:
+def remove_failures(run: Folder, kept: Iterable[str]) -> None:
     """Remove files of tasks that are done by now."""
     for name in kept:
         run.remove(name)

@@ -20,10 +20,10 @@ from swsdist.core.errors import CancelledError, StorageError
 from swsdist.core.redaction import redacted
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain import Step
+from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.operation import cancelling, events, run_status
-from swsdist.pipeline.operation.progress import Passing, Progress
+from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 from swsdist.pipeline.operation.readers import Reader
-from swsdist.pipeline.run_plan import Outcome
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 #: Seconds between two looks: in a local folder, and on S3.
@@ -40,7 +40,7 @@ _MESSAGE = 500
 _HEARD = {"up": "worker-up", "died": "worker-died", "retry": "task-retried"}
 
 
-class Watched(Passing):
+class RunMonitor(ForwardingProgress):
     """Reports on a run to its folder, and to another progress; what happens before the first stage begins is not written.
 
     A run that comes first is watched in its own folder.
@@ -53,7 +53,7 @@ class Watched(Passing):
         holder = lock.read(self._run) or {}
         token = str(holder.get("token", ""))
         host = str(holder.get("host", socket.gethostname()))
-        self._standing = run_status.Standing(token, host, os.getpid(), began=time.time())
+        self._standing = run_status.RunStatus(token, host, os.getpid(), began=time.time())
         self._log = events.EventLog(self._run, token or "00000000")
         self._opened = self._changed = False
         self._reading: dict[str, Reader] = {}
@@ -71,7 +71,7 @@ class Watched(Passing):
         self._open()
         stages = self._standing.stages
         if not stages or stages[-1].stage != step.name or stages[-1].ended is not None:
-            stages.append(run_status.Stand(step.name, 0, 0, begun=time.time()))
+            stages.append(run_status.StageProgress(step.name, 0, 0, begun=time.time()))
         stand = stages[-1]  # a stage in rounds begins several times
         stand.tasks, stand.done, stand.before = (
             stand.tasks + todo + skipped,
@@ -160,10 +160,10 @@ class Watched(Passing):
 
     def _read_stores(self) -> None:
         """From now on the stores that plans read are marked as read."""
-        for course in self._outcome.courses.values():
-            for root in course.plan.state.values():
+        for chain_run in self._outcome.chain_runs.values():
+            for root in chain_run.plan.state.values():
                 if root not in self._reading and root.startswith(("/", "s3://")):
-                    self._reading[root] = Reader(course.ledger.folder(root))
+                    self._reading[root] = Reader(chain_run.ledger.folder(root))
 
     def _look(self) -> None:
         asked_at = 0.0
@@ -222,8 +222,8 @@ class Watched(Passing):
         self._standing.state, self._standing.message = state, redacted(message)
         self._standing.journals = []
         with suppress(StorageError, OSError, ValueError, KeyError):
-            for course in self._outcome.courses.values() if state == "done" and self._opened else ():
-                for notice in course.notices():
+            for chain_run in self._outcome.chain_runs.values() if state == "done" and self._opened else ():
+                for notice in chain_run.notices():
                     self._tell("warning", message=notice[:_MESSAGE])
         if not self._told_end:
             self._tell("run-ended", state=state, message=message, wall=round(time.time() - self._standing.began, 3))
@@ -241,14 +241,14 @@ def _ends_by_signal() -> bool:
 
 
 @contextmanager
-def watched(outcome: Outcome, inner: Progress) -> Iterator[Watched]:
+def monitored(outcome: Outcome, inner: Progress) -> Iterator[RunMonitor]:
     """Watch a run to its end, however it ends; the run folder is held.
 
     Raises:
         CancelledError: somebody asked for the end, and so it ended.
     """
-    watch = Watched(outcome, inner)
-    watch.begin([course.config.chain for course in outcome.courses.values()][:1])
+    watch = RunMonitor(outcome, inner)
+    watch.begin([chain_run.config.chain for chain_run in outcome.chain_runs.values()][:1])
     try:
         yield watch
     except BaseException as error:
@@ -257,14 +257,14 @@ def watched(outcome: Outcome, inner: Progress) -> Iterator[Watched]:
             raise (error if isinstance(error, CancelledError) else watch.cancelled()) from None
         _finish(watch, *_ended(error))
         raise
-    complete = all(course.complete for course in outcome.courses.values()) and not outcome.failures
+    complete = all(chain_run.complete for chain_run in outcome.chain_runs.values()) and not outcome.failures
     first = (
         f"{len(outcome.failures)} tasks failed; the first: {outcome.failures[0].message}" if outcome.failures else ""
     )
     _finish(watch, "done" if complete else "incomplete", first[:_MESSAGE])
 
 
-def _finish(watch: Watched, state: str, message: str) -> None:
+def _finish(watch: RunMonitor, state: str, message: str) -> None:
     try:
         watch.finish(state, message)
     except (SystemExit, KeyboardInterrupt):  # a signal came just then, and how the run ended may not be written

@@ -28,7 +28,7 @@ class _Seen:
     there: bool = True
 
 
-class Started:
+class ChildProcesses:
     """What this process started, directly or not."""
 
     def __init__(self) -> None:

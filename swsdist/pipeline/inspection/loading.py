@@ -8,49 +8,49 @@ from swsdist.config import Config
 from swsdist.config.names import UNKNOWN
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.ledger import Ended, Ledger
+from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
+from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY, Plan, another_version, load_plans, receipts_of
-from swsdist.pipeline.records.chosen import ReceiptList
-from swsdist.pipeline.run_plan import Choice, Course, begin
+from swsdist.pipeline.records.lists import ReceiptList
 
 
-def recorded(run: Folder, name: str = ONLY) -> Course:
+def load_chain_run(run: Folder, name: str = ONLY) -> ChainRun:
     """A plan of a run folder, as it was run: its chain, and the receipts of the tasks that are planned.
 
     Raises:
         StoreError: it is not a run folder, it has no such plan, or a planned task is not done.
     """
-    course = _begun(run, name)
-    for step in course.steps:
-        planned = course.plan.steps.get(step.name)
+    chain_run = _begun(run, name)
+    for step in chain_run.steps:
+        planned = chain_run.plan.steps.get(step.name)
         if planned is None:
             break
-        found = receipts_of(course.ledger, planned)
+        found = receipts_of(chain_run.ledger, planned)
         # What lies in a store may have been compacted since: the store's state tells what there is.
-        if len(found) < planned.planned and not course.plan.told(planned.place):
+        if len(found) < planned.planned and not chain_run.plan.in_state(planned.place):
             raise StoreError(
                 f"stage {step.name} is not done: {planned.planned - len(found)} of {planned.planned} tasks are left",
-                where=course.run.path(),
+                where=chain_run.run.path(),
                 remedy="run it again to its end; then it has a digest",
             )
-        course.ended[step.name] = Ended(found)
-    course.chain.own.recall(course.plan.state)
-    return course
+        chain_run.outcomes[step.name] = StepOutcome(found)
+    chain_run.chain.inputs.recall(chain_run.plan.state)
+    return chain_run
 
 
-def remains(run: Folder, name: str = ONLY) -> Course:
+def load_partial_run(run: Folder, name: str = ONLY) -> ChainRun:
     """What is left of a plan, as far as all of a step's tasks are done; the store is not looked for.
 
     Raises:
         StoreError: it is not a run folder, or it has no such plan.
     """
-    course = _begun(run, name)
-    for step in course.steps:
-        planned = course.plan.steps.get(step.name)
-        found = ReceiptList() if planned is None else receipts_of(course.ledger, planned)
+    chain_run = _begun(run, name)
+    for step in chain_run.steps:
+        planned = chain_run.plan.steps.get(step.name)
+        found = ReceiptList() if planned is None else receipts_of(chain_run.ledger, planned)
         if planned is not None and len(found) == planned.planned:
-            course.ended[step.name] = Ended(found)
-    return course
+            chain_run.outcomes[step.name] = StepOutcome(found)
+    return chain_run
 
 
 def config_of(run: Folder, plan: Plan) -> Config:
@@ -96,8 +96,8 @@ def plan_of(run: Folder, name: str = ONLY) -> Plan:
     return plans[name]
 
 
-def _begun(run: Folder, name: str) -> Course:
+def _begun(run: Folder, name: str) -> ChainRun:
     plan = plan_of(run, name)
-    course = begin(name, config_of(run, plan), Ledger(run), Choice())
-    course.plan = plan
-    return course
+    chain_run = prepare_chain_run(name, config_of(run, plan), Ledger(run), StepSelection())
+    chain_run.plan = plan
+    return chain_run

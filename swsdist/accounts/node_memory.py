@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 _HOLDS = 5
 
 
-class Seconds:
+class NodeMemory:
     """Bytes by second of one node: of memory the sum over processes, of its GPUs what any process saw."""
 
     def __init__(self) -> None:

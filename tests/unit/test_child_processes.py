@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from swsdist.accounts.child_processes import ChildProcesses
 from swsdist.accounts.journal import cpu_seconds
-from swsdist.accounts.started import Started
 
 #: Takes 0.3 s of CPU, tells it, and waits for the end of its input.
 _BURN = """
@@ -68,7 +68,7 @@ def family(request: pytest.FixtureRequest) -> Iterator[Family]:
 
 def test_each_second_is_counted_once_while_they_live_and_after(family: Family) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    started = Started()
+    started = ChildProcesses()
     alone = sum(cpu_seconds())
     assert {family.parent.pid, family.grandchild} <= set(started.look())
     both = started.seconds()
