@@ -17,12 +17,14 @@ from click.testing import CliRunner
 
 from swsdist.cli.comparing import compare, resources
 from swsdist.cli.scoring import score
+from swsdist.core.codes import cli as codes
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import read_task
 from swsdist.io.tables import write_csv
 from swsdist.score.compare.paired import compare as compare_tables
 from swsdist.score.measures.twv import PER_TERM
+from tests.support.coded import raises
 
 ECF = """<ecf source_signal_duration="3600" language="english" version="1">
 <excerpt audio_filename="talk1.sph" channel="1" tbeg="0" dur="2000" source_type="bnews"/>
@@ -146,7 +148,7 @@ def test_the_table_of_a_paper_of_one_system(folder: Path) -> None:
     assert float(of_table["atwv"]) == pytest.approx(float(row["atwv"]), abs=1e-15)
     with pytest.raises(UserError, match=r"--columns: there is no measure 'mtvw'; did you mean mtwv\?"):
         lists(folder, "--paper", f"{folder}/paper.csv", "--columns", "mtvw")
-    with pytest.raises(UserError, match="--html, --json: one SYSTEM is compared with none"):
+    with raises(codes.ONE_SYSTEM, where="--html, --json"):
         said(
             *(compare, f"{folder}/one.csv", *task(folder), "--paper", f"{folder}/p.csv"),
             *("--html", f"{folder}/p.html", "--json"),

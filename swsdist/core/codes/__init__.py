@@ -73,10 +73,18 @@ class Code(Generic[E]):
         return "notice" if issubclass(self.error, OddError) else "error"
 
 
+def codes_by_area() -> dict[str, list[Code[SwsdistError]]]:
+    """The codes of each module of this package, in alphabetical order; both by name."""
+    areas = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    modules = {area: importlib.import_module(f"{__name__}.{area}") for area in areas}
+    return {
+        area: sorted(codes_of(vars(module).values()), key=lambda code: code.name) for area, module in modules.items()
+    }
+
+
 def every_code() -> dict[str, Code[SwsdistError]]:
     """All codes by name, in alphabetical order."""
-    modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
-    return dict(sorted((code.name, code) for module in modules for code in codes_of(vars(module).values())))
+    return dict(sorted((code.name, code) for codes in codes_by_area().values() for code in codes))
 
 
 def codes_of(values: Iterable[object]) -> list[Code[SwsdistError]]:

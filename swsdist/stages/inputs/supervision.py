@@ -46,7 +46,9 @@ def supervisions(own: CorpusInputs) -> list[Supervision]:
     """All of a run's tracks; of a fusion those of its systems."""
     chain_runs: Mapping[str, ChainRun] = getattr(own, "chain_runs", {})
     if chain_runs:
-        return list(dict.fromkeys(one for chain_run in chain_runs.values() for one in supervisions(chain_run.chain.inputs)))
+        return list(
+            dict.fromkeys(one for chain_run in chain_runs.values() for one in supervisions(chain_run.chain.inputs))
+        )
     found = []
     searched: set[str] | None = None
     for source in own.features.sources:
