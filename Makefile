@@ -100,8 +100,7 @@ bench: $(dev)
 	"$(bin)/python" -m benchmarks
 
 docs: $(dev)
-	"$(bin)/python" -m swsdist.config.template > docs/reference/config.md
-	"$(bin)/python" -m tests.support.report_json_page > docs/reference/report-json.md
+	"$(bin)/python" -m tests.support.pages
 	$(pytest) tests/docs $(PYTEST)
 
 notebooks: $(dev)
