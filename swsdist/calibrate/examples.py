@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio import speech
 from swsdist.calibrate.statistics import Key, Tally
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.errors import UserError
 from swsdist.kernels.regression import logarithm
 
@@ -24,7 +25,7 @@ from swsdist.kernels.regression import logarithm
 NAT = 1 << 32
 
 
-class Described(NamedTuple):
+class ExampleGroup(NamedTuple):
     """A group of queries, as it was made for a search.
 
     Attributes:
@@ -51,11 +52,7 @@ class Described(NamedTuple):
 
 def no_posteriors(features: Iterable[str]) -> UserError:
     """The error where an entropy is asked for, and these features have none."""
-    return UserError(
-        f"the frames of queries have no entropy: {', '.join(features)}: no posteriors",
-        where="calibrate.options",
-        remedy="leave the covariate entropy out, or search features that are posteriors",
-    )
+    return codes.NO_POSTERIOR_FEATURES(where="calibrate.options", features=", ".join(features))
 
 
 class ExampleLengths:
@@ -66,7 +63,7 @@ class ExampleLengths:
     quantities = ("examples", "microseconds", "frames")
     reads: Literal["candidates", "examples"] = "examples"
 
-    def of(self, given: Described) -> Tally:
+    def of(self, given: ExampleGroup) -> Tally:
         """Measure a group of queries."""
         return Tally(
             self.quantities,
@@ -85,7 +82,7 @@ class ExampleEntropies:
     quantities = ("frames", "entropy_sum")
     reads: Literal["candidates", "examples"] = "examples"
 
-    def of(self, given: Described) -> Tally:
+    def of(self, given: ExampleGroup) -> Tally:
         """Sum up a group of queries.
 
         Raises:
@@ -114,7 +111,7 @@ class ExampleSpeech:
     quantities = ("frames", "voiced")
     reads: Literal["candidates", "examples"] = "examples"
 
-    def of(self, given: Described) -> Tally:
+    def of(self, given: ExampleGroup) -> Tally:
         """Listen to a group of queries.
 
         Raises:

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import AnyStep, Procedure
-from swsdist.calibrate.steps.interface import Addable, Json, Point
-from swsdist.calibrate.threshold import by_fold, demand_folds
+from swsdist.calibrate.steps.interface import Addable, Json, TwvParameters
+from swsdist.calibrate.threshold import by_fold, check_folds
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
 from swsdist.registry.registries import CALIBRATION
@@ -32,7 +32,7 @@ def fit_procedure(
     *,
     folds: int,
     own: bool,
-    point: Point,
+    point: TwvParameters,
     trained_on: Mapping[str, object],
     asked: Iterable[str] = (),
 ) -> Procedure:
@@ -52,7 +52,7 @@ def fit_procedure(
         UserError: there is too little to learn from.
     """
     fitted = fit_models(parts, procedure, folds=folds, trained_on=trained_on, asked=asked)
-    return completed(fitted, parts, folds=folds, own=own, point=point)
+    return fit_thresholds(fitted, parts, folds=folds, own=own, point=point)
 
 
 def fit_models(
@@ -72,7 +72,7 @@ def fit_models(
     silent = [{"query_id": query, "doc_id": "", "channel": 0} for query in sorted(set(asked) - seen)]
     rest = [pa.Table.from_pylist(silent, schema)] if silent else []
     if any(CALIBRATION[step.name].fits for step in procedure.steps):
-        demand_folds(true, folds)
+        check_folds(true, folds)
     models: list[tuple[Json, ...]] = []
     for number, step in enumerate(procedure.steps):
         if CALIBRATION[step.name].fits:
@@ -105,7 +105,7 @@ def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Itera
         yield model
 
 
-def completed(procedure: Procedure, parts: Parts, *, folds: int, own: bool, point: Point) -> Procedure:
+def fit_thresholds(procedure: Procedure, parts: Parts, *, folds: int, own: bool, point: TwvParameters) -> Procedure:
     """With the limits of its scores, and with thresholds unless it has some; arguments as of `fit_procedure`."""
     given = procedure.thresholds
     mine = procedure.own_threshold
@@ -129,7 +129,7 @@ def completed(procedure: Procedure, parts: Parts, *, folds: int, own: bool, poin
     return replace(procedure, thresholds=thresholds, low=low, high=high)
 
 
-def _threshold(counts: Sequence[SpilledCounts], point: Point) -> float | None:
+def _threshold(counts: Sequence[SpilledCounts], point: TwvParameters) -> float | None:
     try:
         return threshold_of(counts, trials=point.trials, beta=point.beta)
     except UserError:

@@ -27,11 +27,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from swsdist.calibrate.statistics import Tally, made
-from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Point, Step, scores_of
+from swsdist.calibrate.statistics import Tally, load_statistics
+from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Step, TwvParameters, scores_of
 from swsdist.calibrate.threshold import decide, folds_of
 from swsdist.config.calibration import Calibrate
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import calibrate as codes
 from swsdist.kernels.coding import coded
 from swsdist.registry.calibration_entries import Score
 from swsdist.registry.registries import CALIBRATION
@@ -39,7 +39,7 @@ from swsdist.registry.registries import CALIBRATION
 AnyStep = Step[Any, Any]
 
 
-class Described(TypedDict):
+class StepIdentity(TypedDict):
     """A step with its options, all of them."""
 
     name: str
@@ -72,11 +72,11 @@ def make_steps(
             first = error.errors()[0]
             place = ".".join(["calibrate.options", name, *map(str, first["loc"])])
             known = ", ".join(kind.model.model_fields) or "none"
-            raise ConfigError(first["msg"], where=place, remedy=f"options of {name}: {known}") from None
+            raise codes.INVALID_STEP_OPTION(where=place, step=name, reason=first["msg"], options=known) from None
     return tuple(made)
 
 
-def procedures(settings: Calibrate, point: Point) -> tuple[Procedure, Procedure]:
+def procedures(settings: Calibrate, point: TwvParameters) -> tuple[Procedure, Procedure]:
     """The steps of a config before the first that is fitted, and the others, each with the operating point if a step wants it.
 
     Raises:
@@ -104,11 +104,11 @@ def check_steps(settings: Calibrate, score: Score) -> None:
     for step in make_steps(settings.steps, settings.options, settings.alpha):
         complaint = step.refuses(score)
         if complaint is not None:
-            raise ConfigError(f"{step.name} gets scores of the kind {score}", where="calibrate.steps", remedy=complaint)
+            raise codes.SCORE_KIND_REFUSED(where="calibrate.steps", step=step.name, kind=score, remedy=complaint)
         score = CALIBRATION[step.name].gives
 
 
-def sides_wanted(settings: Calibrate) -> tuple[str, ...]:
+def required_statistics(settings: Calibrate) -> tuple[str, ...]:
     """Names of the statistics that steps want wherever they stand, of candidates and of examples."""
     steps = make_steps(settings.steps, settings.options, settings.alpha)
     return tuple(dict.fromkeys(name for step in steps for name in step.wants()))
@@ -116,7 +116,7 @@ def sides_wanted(settings: Calibrate) -> tuple[str, ...]:
 
 def candidate_statistics(settings: Calibrate) -> list[str]:
     """Names of the statistics of candidates that steps want, first or wherever they stand."""
-    return list(dict.fromkeys([*settings.statistics, *made(sides_wanted(settings), "candidates")]))
+    return list(dict.fromkeys([*settings.statistics, *load_statistics(required_statistics(settings), "candidates")]))
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Procedure:
     """
 
     steps: tuple[AnyStep, ...]
-    point: Point | None = None
+    point: TwvParameters | None = None
     models: tuple[tuple[Json, ...], ...] = ()
     thresholds: tuple[float | None, ...] = ()
     fit: str = "none"
@@ -155,7 +155,7 @@ class Procedure:
         """That of the last step, if it knows one."""
         return self.steps[-1].threshold(self.point) if self.steps and self.point is not None else None
 
-    def identity(self) -> list[Described]:
+    def identity(self) -> list[StepIdentity]:
         """Names, versions and options of the steps, for fingerprints: plain JSON."""
         return [_described(step) for step in self.steps]
 
@@ -235,7 +235,7 @@ class Procedure:
         steps = make_steps([s["name"] for s in values["steps"]], {s["name"]: s["options"] for s in values["steps"]})
         return cls(
             steps,
-            Point(values["trials"], values["beta"]) if "trials" in values else None,
+            TwvParameters(values["trials"], values["beta"]) if "trials" in values else None,
             tuple(tuple(step["models"]) for step in values["steps"]),
             tuple(values["thresholds"]),
             values["fit"],
@@ -293,7 +293,7 @@ def _values(data: bytes) -> dict[str, Any]:
     """
     values: dict[str, Any] = json.loads(data)
     if values["schema"] != STEPS_SCHEMA:
-        raise ValueError(f"its schema is {values['schema']}")
+        raise ValueError(f"schema {values['schema']}")
     return values
 
 
@@ -303,11 +303,7 @@ def _of_file(where: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(
-            f"not fitted steps of swsdist ({error})",
-            where=where,
-            remedy="name a file that --save of `swsdist calibrate` or `fuse` wrote, or one of calibration/ of an earlier run",
-        ) from None
+        raise codes.NOT_FITTED_STEPS(where=where, reason=str(error)) from None
 
 
 def _average_in(steps: Iterable[Mapping[str, Any]], mine: AnyStep) -> Json:
@@ -319,7 +315,7 @@ def _average_in(steps: Iterable[Mapping[str, Any]], mine: AnyStep) -> Json:
     for step in steps:
         if (step["name"], step["version"]) == (mine.name, mine.version) and step["models"]:
             return mine.average(step["models"])
-    raise ValueError(f"it holds nothing that was fitted for {mine.name}, version {mine.version}")
+    raise ValueError(f"no fitted model of {mine.name}, version {mine.version}")
 
 
 def _best_of_documents(table: pa.Table) -> NDArray[np.bool_]:
@@ -336,7 +332,7 @@ def _best_of_documents(table: pa.Table) -> NDArray[np.bool_]:
     return result
 
 
-def _described(step: AnyStep) -> Described:
+def _described(step: AnyStep) -> StepIdentity:
     return {"name": step.name, "version": step.version, "options": step.options.model_dump(mode="json")}
 
 
@@ -349,20 +345,16 @@ def _threshold_in(values: Mapping[str, Any], where: str, procedure: Procedure) -
     """
     theirs, mine = (_told(steps) for steps in (values["steps"], procedure.identity()))
     if theirs != mine:
-        raise ConfigError(
-            f"its thresholds are for {theirs or 'no steps'}, not for {mine or 'no steps'}",
-            where=where,
-            remedy="decide by the own threshold (calibrate.threshold: own), or name a file of the same steps",
-        )
+        raise codes.THRESHOLDS_OF_OTHER_STEPS(where=where, fitted=theirs or "no steps", steps=mine or "no steps")
     given = [float(value) for value in values["thresholds"] if value is not None]
     if not given:
-        raise ValueError("it holds no threshold")
+        raise ValueError("no threshold")
     if not all(map(math.isfinite, given)):
         raise ValueError("a threshold is not finite")
     return math.fsum(given) / len(given)
 
 
-def _told(steps: Iterable[Described]) -> str:
+def _told(steps: Iterable[StepIdentity]) -> str:
     """Steps with their options, as a message shows them."""
     found = []
     for step in steps:

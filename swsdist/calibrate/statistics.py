@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.types import QUERY_STATISTICS
 from swsdist.kernels.coding import coded
 from swsdist.registry.registries import STATISTICS
@@ -74,7 +74,7 @@ class Statistic(Protocol):
 
     Attributes:
         name, version, quantities: as they say.
-        reads: what `of` takes: CANDIDATES, or the examples of a group of queries (`swsdist.calibrate.examples.Described`).
+        reads: what `of` takes: CANDIDATES, or the examples of a group of queries (`swsdist.calibrate.examples.ExampleGroup`).
     """
 
     name: str
@@ -190,10 +190,7 @@ def check_posteriors(cost: NDArray[np.int64], scale: NDArray[np.int64]) -> None:
     bad = np.flatnonzero((cost > 0) | (-cost > scale))
     if len(bad):
         score = -int(cost[bad[0]]) / int(scale[bad[0]])
-        raise DataError(
-            f"{len(bad)} of {len(cost)} scores of candidates are not posteriors: {score:.6g} is not in [0, 1]",
-            remedy="the method that found them must give posteriors: cost = -round(p 2^40), scale = 2^40",
-        )
+        raise codes.NOT_POSTERIORS(count=len(bad), of=len(cost), score=score)
 
 
 def _runs(table: pa.Table, apart: str = "example") -> tuple[list[Key], NDArray[np.int64], NDArray[np.int64]]:
@@ -215,7 +212,9 @@ def _starts(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.flatnonzero(new)
 
 
-def made(names: Iterable[str], reads: Literal["candidates", "examples"] | None = None) -> dict[str, Statistic]:
+def load_statistics(
+    names: Iterable[str], reads: Literal["candidates", "examples"] | None = None
+) -> dict[str, Statistic]:
     """The registered statistics of some names; of these, where it is said, those that read a thing.
 
     Raises:
@@ -249,7 +248,7 @@ def from_table(table: pa.Table) -> dict[str, Tally]:
     for name, query_id, example, scale, quantity, value in zip(*columns, strict=True):
         values.setdefault(name, {}).setdefault((query_id, example, scale), {})[quantity] = int(value)
     found = {}
-    for name, statistic in made(sorted(values)).items():
+    for name, statistic in load_statistics(sorted(values)).items():
         names = statistic.quantities
         found[name] = Tally(names, {key: tuple(row[q] for q in names) for key, row in values[name].items()})
     return found

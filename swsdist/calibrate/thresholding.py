@@ -41,7 +41,8 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from swsdist.calibrate.posterior import PosteriorSums, checked
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS
 
 Floats = NDArray[np.float64]
@@ -117,10 +118,10 @@ class Thresholding:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise UserError(f"there is no method {self.method!r}", remedy=f"choose one of: {', '.join(METHODS)}")
+            raise codes.UNKNOWN_THRESHOLDING(method=self.method, methods=", ".join(METHODS))
         for name in ("trials", "beta", "alpha"):
             if not 0 < getattr(self, name) < math.inf:
-                raise UserError(f"{name} is {getattr(self, name)}", remedy="it must be finite and greater than 0")
+                raise score_codes.VALUE_NOT_POSITIVE(name=name, value=getattr(self, name))
 
     @property
     def threshold(self) -> float:
@@ -171,7 +172,7 @@ class Thresholding:
             UserError: a score is not a probability, or the oracle is not told Ntrue.
         """
         if self.method == "oracle-kst" and true is None:
-            raise UserError("oracle KST needs the true occurrences", remedy="give references, or use kst")
+            raise codes.ORACLE_WITHOUT_REFERENCES()
         query = table["query_id"].combine_chunks().dictionary_encode()
         names, code = query.dictionary.to_pylist(), query.indices.to_numpy().astype(np.int64)
         sums = PosteriorSums.of(table).values(names)

@@ -67,17 +67,17 @@ def bench(
         raise click.UsageError("Give a CONFIG to time, or --compare with two results.")
     if compare is not None:
         from swsdist.bench.compare import as_json as json_of
-        from swsdist.bench.compare import compared, comparison_lines
-        from swsdist.bench.results import read
+        from swsdist.bench.compare import compare_results, comparison_lines
+        from swsdist.bench.results import read_results
 
-        told = compared(read(compare[0]), read(compare[1]))
+        told = compare_results(read_results(compare[0]), read_results(compare[1]))
         print(json_of(told) if as_json else "\n".join(comparison_lines(told)))
         return 0
     import sys
     from pathlib import Path
 
     from swsdist.bench.page import text_lines, write_page
-    from swsdist.bench.results import Plan, go
+    from swsdist.bench.results import Plan, run_benchmark
     from swsdist.config import load_config
     from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import is_remote
@@ -88,7 +88,7 @@ def bench(
         raise codes.REMOTE_RUN_FOLDER(where="run")
     place = Path(folder) if folder is not None else Path(loaded.run).parent / "bench"
     plan = Plan(workers, times, repeats, seed, keep)
-    results = go(loaded, place, plan, lambda line: print(line, file=sys.stderr))
+    results = run_benchmark(loaded, place, plan, lambda line: print(line, file=sys.stderr))
     write_page(results, place)
     text = (place / "bench.json").read_text("utf-8") if as_json else "\n".join(text_lines(results))
     print(text)

@@ -12,7 +12,7 @@ from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registry.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
-    from swsdist.evaluation.lists import Kaldi
+    from swsdist.evaluation.lists import KaldiOptions
 
 
 @click.command(cls=Writing)
@@ -77,7 +77,7 @@ def calibrate(
 
     from swsdist.config.loader import section_values
     from swsdist.core.codes import cli as codes
-    from swsdist.evaluation.calibration import Request
+    from swsdist.evaluation.calibration import CalibrationRequest
     from swsdist.evaluation.calibration import calibrate as work
     from swsdist.evaluation.lists import read_system, reader_of
     from swsdist.evaluation.reading import protocol_for
@@ -89,7 +89,7 @@ def calibrate(
     kaldi = _kaldi(system, reader, kind, options)
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
     task, point = task_or_point(options, rules, notices)
-    request = Request(
+    request = CalibrationRequest(
         fit=fitted_file(options["fit"]),
         options=section_values(options["options"], "options"),
         **{name: options[name] for name in ("method", "folds", "alpha", "prior", "keep_scores")},
@@ -120,11 +120,11 @@ def fitted_file(fit: str | None) -> str | None:
     return calibration_place(str(fit), {}, f"--fit {fit}")
 
 
-def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any]) -> Kaldi:
+def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any]) -> KaldiOptions:
     """The times of Kaldi's utterances, from the options."""
     from swsdist.core.codes import cli as codes
     from swsdist.corpora.kaldi_data import read_utterances
-    from swsdist.evaluation.lists import Kaldi
+    from swsdist.evaluation.lists import KaldiOptions
 
     files = (options["kaldi_segments"], options["kaldi_utter_map"], options["kaldi_utter_id"])
     if reader != "kaldi" and kind != "kaldi" and any(file is not None for file in files):
@@ -134,4 +134,4 @@ def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any
         recordings=options["kaldi_utter_map"],
         utter_id=options["kaldi_utter_id"],
     )
-    return Kaldi(places, options["kaldi_frame_shift"])
+    return KaldiOptions(places, options["kaldi_frame_shift"])

@@ -78,7 +78,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
 
     from swsdist.chains.search.report.finished import from_run
     from swsdist.core.codes import cli as codes
-    from swsdist.evaluation.comparison import Request, compare_conditions, compare_systems, gather
+    from swsdist.evaluation.comparison import ComparisonRequest, compare_conditions, compare_systems, gather_systems
     from swsdist.io.notices import Notices
     from swsdist.report.comparing.formats import to_json
     from swsdist.report.comparing.tables import (
@@ -103,11 +103,11 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
         task = read_task(**files, protocol=rules, notices=notices)
     settings = Settings(options["level"], options["resamples"], options["seed"], options["interval"], options["zeros"])
     drawn = bool(options["html"] or options["det"])
-    request = Request(
+    request = ComparisonRequest(
         options["by"], options["queries"], options["documents"], options["over_documents"], drawn, options["cnxe"]
     )
     keys = measure_names([name.strip() for name in options["columns"].split(",")], "--columns")
-    found = gather(systems, task, from_run, [str(file) for file in files.values() if isinstance(file, str)])
+    found = gather_systems(systems, task, from_run, [str(file) for file in files.values() if isinstance(file, str)])
     if options["paper"] and len(found) == 1:
         others = {"html": "--html", "csv": "--csv", "table": "--table", "det": "--det", "forest": "--forest"}
         others |= {"as_json": "--json", "by": "--by", "conditions": "--conditions"}
@@ -170,7 +170,7 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     if (det := options["det"]) is None:
         return
     if not data.lines:
-        raise codes.NO_DET_CURVE(where=det)
+        raise codes.NO_SYSTEM_CURVE(where=det)
     if det.lower().endswith(PICTURES):
         from swsdist.report.comparing.page import det_plot
 

@@ -80,7 +80,7 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
 
     from swsdist.cli.calibrating import fitted_file
     from swsdist.core.codes import cli as codes
-    from swsdist.evaluation.fusion import Request, fuse_lists
+    from swsdist.evaluation.fusion import FusionRequest, fuse_lists
     from swsdist.evaluation.lists import named_paths, read_system
     from swsdist.evaluation.reading import protocol_for
     from swsdist.evaluation.writing import kinds_of, write_list
@@ -89,7 +89,7 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
     if kind is None:
         kinds_of(Path(out))
     same = ("meet", "overlap", "missing", "folds", "threshold", "marks", "prior", "between_queries", "method")
-    request = Request(
+    request = FusionRequest(
         standardise=options["scores"] == "q-norm",
         fit=fitted_file(options["fit"]),
         **{name: options[name] for name in same},

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from swsdist.evaluation.task import ScoringTask
+    from swsdist.evaluation.scoring_task import ScoringTask
     from swsdist.io.notices import Notices
     from swsdist.score.measures.protocol import OperatingPoint, Protocol
 
@@ -107,12 +107,12 @@ def task_or_point(
     Raises:
         UserError: a file cannot be read, or what it holds is wrong.
     """
-    from swsdist.evaluation.calibration import point_without_references
+    from swsdist.evaluation.calibration import point_of_audio
     from swsdist.evaluation.reading import read_task
 
     if has_references(options):
         return read_task(**task_files(options), protocol=rules, notices=notices), None
-    return None, point_without_references(rules, options["ecf"], options["seconds"])
+    return None, point_of_audio(rules, options["ecf"], options["seconds"])
 
 
 def warn(notices: Notices) -> None:

@@ -318,20 +318,20 @@ def _tell(result: RunResult, whole: bool) -> int:
     import sys
 
     from swsdist.core.codes import cli as codes
-    from swsdist.report.opening import MOST_ODD, cut, odd, odd_inputs, print_opening, print_place
+    from swsdist.report.headline import MOST_ISSUES, input_issues, issues, print_headline, print_location, truncated
     from swsdist.report.summary import print_summary
 
     outcome, report = result.outcome, result.report
     warnings = outcome.chain_run.notices() if report is None else report.warnings
     rejected = result.rejected()
-    found = odd_inputs(rejected, warnings) if report is None or whole else odd(report)
+    found = input_issues(rejected, warnings) if report is None or whole else issues(report)
     if report is None:
         said = _said(result)
-        print("\n".join(said if whole else cut(said, _MOST_SAID, _SAME_WITH_ALL)))
+        print("\n".join(said if whole else truncated(said, _MOST_SAID, _SAME_WITH_ALL)))
     elif whole:
         print_summary(report, _console())
     else:
-        print_opening(report, _console())
+        print_headline(report, _console())
     sys.stdout.flush()  # what is odd stands below, also where both go to one file
     if whole:
         for one in found:
@@ -340,10 +340,10 @@ def _tell(result: RunResult, whole: bool) -> int:
             print(f"all that was rejected: swsdist store rejected {result.folder}", file=sys.stderr)
     else:
         more = _SAME_WITH_ALL if report is None else f"swsdist report {result.folder} --all"
-        for line in cut([one.line for one in found], MOST_ODD, more):
+        for line in truncated([one.line for one in found], MOST_ISSUES, more):
             print(line, file=sys.stderr)
         if report is not None:
-            print_place(report, _console())
+            print_location(report, _console())
     if outcome.failures:
         kept = outcome.failures[0].file
         tracebacks = f"; tracebacks: {outcome.ledger.run.path(kept)}" if kept else ""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from swsdist.core.errors import SwsdistError
     from swsdist.methods.query.extraction import Cut
     from swsdist.report.answers.hits import Answer
-    from swsdist.searcher.hit_threshold import Judge
+    from swsdist.searcher.hit_threshold import HitThreshold
     from swsdist.store.reading import Store
 
 #: What tells the rows of hits apart.
@@ -111,7 +111,7 @@ def search(
         raise codes.NO_QUERY(where=target)
     from swsdist.cli.outputs import check_new_folder, write_data
     from swsdist.cli.progress import searching
-    from swsdist.searcher.hit_threshold import by_score, named
+    from swsdist.searcher.hit_threshold import default_threshold, threshold_from
     from swsdist.searcher.query_input import is_table
     from swsdist.searcher.searcher import Searcher
 
@@ -153,24 +153,24 @@ def search(
     click.get_current_context().call_on_close(searcher.close)
     store = searcher.store
     if calibration is not None:
-        judge = named(calibration, searcher.settings, (track.recipe for track in store.manifest.tracks))
+        limit = threshold_from(calibration, searcher.settings, (track.recipe for track in store.manifest.tracks))
     else:  # what decided in a run says nothing of another way to search
-        judge = by_score() if options else searcher.way.judge()
-    rows = searcher.asked(typed, skip, say)
+        limit = default_threshold() if options else searcher.setup.hit_threshold()
+    rows = searcher.query_rows(typed, skip, say)
     if word is not None:
         rows = [{**row, "query_id": word, "example": number} for number, row in enumerate(rows, 1)]
     elif alike := _alike(rows):
         say(alike)
     with searching(store) as searcher.store:
         # The same sound on all channels is one hit.
-        *_, hits = searcher.stream(rows, top * _channels(store), told=told, skip=skip, warn=warn)
+        *_, hits = searcher.stream(rows, top * _channels(store), on_cut=told, skip=skip, warn=warn)
         found = hits.table()
     rows = [row for row in rows if (row["query_id"], row["example"]) not in skipped]
     if not rows:
         raise next(iter(skipped.values()))
-    answers, found = _answers(store, [row["query_id"] for row in rows], found, judge, top)
-    listed = _with_words(found, answers, judge)
-    for warning in (*searcher.way.warnings, *judge.warnings, *_themselves(answers, rows)):
+    answers, found = _answers(store, [row["query_id"] for row in rows], found, limit, top)
+    listed = _with_words(found, answers, limit)
+    for warning in (*searcher.setup.warnings, *limit.warnings, *_themselves(answers, rows)):
         warn(warning)
     note = "; scores are standard deviations above the mean of a query's candidates"
     if as_csv or as_json:
@@ -184,7 +184,7 @@ def search(
     else:
         from swsdist.report.answers.lines import lines
 
-        print("\n".join(lines(answers, judge.word, f"{judge.said}{note}")))
+        print("\n".join(lines(answers, limit.verdict, f"{limit.description}{note}")))
     empty = [answer.query_id for answer in answers if not answer.hits]
     if empty:
         warn(f"nothing was found of {', '.join(empty)}{_why_nothing(store)}")
@@ -192,11 +192,11 @@ def search(
         from swsdist.report.answers.lines import hits_table
         from swsdist.report.tables import write_tables
 
-        write_tables([hits_table(answers, judge.word, f"{judge.said}{note}", listed.to_pylist())], table)
+        write_tables([hits_table(answers, limit.verdict, f"{limit.description}{note}", listed.to_pylist())], table)
     if clips is not None:
         _write_clips(answers, Path(clips), store, warn)
     if html is not None:
-        _write_page(answers, rows, cuts, searcher.options, judge, store, Path(html))
+        _write_page(answers, rows, cuts, searcher.options, limit, store, Path(html))
     if skipped:
         raise codes.QUERIES_SKIPPED(
             where=target,
@@ -252,7 +252,7 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _with_words(found: pa.Table, answers: Sequence[Answer], judge: Judge) -> pa.Table:
+def _with_words(found: pa.Table, answers: Sequence[Answer], limit: HitThreshold) -> pa.Table:
     """For programs what the page says too: a hit's rank, what it is called, and where its recording lies."""
     import pyarrow as pa
 
@@ -264,21 +264,21 @@ def _with_words(found: pa.Table, answers: Sequence[Answer], judge: Judge) -> pa.
     }
     mine = [known[tuple(row[key] for key in _KEYS)] for row in found.select(_KEYS).to_pylist()]
     found = found.append_column("rank", pa.array([rank for rank, _ in mine], pa.int32()))
-    found = found.append_column("word", pa.array(judge.words(found), pa.string()))
+    found = found.append_column("verdict", pa.array(limit.verdicts(found), pa.string()))
     return found.append_column("path", pa.array([path for _, path in mine], pa.string()))
 
 
 def _answers(
-    store: Store, asked: Sequence[str], found: pa.Table, judge: Judge, top: int
+    store: Store, asked: Sequence[str], found: pa.Table, limit: HitThreshold, top: int
 ) -> tuple[tuple[Answer, ...], pa.Table]:
     """The best hits of each query, and their rows of DETECTIONS."""
     import pyarrow as pa
 
-    from swsdist.report.answers.hits import answers
+    from swsdist.report.answers.hits import answers_by_query
 
     paths = {key: one.path for key, one in store.recordings(found["doc_id"].to_pylist()).items()}
     rows = found.to_pylist()
-    best = answers(rows, judge.words(found), asked, paths, top)
+    best = answers_by_query(rows, limit.verdicts(found), asked, paths, top)
     shown = {
         (hit.query_id, hit.doc_id, channel, hit.start, hit.end)
         for answer in best
@@ -348,13 +348,13 @@ def _write_page(
     rows: Sequence[Mapping[str, Any]],
     cuts: Mapping[str, Cut],
     options: Mapping[str, object],
-    judge: Judge,
+    limit: HitThreshold,
     store: Store,
     page: Path,
 ) -> None:
     from swsdist.audio.reader import probe
     from swsdist.io.frames.archive import single_item
-    from swsdist.report.answers.page import Asked, Searched, render_answers
+    from swsdist.report.answers.page import PlayedQuery, SearchFacts, render_answers
 
     storage = store.folder.storage
     asked = []
@@ -367,10 +367,15 @@ def _write_page(
         if cut is not None and cut.example == row["example"] and (cut.before or cut.after):
             searched = cut.before, probe(path, storage).duration - cut.after
         sound = path if single_item(path, storage) is None else ""  # frames have none
-        asked.append(Asked(answer.query_id, sound, channel, start, end, searched))
+        asked.append(PlayedQuery(answer.query_id, sound, channel, start, end, searched))
     counts = store.manifest.counts
-    about = Searched(
-        store.folder.path(), counts["seconds"] / 3600, int(counts["documents"]), judge.word, judge.said, dict(options)
+    about = SearchFacts(
+        store.folder.path(),
+        counts["seconds"] / 3600,
+        int(counts["documents"]),
+        limit.verdict,
+        limit.description,
+        dict(options),
     )
     page.write_text(render_answers(answers, asked, about, storage), encoding="utf-8")
     print(f"page: {page}", file=sys.stderr)

@@ -13,7 +13,7 @@ All at once, from files or from tables (arrow, pandas, mappings of columns)::
 from swsdist.evaluation.evaluate import Evaluation, evaluate, more_values, values
 from swsdist.evaluation.lists import make_system, read_system
 from swsdist.evaluation.reading import make_task, read_task
-from swsdist.evaluation.task import ScoringTask, System
+from swsdist.evaluation.scoring_task import ScoringTask, System
 
 __all__ = [
     "Evaluation",

@@ -25,17 +25,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.fitting import completed, fit_models
+from swsdist.calibrate.fitting import fit_models, fit_thresholds
 from swsdist.calibrate.posterior import UNIT, PosteriorSums
 from swsdist.calibrate.procedure import AnyStep, Procedure, make_steps
 from swsdist.calibrate.steps.by_term import ByTerm
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import LogisticStep
 from swsdist.calibrate.thresholding import Thresholding
-from swsdist.calibrate.training_overlap import ENTRY, fit_of_file, fitted_bytes, occurrences
-from swsdist.core.errors import UserError
+from swsdist.calibrate.training_overlap import ENTRY, fingerprint_references, fit_kind, read_fitted
+from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import evaluation as codes
 from swsdist.core.fingerprint import fingerprint
-from swsdist.evaluation.task import ScoringTask, System
+from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.registry.calibration_entries import misfit
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import OperatingPoint, Protocol, operating_point
@@ -48,7 +49,7 @@ LAST = ("none", "threshold", "oracle-kst", "kaldi")
 
 
 @dataclass(frozen=True)
-class Request:
+class CalibrationRequest:
     """A request to calibrate a list.
 
     Attributes:
@@ -84,7 +85,7 @@ class Request:
         """
         every = self.method.split(",")
         names, where = tuple(every[:-1] if self.last else every), f"--method {self.method}"
-        demand_known(names, where)
+        check_step_names(names, where)
         takes = CALIBRATION[names[0]].takes if names else "posterior" if self.last in ("oracle-kst", "kaldi") else "any"
         wanted = takes == "posterior" and "logistic" not in names and self.fit != "none"
         if wanted and (self.fit is not None or not are_probabilities(scores)):
@@ -92,17 +93,11 @@ class Request:
         entries = {name: CALIBRATION[name] for name in names}
         for name in names:
             if entries[name].first:
-                raise UserError(
-                    f"{name} is of all candidates of a search, which a list does not tell",
-                    where=where,
-                    remedy="leave it out",
-                )
+                raise codes.NEEDS_CANDIDATES(where=where, step=name)
             if entries[name].fits and self.fit == "none":
-                raise UserError(
-                    f"{name} is neither fitted nor read", where=where, remedy="give --fit crossfit, or --fit FILE"
-                )
+                raise codes.UNFITTED_STEP(where=where, step=name)
         if complaint := misfit(names, entries, takes):
-            raise UserError(complaint, where=where, remedy=f"steps are {', '.join(CALIBRATION)}")
+            raise codes.STEPS_DO_NOT_FIT(where=where, reason=complaint, steps=", ".join(CALIBRATION))
         return names
 
     def fits(self, scores: pa.ChunkedArray) -> bool:
@@ -110,22 +105,18 @@ class Request:
         return self.last == "threshold" or any(CALIBRATION[name].fits for name in self.steps(scores))
 
 
-def demand_known(names: Sequence[str], where: str) -> None:
+def check_step_names(names: Sequence[str], where: str) -> None:
     """Refuse steps that are not registered.
 
     Raises:
         UserError: one is not.
     """
     if strange := [name for name in names if name not in CALIBRATION]:
-        raise UserError(
-            f"there is no step of calibration {strange[0]!r}",
-            where=where,
-            remedy=f"there are: {', '.join(CALIBRATION)}; `swsdist calibrate` also has, alone or last: {', '.join(LAST)}",
-        )
+        raise codes.UNKNOWN_STEP(where=where, step=strange[0], steps=", ".join(CALIBRATION), last=", ".join(LAST))
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class CalibratedList:
     """A calibrated list, and what is told about it.
 
     Attributes:
@@ -141,14 +132,14 @@ class Calibrated:
     fit: str = "none"
 
 
-def point_without_references(rules: Protocol, ecf: str | None, total_seconds: float | None) -> OperatingPoint | None:
+def point_of_audio(rules: Protocol, ecf: str | None, total_seconds: float | None) -> OperatingPoint | None:
     """The point of a protocol, without references; None if it is not told how much was searched.
 
     Raises:
         UserError: both are given, or the protocol takes beta from the references.
     """
     if ecf is not None and total_seconds is not None:
-        raise UserError("the searched audio is told twice", remedy="give --ecf or --seconds, not both")
+        raise codes.CONFLICTING_AUDIO()
     if ecf is not None:
         from swsdist.io.nist.ecf import read_ecf
         from swsdist.score.trials.excerpts import seconds
@@ -159,7 +150,7 @@ def point_without_references(rules: Protocol, ecf: str | None, total_seconds: fl
     return operating_point(rules, seconds=total_seconds, true=0, queries=0)
 
 
-def undecided_list(task: ScoringTask, system: System) -> Evaluation:
+def score_undecided(task: ScoringTask, system: System) -> Evaluation:
     """What a system found, scored without its decisions."""
     from swsdist.evaluation.evaluate import evaluate
 
@@ -178,11 +169,11 @@ def are_probabilities(scores: pa.ChunkedArray) -> bool:
 
 def calibrate(
     system: System,
-    request: Request,
+    request: CalibrationRequest,
     task: ScoringTask | None = None,
     point: OperatingPoint | None = None,
     scored: Callable[[ScoringTask], Evaluation] | None = None,
-) -> Calibrated:
+) -> CalibratedList:
     """Calibrate a list.
 
     Args:
@@ -204,14 +195,14 @@ def calibrate(
         point = task.point
     if request.last == "none":
         if request.fit not in (None, "none"):
-            raise UserError("--method none fits nothing", where=f"--fit {request.fit}", remedy="leave --fit out")
+            raise codes.NOTHING_TO_FIT(where=f"--fit {request.fit}")
         return _finished(detections, None, lines)
     given, last = detections["score"], request.last
     procedure = list_procedure(system, request, task, point, scored)
     if point is None and last in ("oracle-kst", "kaldi"):
-        raise _no_point(last)
+        raise codes.UNKNOWN_AUDIO(purpose=last)
     if last == "oracle-kst" and task is None:
-        raise UserError("oracle-kst needs the true occurrences", remedy="give --rttm and --terms, or --references")
+        raise calibrate_codes.ORACLE_WITHOUT_REFERENCES()
     fitted = procedure.to_json() if request.fits(given) else None
     lines += _said(procedure, detections)
     if last == "kaldi":
@@ -231,13 +222,9 @@ def calibrate(
     return replace(_finished(detections, fitted, lines), fit=procedure.fit)
 
 
-def _no_point(name: str) -> UserError:
-    return UserError(f"{name} needs to know how much audio was searched", remedy="give --ecf, or --seconds")
-
-
 def list_procedure(
     system: System,
-    request: Request,
+    request: CalibrationRequest,
     task: ScoringTask | None,
     point: OperatingPoint | None,
     scored: Callable[[ScoringTask], Evaluation] | None = None,
@@ -255,38 +242,36 @@ def list_procedure(
     options: dict[str, dict[str, object]] = {name: {} for name in names}
     for name, given in request.options.items():
         if name not in names or not isinstance(given, Mapping):
-            raise UserError(
-                f"options are given for {name}, which is not among the steps {', '.join(names) or '(none)'}",
-                where=f"--method {request.method}",
-                remedy="write STEP.OPTION=VALUE, of one of the steps",
+            raise codes.STEP_NOT_APPLIED(
+                where=f"--method {request.method}", step=name, steps=", ".join(names) or "(none)"
             )
         options[name] |= given
     if request.prior is not None and "logistic" in options:
         options["logistic"].setdefault("prior", request.prior)
-    steps = steps_of_list(names, options, f"--method {request.method}", request.alpha)
-    at = None if point is None else Point(point.trials, point.beta)
+    steps = make_list_steps(names, options, f"--method {request.method}", request.alpha)
+    at = None if point is None else TwvParameters(point.trials, point.beta)
     for step in steps:
         if at is None and (CALIBRATION[step.name].operating_point or CALIBRATION[step.name].own_threshold):
-            raise _no_point(step.name)
+            raise codes.UNKNOWN_AUDIO(purpose=step.name)
     procedure = Procedure(steps, at)
     if not request.fits(system.detections["score"]):
         return replace(procedure, thresholds=_own(procedure))
     implied = "logistic" in names and "logistic" not in request.method
     first = next((name for name in names if CALIBRATION[name].fits), "threshold")
     what = "a logistic, as scores are no probabilities," if implied else f"a {first}"
-    return settled(
+    return fit_or_read(
         procedure,
         request.fit or "crossfit",
         request.folds,
         task,
         what,
-        scored or (lambda of: undecided_list(of, system)),
+        scored or (lambda of: score_undecided(of, system)),
         {"list": system.path},
         threshold=request.last == "threshold",
     )
 
 
-def steps_of_list(
+def make_list_steps(
     names: Sequence[str], options: Mapping[str, Mapping[str, object]], where: str, alpha: float | None = None
 ) -> tuple[AnyStep, ...]:
     """Steps that can be done on a list, which tells nothing of a search.
@@ -302,11 +287,7 @@ def steps_of_list(
     steps = make_steps(names, options, alpha)
     for step in steps:
         if wanted := step.wants():
-            raise UserError(
-                f"{step.name} wants to know {', '.join(wanted)} of the search, which a list does not tell",
-                where=where,
-                remedy="leave the options out that ask for it",
-            )
+            raise codes.NEEDS_SEARCH_SETTINGS(where=where, step=step.name, settings=", ".join(wanted))
     return steps
 
 
@@ -315,7 +296,7 @@ def _own(procedure: Procedure) -> tuple[float, ...]:
     return () if own is None else (own,)
 
 
-def settled(
+def fit_or_read(
     procedure: Procedure,
     fit: str,
     folds: int,
@@ -344,17 +325,14 @@ def settled(
     """
     if fit not in ("crossfit", "oracle"):
         where = f"--fit {fit}"
-        found = procedure.with_file(fitted_bytes(fit, {}, where), where, thresholds=threshold)
+        found = procedure.with_file(read_fitted(fit, {}, where), where, thresholds=threshold)
         references = None if task is None else task.references
-        found = replace(found, fit=fit_of_file(found.trained_on, references))
+        found = replace(found, fit=fit_kind(found.trained_on, references))
         return found if threshold else replace(found, thresholds=_own(found))
     if folds < 2:
-        raise UserError(f"{folds} folds", remedy="cross-fitting takes two folds or more")
+        raise codes.TOO_FEW_FOLDS(folds=folds)
     if task is None:
-        raise UserError(
-            f"{what} is fitted on true occurrences, and none are given (--fit {fit})",
-            remedy="give --ecf, --rttm and --terms (or --references), or a fitted file: --fit FILE",
-        )
+        raise codes.FIT_WITHOUT_REFERENCES(model=what, fit=fit)
     evaluated = scored(task)
     aligned, folds = evaluated.aligned, 1 if fit == "oracle" else folds
     told = {
@@ -363,12 +341,12 @@ def settled(
             [aligned[name].to_pylist() for name in ("query_id", "doc_id", "channel", "start", "score", "ref_start")]
         ),
         "true": task.references.num_rows,
-        ENTRY: occurrences(task.references),
+        ENTRY: fingerprint_references(task.references),
         "protocol": task.protocol.name,
         "trials": task.trials,
         "beta": task.beta,
     }
-    point = Point(task.trials, task.beta)
+    point = TwvParameters(task.trials, task.beta)
     found = fit_models(
         lambda: [aligned],
         replace(procedure, by_document=task.protocol.trials == "document"),
@@ -378,12 +356,12 @@ def settled(
     )
     if not threshold and found.own_threshold is None:
         return found
-    return completed(found, lambda: [aligned], folds=folds, own=not threshold, point=point)
+    return fit_thresholds(found, lambda: [aligned], folds=folds, own=not threshold, point=point)
 
 
 def _as_kaldi(
-    detections: pa.Table, request: Request, point: OperatingPoint, fitted: bytes | None, lines: list[str]
-) -> Calibrated:
+    detections: pa.Table, request: CalibrationRequest, point: OperatingPoint, fitted: bytes | None, lines: list[str]
+) -> CalibratedList:
     from swsdist.evaluation.kaldi_results import as_kwslist
 
     scale = 1.0 if request.alpha is None else request.alpha
@@ -434,7 +412,7 @@ def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
             many = f" (first of {len(models)} folds)" if len(models) > 1 else ""
             whole = sum(PosteriorSums.of(procedure.before(k + 1).scores(detections)).units.values()) / UNIT
             lines.append(
-                f"logistic: {called(procedure.fit)}, p = sigmoid({slope:.5g} score {offset:+.5g}){many}; "
+                f"logistic: {fit_label(procedure.fit)}, p = sigmoid({slope:.5g} score {offset:+.5g}){many}; "
                 f"probabilities sum to {whole:.1f}"
             )
         elif isinstance(step, ByTerm):
@@ -442,16 +420,16 @@ def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
             how = Thresholding(step.method, procedure.point.trials, procedure.point.beta, step.options.alpha)
             lines.append(_decided(how, PosteriorSums.of(procedure.before(k).scores(detections)), {}))
         else:
-            lines.append(f"{step.name}: {called(procedure.fit) if models else 'not fitted'}")
+            lines.append(f"{step.name}: {fit_label(procedure.fit) if models else 'not fitted'}")
     own = procedure.own_threshold
     if procedure.thresholds and (own is None or procedure.thresholds != (own,)):
-        lines.append(f"threshold: {called(procedure.fit)}, {_thresholds(procedure.thresholds)}")
+        lines.append(f"threshold: {fit_label(procedure.fit)}, {_thresholds(procedure.thresholds)}")
     elif own is not None and not isinstance(procedure.steps[-1], ByTerm):
         lines.append(f"threshold: {procedure.steps[-1].name}'s own, {own:.6g}")
     return lines
 
 
-def called(fit: str) -> str:
+def fit_label(fit: str) -> str:
     """How something was fitted, for people."""
     return "ORACLE, fitted on what is decided, so optimistic" if fit == "oracle" else fit
 
@@ -468,9 +446,9 @@ def _decided(how: Thresholding, sums: PosteriorSums, true: dict[str, int]) -> st
     return f"{how.method}{oracle}: {alpha}beta {how.beta:.5g}, T {how.trials}; thresholds on p {spread}{never}"
 
 
-def _finished(detections: pa.Table, fitted: bytes | None, lines: list[str]) -> Calibrated:
+def _finished(detections: pa.Table, fitted: bytes | None, lines: list[str]) -> CalibratedList:
     yes, no = (int((pc.sum(pc.equal(detections["decision"], value)).as_py()) or 0) for value in (True, False))
     rest = detections.num_rows - yes - no
     limits = _range(pc.min_max(detections["score"]).as_py())
     undecided = f", {rest} without decision" if rest else ""
-    return Calibrated(detections, fitted, (*lines, f"result: {yes} YES, {no} NO{undecided}; {limits}"))
+    return CalibratedList(detections, fitted, (*lines, f"result: {yes} YES, {no} NO{undecided}; {limits}"))

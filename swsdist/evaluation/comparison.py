@@ -17,18 +17,19 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.accounts.hardware import versions
-from swsdist.core.errors import UserError
+from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as score_codes
 from swsdist.evaluation.lists import named_paths
-from swsdist.evaluation.properties import (
-    Scored,
-    decided,
-    demand_property,
+from swsdist.evaluation.scored_system import (
+    ScoredSystem,
+    check_document_property,
+    finite_threshold,
+    if_decided,
     query_property,
     searched_documents,
-    threshold_of,
-    valued_at,
+    values_at,
 )
-from swsdist.evaluation.task import ScoringTask
+from swsdist.evaluation.scoring_task import ScoringTask
 from swsdist.io.filesystem import Folder, locate
 from swsdist.score.compare.bootstrap import DocumentCounts, Interval, bootstrap_documents
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
@@ -42,23 +43,23 @@ from swsdist.score.compare.paired import (
     conditions,
     decided_at,
 )
-from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, DetLine, Measured
+from swsdist.score.compare.results import BreakdownTable, ComparisonData, DetLine, Measured, SystemInfo
 from swsdist.score.measures.det import det
 from swsdist.score.measures.twv import PER_TERM
 
 
-def from_table(name: str, path: str) -> Scored:
+def from_table(name: str, path: str) -> ScoredSystem:
     """A per-term table, CSV or Parquet."""
     from swsdist.io.tables import read_table
 
     table = read_table(path, PER_TERM, key=("query_id",))
-    about = About(name=name, kind="per-term table", path=path, digest=_sha256(path))
+    about = SystemInfo(name=name, kind="per-term table", path=path, digest=_sha256(path))
     rated = table["twv"].drop_null()
-    known = {"atwv": math.fsum(rated.to_pylist()) / len(rated)} if decided(table) is not None and len(rated) else {}
-    return Scored(name, decided(table), about=about, measures=lambda: known)
+    known = {"atwv": math.fsum(rated.to_pylist()) / len(rated)} if if_decided(table) is not None and len(rated) else {}
+    return ScoredSystem(name, if_decided(table), about=about, measures=lambda: known)
 
 
-def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = ()) -> Scored:
+def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = ()) -> ScoredSystem:
     """A system list, scored against a task, which was read from the files of a corpus."""
     from swsdist.evaluation.evaluate import evaluate, more_values, values
     from swsdist.evaluation.lists import read_system
@@ -67,9 +68,9 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
     found = evaluate(task, system, by_type=False)
     best, cut = found.whole.maximum, None
     if best is not None:
-        cut = threshold_of(best.threshold, best.pmiss, best.pfa)
+        cut = finite_threshold(best.threshold, best.pmiss, best.pfa)
     rules, time = task.protocol, task.protocol.trials == "time"
-    about = About(
+    about = SystemInfo(
         name=name,
         kind="list",
         path=path,
@@ -88,10 +89,10 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
         points = det(found.whole.curve)
         return DetLine(name, points.threshold, points.pmiss, points.pfa, found.whole.actual, best)
 
-    return Scored(
+    return ScoredSystem(
         name,
-        decided(found.whole.per_term),
-        None if best is None else valued_at([found.aligned], cut, task.trials, task.beta),
+        if_decided(found.whole.per_term),
+        None if best is None else values_at([found.aligned], cut, task.trials, task.beta),
         cut,
         lambda: [found.aligned],
         task.trials,
@@ -115,12 +116,12 @@ def _sha256(path: str) -> str:
     return found.hexdigest()
 
 
-def gather(
+def gather_systems(
     arguments: Sequence[str],
     task: ScoringTask | None = None,
-    open_run: Callable[[str, str], Scored] | None = None,
+    open_run: Callable[[str, str], ScoredSystem] | None = None,
     corpus: Sequence[str] = (),
-) -> list[Scored]:
+) -> list[ScoredSystem]:
     """The systems that arguments of a command line name, as `PATH` or `NAME=PATH`.
 
     Args:
@@ -132,21 +133,17 @@ def gather(
     Raises:
         UserError: two have one name, or one cannot be compared.
     """
-    found: list[Scored] = []
+    found: list[ScoredSystem] = []
     for name, path in named_paths(arguments).items():
         folder, file = locate(path)
         if open_run is not None and Folder(path).exists("plan.json"):
             found.append(open_run(name, path))
         elif not folder.exists(file):
-            raise UserError("there is no such run folder, list or table", where=path, remedy="look at the path")
+            raise codes.NO_SUCH_RESULT(where=path)
         elif task is not None:
             found.append(from_list(name, path, task, corpus))
         elif is_list(path):
-            raise UserError(
-                "this is a system's list, and it is not said what it is scored against",
-                where=path,
-                remedy=f"give {_task_of(found)}; or a per-term table of it (swsdist score --per-term)",
-            )
+            raise codes.LIST_WITHOUT_TASK(where=path, needed=_task_of(found))
         else:
             found.append(from_table(name, path))
     return found
@@ -163,7 +160,7 @@ def is_list(path: str) -> bool:
     return "score" in names and "ntrue" not in names
 
 
-def _task_of(runs: Sequence[Scored]) -> str:
+def _task_of(runs: Sequence[ScoredSystem]) -> str:
     """Options that say what a list is scored against; as the first of some runs was, if there is one."""
     about = next((one.about for one in runs if one.about is not None and one.about.point is not None), None)
     if about is None or about.point is None:
@@ -175,7 +172,7 @@ def _task_of(runs: Sequence[Scored]) -> str:
 
 
 @dataclass(frozen=True)
-class Request:
+class ComparisonRequest:
     """A request says how systems are compared.
 
     Attributes:
@@ -195,7 +192,7 @@ class Request:
     entropies: bool = False
 
 
-def compare_systems(systems: Sequence[Scored], request: Request, settings: Settings) -> ComparisonData:
+def compare_systems(systems: Sequence[ScoredSystem], request: ComparisonRequest, settings: Settings) -> ComparisonData:
     """Compare systems by ATWV, and by MTWV where all have it, and break the first of these down.
 
     Raises:
@@ -205,10 +202,7 @@ def compare_systems(systems: Sequence[Scored], request: Request, settings: Setti
         known = {getattr(one, what): one.name for one in systems if getattr(one, what) is not None}
         if len(known) > 1:
             shown = ", ".join(f"{name} has {value}" for value, name in known.items())
-            raise UserError(
-                f"the systems were scored with different {what}: {shown}",
-                remedy="re-score both with the same references, audio and protocol",
-            )
+            raise codes.DIFFERENT_SCORING(setting=what, values=shown)
     blocks: list[Measured] = []
     tables: dict[str, dict[str, pa.Table]] = {}
     for measure, attribute in (("ATWV", "decided"), ("MTWV", "maximal")):
@@ -220,11 +214,7 @@ def compare_systems(systems: Sequence[Scored], request: Request, settings: Setti
         blocks.append(_measured(measure, found, systems, request, settings))
     if not blocks:
         lacking = next(one.name for one in systems if one.decided is None)
-        raise UserError(
-            "there are no values that all systems have",
-            where=lacking,
-            remedy="decide its detections (swsdist calibrate), or give all systems as lists or run folders",
-        )
+        raise codes.NO_COMMON_VALUES(where=lacking)
     first = blocks[0]
     parts = [part for one in request.by for part in _broken_down(one, first, systems, tables[first.measure], request)]
     lines = [one.line() for one in systems if one.line is not None] if request.curves else []
@@ -234,12 +224,12 @@ def compare_systems(systems: Sequence[Scored], request: Request, settings: Setti
         tuple(parts),
         settings,
         lines=tuple(line for line in lines if line is not None),
-        entropies=compared_entropies(systems, settings) if request.entropies else None,
+        entropies=compare_min_cnxe(systems, settings) if request.entropies else None,
         **_told(systems),
     )
 
 
-def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropies:
+def compare_min_cnxe(systems: Sequence[ScoredSystem], settings: Settings) -> Entropies:
     """Min Cnxe of systems that have aligned lists.
 
     Raises:
@@ -249,11 +239,7 @@ def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropi
     points = [one.about.point for one in systems if one.about is not None and one.about.point is not None]
     first = systems[0]
     if len({(point.queries, point.effective_prior) for point in points}) != 1 or first.trials is None:
-        raise UserError(
-            "the systems were scored for different numbers of queries, or at different priors of Cnxe",
-            where=first.name,
-            remedy="re-score both with the same references, audio and protocol",
-        )
+        raise codes.DIFFERENT_CNXE_SETTINGS(where=first.name)
     return compare_entropies(
         lists,
         trials=first.trials,
@@ -265,7 +251,7 @@ def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropi
     )
 
 
-def _told(systems: Sequence[Scored]) -> dict[str, Any]:
+def _told(systems: Sequence[ScoredSystem]) -> dict[str, Any]:
     """What a comparison says of itself."""
     return {
         "about": tuple(one.about for one in systems if one.about is not None),
@@ -274,7 +260,7 @@ def _told(systems: Sequence[Scored]) -> dict[str, Any]:
     }
 
 
-def compare_conditions(systems: Sequence[Scored], names: Sequence[str], settings: Settings) -> ComparisonData:
+def compare_conditions(systems: Sequence[ScoredSystem], names: Sequence[str], settings: Settings) -> ComparisonData:
     """Compare conditions over systems: the pairs are ATWVs, and MTWVs where all have them, of each system.
 
     Args:
@@ -286,10 +272,7 @@ def compare_conditions(systems: Sequence[Scored], names: Sequence[str], settings
         UserError: systems do not fill all conditions, or have no values.
     """
     if len(names) < 2 or len(systems) % len(names):
-        raise UserError(
-            f"{len(systems)} systems are not each under {len(names)} conditions",
-            remedy="name each system under the first condition, then the second, ...: A1 B1 A2 B2 for two",
-        )
+        raise codes.INCOMPLETE_CONDITIONS(systems=len(systems), conditions=len(names))
     blocks = []
     for measure, attribute in (("ATWV", "decided"), ("MTWV", "maximal")):
         found = [getattr(one, attribute) for one in systems]
@@ -299,12 +282,12 @@ def compare_conditions(systems: Sequence[Scored], names: Sequence[str], settings
         for k, table in enumerate(found):
             rated = table["twv"].drop_null().to_pylist()
             if not rated:
-                raise UserError("no query has a reference", where=systems[k].name, remedy="check the ids of queries")
+                raise score_codes.NO_REFERENCES(where=systems[k].name, measure="TWV")
             values[names[k % len(names)]][f"system {k // len(names) + 1}"] = math.fsum(rated) / len(rated)
         joined = compare_paired(conditions(values), **settings.options())
         blocks.append(Measured(measure, joined))
     if not blocks:
-        raise UserError("not all systems have decisions", remedy="decide them (swsdist calibrate)")
+        raise codes.UNDECIDED_SYSTEMS()
     return ComparisonData(tuple(names), tuple(blocks), (), settings, units="systems", **_told(systems))
 
 
@@ -323,8 +306,8 @@ def _searched(task: ScoringTask) -> pa.Table:
 def _measured(
     measure: str,
     found: Comparison,
-    systems: Sequence[Scored],
-    request: Request,
+    systems: Sequence[ScoredSystem],
+    request: ComparisonRequest,
     settings: Settings,
 ) -> Measured:
     if not request.over_documents:
@@ -354,27 +337,23 @@ def _measured(
     )
 
 
-def _by_second(one: Scored, what: str, option: str) -> tuple[float, float]:
+def _by_second(one: ScoredSystem, what: str, option: str) -> tuple[float, float]:
     """Trials per second of audio, and beta, of a system whose documents are looked at one by one.
 
     Raises:
         UserError: its trials are no seconds of audio.
     """
     if one.rate is None or one.beta is None:
-        raise UserError(
-            f"documents can be {what} where trials are seconds of audio only",
-            where=one.name,
-            remedy=f"leave {option} out, or use a protocol with time trials",
-        )
+        raise codes.NOT_TIME_TRIALS(where=one.name, operation=what, option=option)
     return one.rate, one.beta
 
 
 def _broken_down(
     wanted: str,
     block: Measured,
-    systems: Sequence[Scored],
+    systems: Sequence[ScoredSystem],
     tables: Mapping[str, pa.Table],
-    request: Request,
+    request: ComparisonRequest,
 ) -> list[BreakdownTable]:
     """Of each system, and of the difference of the first to each other."""
     column, given, text = wanted.partition(":")
@@ -393,7 +372,7 @@ def _broken_down(
     ]
 
 
-def _aligned(one: Scored) -> Aligned | None:
+def _aligned(one: ScoredSystem) -> Aligned | None:
     """For the MTWV of groups; a per-term table has none."""
     if one.parts is None or one.trials is None or one.beta is None:
         return None
@@ -401,11 +380,11 @@ def _aligned(one: Scored) -> Aligned | None:
 
 
 def _by_document(
-    column: str, bins: str | None, block: Measured, systems: Sequence[Scored], request: Request
+    column: str, bins: str | None, block: Measured, systems: Sequence[ScoredSystem], request: ComparisonRequest
 ) -> list[BreakdownTable]:
     if bins is not None:
-        raise UserError(f"documents are not put in bins by {column}", remedy=f"write the bins into its column {column}")
-    demand_property(column, request.documents, request.queries)
+        raise codes.BINS_OF_DOCUMENTS(column=column)
+    check_document_property(column, request.documents, request.queries)
     parts = []
     for one in systems:
         lists = one.aligned(f"a breakdown by {column}")

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import evaluation as codes
 from swsdist.corpora.places import Places, in_documents
 from swsdist.io.notices import TIMES, Notices, sample
 from swsdist.score.measures.protocol import Protocol
 from swsdist.score.trials.excerpts import excerpt_documents, inside
 
 if TYPE_CHECKING:
-    from swsdist.evaluation.task import ScoringTask, System
+    from swsdist.evaluation.scoring_task import ScoringTask, System
 
 
 def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notices: Notices) -> pa.Table:
@@ -29,9 +29,9 @@ def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notice
     strange = references.filter(pc.invert(known))
     if strange.num_rows:
         notices.weigh(
-            f"references are of queries that {notices.asked} lacks, and are left out",
+            codes.UNLISTED_REFERENCES,
             where=f"{path}: {strange['query_id'][0]}; {notices.asked} has {sample(terms['query_id'].to_pylist())}",
-            remedy=f"give {notices.asked} that belongs to the references",
+            listing=notices.asked,
             count=strange.num_rows,
             of=references.num_rows,
             most=1,
@@ -74,9 +74,9 @@ def references_within(
     first = references.filter(pa.array(~kept)).slice(0, 1).to_pylist()[0]
     listed = (conventions.excerpt_document(file) for file in excerpts["file"].to_pylist())
     notices.weigh(
-        f"references lie outside of the ECF and are {'left out' if dropping else 'scored'}",
+        codes.REFERENCES_OUTSIDE_ECF,
         where=f"{first['query_id']} in {first['doc_id']} at {first['start']} s; the ECF has {sample(listed)}",
-        remedy="look at the names, channels and times of the ECF",
+        effect="left out" if dropping else "scored",
         count=int((~kept).sum()),
         of=references.num_rows,
         most=1,
@@ -106,11 +106,11 @@ def eligible_detections(
         query = lists[0] if lists else strange["query_id"][0].as_py()
         where = f"{system.path}: {query}"
         if task.conventions.strict_lists:
-            raise DataError(f"a query is not in {notices.asked}", where=where, remedy="give the list that it answers")
+            raise codes.UNLISTED_QUERY(where=where, listing=notices.asked)
         notices.weigh(
-            f"queries or detections are not of {notices.asked}, and are left out",
+            codes.UNLISTED_QUERIES,
             where=f"{where}; {notices.asked} has {sample(task.terms['query_id'].to_pylist())}",
-            remedy="give the list that it answers",
+            listing=notices.asked,
             count=max(len(lists), strange.num_rows),
             of=max(len(lists), detections.num_rows),
             most=1,
@@ -124,12 +124,7 @@ def eligible_detections(
     if system.search_times is not None and not only_answered:
         missing = [q for q in task.terms["query_id"].to_pylist() if q not in system.search_times]
         if missing:
-            notices.add(
-                "terms are missing from the system's list, and count as not found",
-                where=f"{system.path}: {missing[0]}",
-                remedy="a system answers every term, if with an empty list",
-                count=len(missing),
-            )
+            notices.add(codes.UNANSWERED_TERMS, where=f"{system.path}: {missing[0]}", count=len(missing))
     _check_order(detections, task, system.path)
     return detections
 
@@ -142,15 +137,15 @@ def _tell_of_documents(detections: pa.Table, task: ScoringTask, path: str) -> No
         return
     there, first = set(known.to_pylist()), str(named[0])
     stem, dot, ending = first.rpartition(".")
-    remedy = "look at the names of both"
+    advice = "check the document names of both"
     if dot and stem in there:
-        remedy = f"the list's names have the ending .{ending}, those of the references have none: take it off"
+        advice = f"the list's names have the ending .{ending}, those of the references have none: remove it"
     elif any(name.rpartition(".")[0] == first for name in there):
-        remedy = "the names of the references have an ending, those of the list have none: take it off"
+        advice = "the references' names have an ending, those of the list have none: remove it"
     task.notices.doubt(
-        "detections are in documents that no reference names",
+        codes.UNREFERENCED_DOCUMENTS,
         where=f"{path}: {first!r}; references: {sample(there)}",
-        remedy=remedy,
+        advice=advice,
         count=detections.num_rows,
         of=detections.num_rows,
     )
@@ -164,9 +159,8 @@ def _tell_of_lengths(detections: pa.Table, task: ScoringTask, path: str) -> None
     true = float(np.median(task.references["end"].to_numpy() - task.references["start"].to_numpy()))
     if found > 0 and true > 0 and not 1 / TIMES < found / true < TIMES:
         task.notices.doubt(
-            "detections last so long, by their median, that their times have another unit than those of the references",
+            codes.TIME_UNIT_MISMATCH,
             where=f"{path}: {found:g} s; references: {true:g} s",
-            remedy="give seconds in both",
             count=detections.num_rows,
             of=detections.num_rows,
         )
@@ -192,10 +186,10 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
     outside = detections.filter(pa.array(~kept))
     documents = {task.conventions.excerpt_document(file) for file in task.excerpts["file"].to_pylist()}
     named = pc.is_in(outside["doc_id"].cast(pa.string()), value_set=pa.array(sorted(documents)))
-    effect = "left out" if dropping else "scored all the same, as STDEval does without -E"
-    for rows, message in (
-        (outside.filter(pc.invert(named)), f"detections are in documents that the ECF lacks, and are {effect}"),
-        (outside.filter(named), f"detections lie outside of the ECF's excerpts, and are {effect}"),
+    effect = "left out" if dropping else "scored nevertheless, as STDEval does without -E"
+    for rows, code in (
+        (outside.filter(pc.invert(named)), codes.DOCUMENTS_NOT_IN_ECF),
+        (outside.filter(named), codes.DETECTIONS_OUTSIDE_ECF),
     ):
         if rows.num_rows:
             first = rows.slice(0, 1).to_pylist()[0]
@@ -203,9 +197,9 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
                 f"{path}: {first['query_id']} in {first['doc_id']}, channel {first['channel']}, at {first['start']} s"
             )
             task.notices.weigh(
-                message,
+                code,
                 where=f"{notice}; the ECF has {sample(documents)}",
-                remedy="look at the names, channels and times of the ECF",
+                effect=effect,
                 count=rows.num_rows,
                 of=detections.num_rows,
                 most=1,
@@ -218,9 +212,7 @@ def _check_order(detections: pa.Table, task: ScoringTask, path: str) -> None:
     highest_no, lowest_yes = decision_limits(detections)
     if highest_no is not None and lowest_yes is not None and highest_no > lowest_yes:
         task.notices.add(
-            f"decisions are inconsistent: the highest score of a NO is {highest_no}, the lowest of a YES {lowest_yes}",
-            where=path,
-            remedy="decide by one threshold, if the scores are meant to be comparable",
+            codes.INCONSISTENT_DECISIONS, where=path, count=1, highest_no=highest_no, lowest_yes=lowest_yes
         )
 
 

@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.core.codes import evaluation as codes
 from swsdist.core.errors import UserError
 from swsdist.corpora.places import by_document
 from swsdist.evaluation.eligible import decision_limits, eligible_detections
-from swsdist.evaluation.task import ScoringTask, System
+from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.io.notices import MANY
 from swsdist.registry.registries import MEASURES
-from swsdist.score.measures.curve import Block, Curve, Point, joined
+from swsdist.score.measures.curve import Block, Curve, CurvePoint, concatenate
 from swsdist.score.measures.det import pooled_by_detection, pooled_maximum, referenced
 from swsdist.score.measures.optimum import Optimum, optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
@@ -70,9 +71,9 @@ class Part:
     trials: int
     per_term: pa.Table
     totals: Totals
-    actual: Point | None
+    actual: CurvePoint | None
     curve: Curve | None
-    maximum: Point | None
+    maximum: CurvePoint | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ class Evaluation:
     counts: Counts
     optimum: Optimum | None
     pooled: Curve | None
-    pooled_maximum: Point | None
+    pooled_maximum: CurvePoint | None
     low: float
     high: float
     highest_no: float | None
@@ -133,7 +134,7 @@ def evaluate(
         DataError: a value cannot be scored.
     """
     if (include_refless or only_answered) and not task.conventions.options:
-        raise UserError("only KWSEval knows -inc and -j", remedy="use protocol kwseval or openkws13, or leave it out")
+        raise codes.OPTIONS_OF_KWSEVAL()
     detections = eligible_detections(task, system, ecf_filter=ecf_filter, only_answered=only_answered)
     if only_answered:
         task = _answered(task, system, detections)
@@ -149,7 +150,7 @@ def evaluate(
     counts = Counts.of(aligned, terms=task.terms.num_rows)
     with warnings.catch_warnings():
         # It stands among the notices.
-        warnings.filterwarnings("ignore", message="a query has .* its false-alarm rate is negative")
+        warnings.filterwarnings("ignore", message=r".*\[negative-false-alarm-rates\]")
         return _evaluated(task, system, detections, aligned, counts, low, high, include_refless, by_type)
 
 
@@ -158,19 +159,9 @@ def _tell_of_extremes(aligned: pa.Table, task: ScoringTask, path: str) -> None:
     true, found = pc.is_valid(aligned["ref_start"]), pc.is_valid(aligned["score"])
     many, hits = pc.sum(true).as_py() or 0, pc.sum(pc.and_(true, found)).as_py() or 0
     if many and pc.any(found).as_py() and not hits:
-        task.notices.add(
-            "true occurrences, that is all, are missed",
-            where=path,
-            remedy="look at names, channels and times of both, unless the system is as bad as that",
-            count=many,
-        )
+        task.notices.add(codes.ALL_REFERENCES_MISSED, where=path, count=many)
     elif hits == many == aligned.num_rows >= MANY:
-        task.notices.add(
-            "detections, that is all, are right, and none is missing",
-            where=path,
-            remedy="look whether the list was made of the references",
-            count=many,
-        )
+        task.notices.add(codes.ALL_CORRECT, where=path, count=many)
 
 
 def _evaluated(
@@ -191,7 +182,7 @@ def _evaluated(
         parts = _by_type(task, aligned)
     best: Optimum | None = None
     curve: Curve | None = None
-    maximum: Point | None = None
+    maximum: CurvePoint | None = None
     if whole.curve is not None:
         best = optimum(optimum_rows(Ranking.of(aligned), trials=task.trials, beta=task.beta), beta=task.beta)
         curve = _pooled_curve(counts, task)
@@ -234,12 +225,7 @@ def _with_nontargets(
     full = pa.array(in_every_document(references, task.trials), pa.string())
     if not len(full):
         return task, detections, references
-    task.notices.add(
-        "queries occur in every document, so they have no false-alarm rate, and are left out",
-        where=full[0].as_py(),
-        remedy="leave them out of the evaluation",
-        count=len(full),
-    )
+    task.notices.add(codes.TERMS_IN_EVERY_DOCUMENT, where=full[0].as_py(), count=len(full))
 
     def others(table: pa.Table) -> pa.Table:
         return table.filter(pc.invert(pc.is_in(table["query_id"].cast(pa.string()), value_set=full)))
@@ -271,7 +257,7 @@ def _part(
     table = _of_all_terms(rated, task.terms["query_id"])
     everyone = task.conventions.all_terms or include_refless
     evaluated = table if everyone else table.filter(pc.greater(table["ntrue"], 0))
-    actual: Point | None = None
+    actual: CurvePoint | None = None
     curve: Curve | None = None
     if (counts.classes > 0).any():
         curve = twv_curve(counts, trials=trials, beta=task.beta, reject_all=task.conventions.rejects_all)
@@ -344,9 +330,7 @@ def _by_type(task: ScoringTask, aligned: pa.Table) -> dict[str, Part]:
             trials = number_of_trials(task.protocol, length)
             parts[kind] = _part(kind, task, mine, Counts.of(mine), length, trials)
         except UserError as error:
-            task.notices.add(
-                "source types cannot be scored apart", where=f"{kind}: {error.message}", remedy="look at the ECF"
-            )
+            task.notices.add(codes.UNSCORED_SOURCE_TYPES, where=f"{kind}: {error.message}", count=1)
     return parts
 
 
@@ -365,7 +349,7 @@ def _pooled_curve(counts: Counts, task: ScoringTask) -> Curve | None:
         trials=task.trials,
         ratio=task.protocol.cost / task.protocol.value,
     )
-    return joined(pieces)
+    return concatenate(pieces)
 
 
 def values(result: Evaluation, measures: Iterable[str] | None = None) -> dict[str, float | None]:

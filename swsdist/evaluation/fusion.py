@@ -18,17 +18,18 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.steps.fusion import fusions_in
-from swsdist.calibrate.steps.interface import Point
-from swsdist.calibrate.training_overlap import fitted_bytes
-from swsdist.core.errors import UserError
+from swsdist.calibrate.steps.interface import TwvParameters
+from swsdist.calibrate.training_overlap import read_fitted
+from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import fusion as fusion_codes
 from swsdist.core.types import DETECTIONS
-from swsdist.evaluation.calibration import called, demand_known, settled, steps_of_list, undecided_list
+from swsdist.evaluation.calibration import check_step_names, fit_label, fit_or_read, make_list_steps, score_undecided
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.lists import with_durations
-from swsdist.evaluation.task import ScoringTask, System
-from swsdist.fusion.fusing import joined, without_gaps
+from swsdist.evaluation.scoring_task import ScoringTask, System
+from swsdist.fusion.fusing import complete_list, join_systems
 from swsdist.fusion.joining import Meeting, without_overlaps
-from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart, with_parts_of
+from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_systems, with_parts_of
 from swsdist.fusion.weights import Missing
 from swsdist.io.notices import Notices
 from swsdist.registry.calibration_entries import misfit
@@ -37,7 +38,7 @@ from swsdist.score.measures.protocol import OperatingPoint
 
 
 @dataclass(frozen=True)
-class Request:
+class FusionRequest:
     """How lists are fused.
 
     Attributes:
@@ -71,7 +72,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Fused:
+class FusedList:
     """A fused list, and what is told about it.
 
     Attributes:
@@ -87,11 +88,11 @@ class Fused:
 
 def fuse_lists(
     systems: Mapping[str, System],
-    request: Request,
+    request: FusionRequest,
     task: ScoringTask | None = None,
     point: OperatingPoint | None = None,
     notices: Notices | None = None,
-) -> Fused:
+) -> FusedList:
     """Fuse lists.
 
     Args:
@@ -107,7 +108,7 @@ def fuse_lists(
         ConfigError: a file holds no fusion, or one of other systems.
     """
     if not 0 <= request.overlap < 1:
-        raise UserError(f"an overlap of {request.overlap:g}", remedy="give 0 or more, and less than 1")
+        raise fusion_codes.INVALID_OVERLAP(overlap=request.overlap)
     lists = {name: _plain(system) for name, system in systems.items()}
     lines = [_told(name, lists[name], systems[name].path) for name in lists]
     if task is not None:  # what the term list lacks must not push out what it has
@@ -117,18 +118,14 @@ def fuse_lists(
     _tell_of_strangers(lists, notices)
     if not any(table.num_rows for table in lists.values()):
         if task is not None and any(len(system.detections) for system in systems.values()):
-            raise UserError(
-                "the lists have no detection of a term that is scored",
-                where=", ".join(lists),
-                remedy="look at the terms and references: they name other queries, or none",
-            )
-        raise UserError("the lists have no detection", where=", ".join(lists), remedy="give lists with detections")
-    places, known = joined(lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap)
+            raise fusion_codes.NO_SCORED_DETECTIONS(where=", ".join(lists))
+        raise fusion_codes.NO_DETECTIONS(where=", ".join(lists))
+    places, known = join_systems(lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap)
     given = parts_of(places)[2]
     several = int((given.sum(axis=1) > 1).sum())
     lines.append(f"joined: {places.num_rows} places, {several} of them found by more than one system")
-    tell_of_apart(places_in_common(places), notices)
-    table = without_gaps(places, known, missing=request.missing, overlap=request.overlap)
+    warn_disjoint_systems(count_common_places(places), notices)
+    table = complete_list(places, known, missing=request.missing, overlap=request.overlap)
     if gone := places.num_rows - table.num_rows:
         lines.append(f"{gone} places overlap a better one of their query, and are left out")
     procedure = _procedure(request, table, systems, task, point)
@@ -141,7 +138,7 @@ def fuse_lists(
         lines += (
             _weights(procedure)
             if "fusion" in request.method.split(",")
-            else [f"{request.method}: {called(procedure.fit)}"]
+            else [f"{request.method}: {fit_label(procedure.fit)}"]
         )
     if request.between_queries:
         rows = table.num_rows
@@ -152,7 +149,7 @@ def fuse_lists(
         )
     lines += _shares(table)
     detections = with_durations(table.select(["query_id", "doc_id", "channel", "start", "end", "score", "decision"]))
-    return Fused(_header(detections, systems), None if procedure is None else procedure.to_json(), tuple(lines))
+    return FusedList(_header(detections, systems), None if procedure is None else procedure.to_json(), tuple(lines))
 
 
 def _tell_of_strangers(lists: Mapping[str, pa.Table], notices: Notices) -> None:
@@ -165,23 +162,12 @@ def _tell_of_strangers(lists: Mapping[str, pa.Table], notices: Notices) -> None:
     queries = {name: set(table["query_id"].unique().to_pylist()) for name, table in lists.items()}
     some = [mine for mine in queries.values() if mine]
     if len(some) > 1 and not any(a & b for a, b in combinations(some, 2)):
-        raise UserError(
-            "no two of the lists have a query in common",
-            where=", ".join(lists),
-            remedy="name lists of one task; of these none has detections of queries that the task or another list has",
-        )
+        raise fusion_codes.NO_COMMON_QUERIES(where=", ".join(lists))
     empty = [name for name, mine in queries.items() if not mine]
-    notices.add(
-        "lists have no detection of any query",
-        where=", ".join(empty),
-        remedy="leave them out, or give the lists that were meant",
-        count=len(empty),
-    )
+    notices.add(fusion_codes.EMPTY_LISTS, where=", ".join(empty), count=len(empty))
     pairs = [(a, b) for a, b in combinations(lists, 2) if lists[a].num_rows and lists[b].num_rows]
     same = [f"{a} and {b}" for a, b in pairs if lists[a].equals(lists[b])]
-    notices.add(
-        "pairs of lists are the same list", where=", ".join(same), remedy="name each system once", count=len(same)
-    )
+    notices.add(fusion_codes.IDENTICAL_LISTS, where=", ".join(same), count=len(same))
 
 
 def _plain(system: System) -> pa.Table:
@@ -196,7 +182,7 @@ def _told(name: str, table: pa.Table, path: str) -> str:
 
 
 def _procedure(
-    request: Request,
+    request: FusionRequest,
     table: pa.Table,
     systems: Mapping[str, System],
     task: ScoringTask | None,
@@ -207,52 +193,44 @@ def _procedure(
     if fit == "none":
         return None
     names, where = request.method.split(","), f"--method {request.method}"
-    demand_known(names, where)
+    check_step_names(names, where)
     if complaint := misfit(names, {name: CALIBRATION[name] for name in names}, "any", joined=True):
-        raise UserError(complaint, where=where, remedy=f"steps are {', '.join(CALIBRATION)}")
+        raise codes.STEPS_DO_NOT_FIT(where=where, reason=complaint, steps=", ".join(CALIBRATION))
     threshold = request.threshold == "fitted"
     if not threshold and not CALIBRATION[names[-1]].own_threshold:
-        raise UserError(
-            f"{names[-1]} has no threshold of its own, so nothing would decide",
-            where=where,
-            remedy="give --threshold fitted, or end with a step that has one (fusion, at-prior)",
-        )
+        raise fusion_codes.UNDECIDING_STEPS(where=where, step=names[-1])
     if "fusion" not in names and (request.marks or request.prior is not None):
-        raise UserError(
-            f"{'--marks' if request.marks else '--prior'} is of the step fusion, which is not done",
-            where=where,
-            remedy="leave it out, or begin with fusion",
-        )
+        raise fusion_codes.OPTION_WITHOUT_FUSION(where=where, option="--marks" if request.marks else "--prior")
     options: dict[str, object] = {"marks": request.marks}
     if request.prior is not None:
         options["prior"] = request.prior
     at = task.point if task is not None else given
-    point = None if at is None else Point(at.trials, at.beta)
+    point = None if at is None else TwvParameters(at.trials, at.beta)
     if fit not in ("crossfit", "oracle"):
-        options, saved = _saved(fitted_bytes(fit, {}, f"--fit {fit}"))
+        options, saved = _saved(read_fitted(fit, {}, f"--fit {fit}"))
         point = point or saved
-    steps = steps_of_list(names, {"fusion": options}, where)
+    steps = make_list_steps(names, {"fusion": options}, where)
 
     def scored(of: ScoringTask) -> Evaluation:
         listed = next(iter(systems.values()))
         place = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
         system = replace(listed, detections=with_durations(table.select(place)), path="the joined list")
-        found = undecided_list(of, system)
+        found = score_undecided(of, system)
         return replace(found, aligned=with_parts_of(found.aligned, table))
 
     lists = {"lists": {name: one.path for name, one in systems.items()}}
-    found = settled(
+    found = fit_or_read(
         Procedure(steps, point), fit, request.folds, task, f"a {names[0]}", scored, lists, threshold=threshold
     )
     return found if found.thresholds else replace(found, thresholds=(None,))
 
 
-def _saved(data: bytes) -> tuple[dict[str, object], Point | None]:
+def _saved(data: bytes) -> tuple[dict[str, object], TwvParameters | None]:
     """With which options, and for which operating point, a fusion was fitted."""
     try:
         values = json.loads(data)
         (options,) = (step["options"] for step in values["steps"] if step["name"] == "fusion")
-        return options, Point(int(values["trials"]), float(values["beta"])) if "trials" in values else None
+        return options, TwvParameters(int(values["trials"]), float(values["beta"])) if "trials" in values else None
     except (ValueError, KeyError, TypeError):
         return {}, None  # who reads what was fitted says what is wrong
 
@@ -261,10 +239,10 @@ def _weights(procedure: Procedure) -> list[str]:
     """What was fitted, for people."""
     models = fusions_in(json.loads(procedure.to_json()))
     if not models:
-        return [f"{procedure.steps[0].name}: {called(procedure.fit)}"]
+        return [f"{procedure.steps[0].name}: {fit_label(procedure.fit)}"]
     many = f" (means of {len(models)} folds)" if len(models) > 1 else ""
     first = models[0]
-    found = [f"fusion: {called(procedure.fit)}{many}; offset {_mean([one.offset for one in models]):+.4g}"]
+    found = [f"fusion: {fit_label(procedure.fit)}{many}; offset {_mean([one.offset for one in models]):+.4g}"]
     for k, name in enumerate(first.systems):
         line = f"  {name}: weight {_mean([one.weights[k] for one in models]):.4g}"
         if first.marks:

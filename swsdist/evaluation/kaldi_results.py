@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS
 from swsdist.corpora.kaldi_data import Segment, Utterances
 from swsdist.io.compressed import lines
@@ -89,19 +90,13 @@ def _rows(
             continue
         where = f"{path}, line {line_number}"
         if len(fields) != 5:
-            raise DataError(
-                f"there are {len(fields)} fields",
-                where=where,
-                remedy="give five: keyword utterance first-frame end-frame cost",
-            )
+            raise codes.WRONG_FIELD_COUNT(where=where, fields=len(fields))
         if fields[1] not in places:
             places[fields[1]] = known.place(fields[1], where)
         there = places[fields[1]]
         first, last = integer(fields[2], "first frame", where), integer(fields[3], "end frame", where)
         if last < first:
-            raise DataError(
-                f"end frame {last} is before first frame {first}", where=where, remedy="swap or correct them"
-            )
+            raise codes.END_FRAME_BEFORE_FIRST(where=where, last=last, first=first)
         # Kaldi prints costs below 0 as 0; other tools may not.
         score = math.exp(-max(0.0, number(fields[4], "cost", where)))
         start, duration = there.start + _seconds(first, frame_shift), _seconds(last - first, frame_shift)
@@ -139,18 +134,14 @@ def write_results(
                 *(batch.column(name).to_pylist() for name in columns), strict=True
             ):
                 if not 0 <= score <= 1:
-                    raise DataError(
-                        f"query {query!r} has the score {score}",
-                        where=str(out),
-                        remedy="Kaldi's scores are posteriors, from 0 to 1; calibrate the list first",
-                    )
+                    raise codes.SCORE_NOT_POSTERIOR(where=str(out), query=query, score=score)
                 if not 0 <= start <= end < math.inf:
-                    raise DataError(f"a detection goes from {start} to {end} s", where=str(out), remedy="correct it")
+                    raise codes.IMPOSSIBLE_TIMES(where=str(out), start=start, end=end)
                 utterance, begin = known.find(document, channel, start, end)
                 first, last = (round(max(0.0, time - begin) / frame_shift) for time in (start, end))
                 for name in (query, utterance):
                     if not fits(name):
-                        raise DataError(f"{name!r} cannot stand in results", where=str(out), remedy="rename it")
+                        raise codes.BLANK_IN_NAME(where=str(out), name=name)
                 text.write(f"{query} {utterance} {first} {last} {_cost(score)!r}\n")
 
 
@@ -187,8 +178,9 @@ def as_kwslist(
     Raises:
         UserError: T or beta is not positive.
     """
-    if not (0 < seconds < math.inf and 0 < beta < math.inf):
-        raise UserError(f"T is {seconds} s and beta {beta}", remedy="give the seconds searched, and a positive beta")
+    for name, value in (("seconds", seconds), ("beta", beta)):
+        if not 0 < value < math.inf:
+            raise score_codes.VALUE_NOT_POSITIVE(name=name, value=value)
     sums: dict[str, list[float]] = {}
     for query, score in zip(results["query_id"].to_pylist(), results["score"].to_pylist(), strict=True):
         sums.setdefault(query, []).append(score)
@@ -248,4 +240,4 @@ def _cost(score: float) -> float:
 
 def _check_shift(frame_shift: float) -> None:
     if not 0 < frame_shift < math.inf:
-        raise UserError(f"the frame shift is {frame_shift} s", remedy="give seconds above 0; Kaldi's is 0.01")
+        raise codes.INVALID_KALDI_SHIFT(frame_shift=frame_shift)

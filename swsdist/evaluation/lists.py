@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import evaluation as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.corpora.kaldi_data import Utterances
 from swsdist.corpora.kinds import is_rttm
-from swsdist.evaluation.task import System
+from swsdist.evaluation.scoring_task import System
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import READERS
@@ -38,14 +39,14 @@ _ENDINGS = frozenset({".xml", ".csv", ".parquet", ".txt", ".gz", ".bz2", ".xz", 
 
 
 @dataclass(frozen=True)
-class Kaldi:
+class KaldiOptions:
     """Kaldi's results tell places by utterance and frame; this says where utterances lie, and how long a frame is, in s."""
 
     utterances: Utterances = field(default_factory=Utterances)
     frame_shift: float = 0.01
 
 
-class Asked(NamedTuple):
+class ReadOptions(NamedTuple):
     """How a list is to be read.
 
     Attributes:
@@ -58,7 +59,7 @@ class Asked(NamedTuple):
     conventions: Conventions
     notices: Notices | None
     storage: Mapping[str, object] | None
-    kaldi: Kaldi
+    kaldi: KaldiOptions
 
 
 def named_paths(arguments: Iterable[str]) -> dict[str, str]:
@@ -71,18 +72,14 @@ def named_paths(arguments: Iterable[str]) -> dict[str, str]:
     for given in arguments:
         name, equals, path = given.partition("=")
         if equals and not name:
-            raise UserError(
-                "the system has no name", where=given, remedy=f"name it: one={path}; or give the path alone"
-            )
+            raise codes.UNNAMED_SYSTEM(where=given, path=path)
         if not equals or "/" in name or (Path(given).exists() and not Path(path).exists()):
             last, path = PurePosixPath(given.rstrip("/")), given
             while last.suffix.lower() in _ENDINGS:
                 last = last.with_suffix("")
             name = last.name
         if name in found:
-            raise UserError(
-                f"two systems are called {name!r}", where=path, remedy=f"name them: one={found[name]} another={path}"
-            )
+            raise calibrate_codes.DUPLICATE_SYSTEM_NAME(where=path, name=name)
         found[name] = path
     return found
 
@@ -93,7 +90,7 @@ def read_system(
     conventions: Conventions | str = STDEVAL,
     notices: Notices | None = None,
     storage: Mapping[str, object] | None = None,
-    kaldi: Kaldi | None = None,
+    kaldi: KaldiOptions | None = None,
     reader: str | None = None,
 ) -> System:
     """Read a list of any kind that is registered (`swsdist.registry.registries.READERS`), told by its content.
@@ -113,7 +110,7 @@ def read_system(
         DataError: it is broken; with file and line.
         ConfigError: there is no such reader.
     """
-    asked = Asked(conventions_of(conventions), notices, storage, kaldi or Kaldi())
+    asked = ReadOptions(conventions_of(conventions), notices, storage, kaldi or KaldiOptions())
     system: System = READERS[reader or reader_of(path, storage)].load()(path, asked)
     return system
 
@@ -132,11 +129,7 @@ def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
         head = stream.read(HEAD)
     told = next((name for name in READERS if READERS[name].is_told(head)), None)
     if told is None and is_rttm(head):
-        raise UserError(
-            "this is an RTTM, and no system's list",
-            where=path,
-            remedy="it tells what was said: give it as --rttm; a list is a STDLIST, a KWSLIST, a table or Kaldi's results",
-        )
+        raise codes.RTTM_AS_LIST(where=path)
     return told or next(name for name in READERS if not READERS[name].tells)
 
 
@@ -145,10 +138,8 @@ def _refuse_run(folder: Folder) -> None:
         return
     there = [name for name in _EXPORTED if folder.exists(name)]
     make = f"write its list: swsdist export {folder.path('config.yaml')} --set report.exports=[csv]; then "
-    raise UserError(
-        "this is a run folder, and a list is wanted",
-        where=folder.path(),
-        remedy=f"{'' if there else make}name its list: {folder.path((*there, *_EXPORTED)[0])}",
+    raise codes.RUN_FOLDER_AS_LIST(
+        where=folder.path(), export="" if there else make, path=folder.path((*there, *_EXPORTED)[0])
     )
 
 

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from swsdist.evaluation.lists import DETECTED, Asked, with_durations
-from swsdist.evaluation.task import System
+from swsdist.evaluation.lists import DETECTED, ReadOptions, with_durations
+from swsdist.evaluation.scoring_task import System
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 
 
-def tells_nist(head: bytes) -> bool:
+def is_nist_list(head: bytes) -> bool:
     """Whether a file is XML, or in UTF-16, which nothing else is."""
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<", b"\xff\xfe", b"\xfe\xff"))
 
 
-def tells_parquet(head: bytes) -> bool:
+def is_parquet(head: bytes) -> bool:
     """Whether a file is Parquet."""
     return head.startswith(b"PAR1")
 
 
-def read_nist(path: str, asked: Asked) -> System:
+def read_nist(path: str, asked: ReadOptions) -> System:
     """A STDLIST (QUESST's too) or KWSLIST, documents named by the conventions.
 
     Raises:
@@ -45,7 +45,7 @@ def read_nist(path: str, asked: Asked) -> System:
     return System(detections, raw.attributes, raw.queries, path)
 
 
-def read_kaldi(path: str, asked: Asked) -> System:
+def read_kaldi(path: str, asked: ReadOptions) -> System:
     """Results of Kaldi's keyword search.
 
     Raises:
@@ -60,7 +60,7 @@ def read_kaldi(path: str, asked: Asked) -> System:
     return System(detections, {"kwlist_filename": "kwlist.xml"}, None, path)
 
 
-def read_rows(path: str, asked: Asked) -> System:
+def read_rows(path: str, asked: ReadOptions) -> System:
     """A table of detections, CSV or Parquet.
 
     Raises:

@@ -14,10 +14,11 @@ from typing import Unpack
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as score_codes
 from swsdist.core.types import REFERENCES, TERMS
 from swsdist.evaluation.eligible import references_of_terms, references_within
-from swsdist.evaluation.task import ScoringTask
+from swsdist.evaluation.scoring_task import ScoringTask
 from swsdist.io.notices import Notices
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
@@ -61,14 +62,13 @@ def read_task(
     notices = notices if notices is not None else Notices()
     sources = [name for name, given in (("rttm", rttm), ("ctm", ctm), ("references", references)) if given]
     if len(sources) != 1:
-        raise UserError(
-            f"references are to come from {' and '.join(sources) or 'nothing'}",
-            remedy="give one of: an RTTM, a CTM, or a table of references",
-        )
-    if (ecf is None) == (total_seconds is None):
-        raise UserError("it is not told how much audio was searched", remedy="give either --ecf or --seconds")
+        raise codes.AMBIGUOUS_REFERENCES(sources=" and ".join(sources) or "nothing")
+    if ecf is not None and total_seconds is not None:
+        raise codes.CONFLICTING_AUDIO()
+    if ecf is None and total_seconds is None:
+        raise codes.UNKNOWN_AUDIO(purpose="scoring")
     if terms is None and references is None:
-        raise UserError("there is no term list", remedy="give the TLIST or KWLIST whose terms are to be looked up")
+        raise codes.NO_TERM_LIST()
     conventions = rules.rules
     excerpts = None
     if ecf is not None:
@@ -85,7 +85,9 @@ def read_task(
         true = references_of_terms(true, listed, references, notices)
     else:
         assert listed is not None
-        true, first_end, speakers = looked_up(rttm, ctm, listed, rules, conventions, lowercase, notices, storage)
+        true, first_end, speakers = look_up_references(
+            rttm, ctm, listed, rules, conventions, lowercase, notices, storage
+        )
     if excerpts is not None:
         true = references_within(true, first_end, excerpts, rules, ecf_filter, notices)
     total = total_seconds if excerpts is None else seconds(excerpts, conventions)
@@ -121,10 +123,7 @@ def make_task(
     rules = registered(protocol) if isinstance(protocol, str) else protocol
     _refuse_quesst(rules)
     if rules.trials == "segment" or (rules.trials == "document" and documents is None):
-        raise UserError(
-            f"trials of protocol {rules.name} are {rules.trials}s",
-            remedy="give documents=, their number, if trials are documents; segments need files (read_task)",
-        )
+        raise codes.UNSUPPORTED_TRIAL_UNIT(protocol=rules.name, unit=rules.trials)
     notices = notices if notices is not None else Notices()
     true = in_schema(references, REFERENCES, "references")
     if terms is None:
@@ -134,7 +133,7 @@ def make_task(
         listed = in_schema(terms, TERMS, "terms")
     for table, what in ((listed.select(["query_id"]), "terms"), (true, "references")):
         if (many := table.num_rows - table.group_by(table.column_names).aggregate([]).num_rows) > 0:
-            raise TableError(f"{many} rows are duplicates", where=what, remedy="drop them, or rename one")
+            raise codes.DUPLICATE_TASK_ROWS(where=what, count=many)
     true = references_of_terms(true, listed, "references", notices)
     return _task(rules, true, listed, None, total_seconds, documents, None, notices)
 
@@ -163,28 +162,17 @@ def _task(
         rules = replace(rules, beta=point.beta, cost=point.cost, value=point.value)
     counts = references.group_by("query_id").aggregate([("start", "count")])["start_count"].to_pylist()
     if not counts:
-        notices.add(
-            "terms, that is all, have no reference: no rate is defined",
-            where="references",
-            remedy="check that terms, transcript and ECF belong together",
-            count=max(1, terms.num_rows),
-        )
+        notices.add(codes.NO_REFERENCED_TERMS, where="references", count=max(1, terms.num_rows))
     if (many := sum(count > trials for count in counts)) and rules.trials == "time":
         notices.add(
-            f"terms have more references than there are trials ({trials}): their false-alarm rates are negative",
-            where="references",
-            remedy="look at the trials per second and at the ECF",
-            count=many,
+            score_codes.NEGATIVE_FALSE_ALARM_RATES, where="references", count=many, largest=max(counts), trials=trials
         )
     return ScoringTask(rules, references, terms, excerpts, point, cut, notices)
 
 
 def _refuse_quesst(rules: Protocol) -> None:
     if rules.conventions == "quesst":
-        raise UserError(
-            "QUESST's trials are not detections",
-            remedy="use swsdist.score.measures.quesst, or `swsdist score --protocol quesst`",
-        )
+        raise codes.QUESST_TRIALS()
 
 
 def _terms(
@@ -204,7 +192,7 @@ def _table_of_references(path: str, storage: Mapping[str, object] | None) -> pa.
     return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage)
 
 
-def looked_up(
+def look_up_references(
     rttm: str | None,
     ctm: str | None,
     terms: pa.Table,
@@ -246,30 +234,24 @@ def looked_up(
         lexemes = (aligned_words if is_supervisions(str(ctm), storage) else read_ctm)(str(ctm), storage)
     found = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
     if found.repeated:
-        effect = "; as in STDEval each gets its occurrences once more" if conventions.repeats else ""
         notices.add(
-            f"terms have the text of another term{effect}",
+            codes.DUPLICATE_TERM_TEXTS_COUNTED if conventions.repeats else codes.DUPLICATE_TERM_TEXTS,
             where=found.repeated[0],
-            remedy="list each text once",
             count=len(found.repeated),
         )
     if found.unsorted:
         effect = "KWSEval links the wrong words then" if conventions.links else "the order of the file counts"
         notices.add(
-            f"documents have words that are not in the order of time; {effect}",
-            where=f"{rttm or ctm}: {found.unsorted[0]}",
-            remedy="sort the transcript by file, channel and begin",
-            count=len(found.unsorted),
+            codes.UNSORTED_WORDS, where=f"{rttm or ctm}: {found.unsorted[0]}", effect=effect, count=len(found.unsorted)
         )
     return found.references, found.first_end, speakers
 
 
 def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:
-    from swsdist.score.trials.making import missing_segments
     from swsdist.score.trials.segments import segments
 
     if excerpts is None or speakers is None or not speakers.num_rows:
-        raise missing_segments("references")
+        raise score_codes.MISSING_SEGMENTS(where="references")
     return segments(excerpts, speakers)
 
 
@@ -303,5 +285,5 @@ def protocol_for(
 
             name = "kwseval" if next(elements(terms, storage)).name == "kwlist" else name
     if segments and documents:
-        raise UserError("a trial is a segment or a document, not both", remedy="leave one of them out")
+        raise codes.CONFLICTING_TRIAL_UNITS()
     return protocol(name, trials="segment" if segments else "document" if documents else None, **parts)

@@ -13,15 +13,15 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.errors import UserError
-from swsdist.evaluation.lists import Kaldi
-from swsdist.evaluation.task import ScoringTask, System
+from swsdist.core.codes import evaluation as codes
+from swsdist.evaluation.lists import KaldiOptions
+from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.registry.registries import WRITERS
 
 _COLUMNS = ("query_id", "doc_id", "channel", "start", "end", "score", "decision")
 
 
-class About(NamedTuple):
+class ListContext(NamedTuple):
     """What is known of a list that is written.
 
     Attributes:
@@ -32,7 +32,7 @@ class About(NamedTuple):
 
     system: System
     task: ScoringTask | None
-    kaldi: Kaldi
+    kaldi: KaldiOptions
 
 
 def write_list(
@@ -41,7 +41,7 @@ def write_list(
     system: System,
     task: ScoringTask | None,
     kind: str | None = None,
-    kaldi: Kaldi | None = None,
+    kaldi: KaldiOptions | None = None,
 ) -> str:
     """Write a list of the kind that is named, or that the ending tells (.xml: as the list was read, of
     Kaldi's results a KWSLIST, else STDLIST).
@@ -67,7 +67,7 @@ def write_list(
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f".{out.name}.partial")
     try:
-        write(detections, partial, About(system, task, kaldi or Kaldi()))
+        write(detections, partial, ListContext(system, task, kaldi or KaldiOptions()))
         partial.replace(out)
     finally:
         partial.unlink(missing_ok=True)
@@ -84,11 +84,7 @@ def kinds_of(out: Path) -> list[str]:
     kinds = [name for name, ending in endings.items() if ending and ending == out.suffix.lower()]
     if not kinds:
         *others, last = dict.fromkeys(filter(None, endings.values()))
-        raise UserError(
-            f"the ending {out.suffix!r} tells no format",
-            where=str(out),
-            remedy=f"end it in {', '.join(others)} or {last}, or give --format",
-        )
+        raise codes.UNKNOWN_LIST_ENDING(where=str(out), ending=out.suffix, endings=f"{', '.join(others)} or {last}")
     return kinds
 
 
@@ -106,7 +102,7 @@ class _Header(TypedDict):
     search_seconds: float
 
 
-def _listed(detections: pa.Table, about: About) -> tuple[list[pa.RecordBatch], dict[str, int], _Header]:
+def _listed(detections: pa.Table, about: ListContext) -> tuple[list[pa.RecordBatch], dict[str, int], _Header]:
     """Detections by query, all queries, and the header."""
     queries = list(about.system.search_times or {})
     if about.system.search_times is None and about.task is not None:
@@ -123,13 +119,13 @@ def _listed(detections: pa.Table, about: About) -> tuple[list[pa.RecordBatch], d
     return rows.to_batches(), known, header
 
 
-def _terms(about: About, usual: str) -> str:
+def _terms(about: ListContext, usual: str) -> str:
     """The file of the terms."""
     header = about.system.attributes
     return header.get("termlist_filename") or header.get("kwlist_filename") or usual
 
 
-def stdlist(detections: pa.Table, out: Path, about: About) -> None:
+def stdlist(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a STDLIST."""
     from swsdist.io.nist.systemlist_writing import write_stdlist
 
@@ -139,7 +135,7 @@ def stdlist(detections: pa.Table, out: Path, about: About) -> None:
     write_stdlist(rows, queries, out, termlist=termlist, indexing_seconds=seconds, index_bytes=int(size), **header)
 
 
-def kwslist(detections: pa.Table, out: Path, about: About) -> None:
+def kwslist(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a KWSLIST."""
     from swsdist.io.nist.systemlist_writing import write_kwslist
 
@@ -171,7 +167,7 @@ def _mean_time(system: System) -> float:
     return round(sum(times) / len(times), 6) if times else 0.0
 
 
-def csv(detections: pa.Table, out: Path, about: About) -> None:
+def csv(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a table as CSV."""
     from swsdist.io.tables import write_csv
 
@@ -179,14 +175,14 @@ def csv(detections: pa.Table, out: Path, about: About) -> None:
     write_csv(rows, rows.schema, out)
 
 
-def parquet(detections: pa.Table, out: Path, about: About) -> None:
+def parquet(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a table as Parquet."""
     import pyarrow.parquet
 
     pyarrow.parquet.write_table(_printable(detections).select(_COLUMNS), out)
 
 
-def kaldi_results(detections: pa.Table, out: Path, about: About) -> None:
+def kaldi_results(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write results as Kaldi's keyword search does.
 
     Raises:

@@ -40,9 +40,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import fusion as codes
 from swsdist.core.types import DETECTIONS
-from swsdist.fusion.parts import KEY, in_order, keys_of, parts_of, with_parts
+from swsdist.fusion.parts import KEY, parts_of, row_keys, sort_list, with_parts
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted as Coefficients
 from swsdist.kernels.regression import linear, log_odds, maximise, prior_weights, total
@@ -70,7 +70,7 @@ RESCORED = pa.schema(
 )
 
 
-def comparable(lists: Mapping[str, pa.Table], *, standardise: bool) -> tuple[dict[str, pa.Table], pa.Table]:
+def standardise_lists(lists: Mapping[str, pa.Table], *, standardise: bool) -> tuple[dict[str, pa.Table], pa.Table]:
     """Lists as they are fused, and what is known of their scores.
 
     Standardised scores are less the mean of the query's detections in that list, over their standard deviation (q-norm, from
@@ -122,15 +122,15 @@ def with_rescored(table: pa.Table, rescored: pa.Table) -> pa.Table:
     if not rescored.num_rows or not table.num_rows:
         return table
     systems, scores, given = parts_of(table)
-    rows = {key: row for row, key in enumerate(keys_of(table))}
-    place = [rows[key] for key in keys_of(rescored)]
+    rows = {key: row for row, key in enumerate(row_keys(table))}
+    place = [rows[key] for key in row_keys(rescored)]
     columns = [systems.index(name) for name in rescored["system"].to_pylist()]
     scores[place, columns] = rescored["score"].to_numpy()
     return with_parts(table, systems, scores, given)
 
 
 @dataclass(frozen=True)
-class Filled:
+class ImputedList:
     """A joined list in which no score is missing, and how many were filled by each rule.
 
     Attributes:
@@ -143,7 +143,7 @@ class Filled:
     least: int
 
 
-def filled(table: pa.Table, missing: Missing, known: pa.Table) -> Filled:
+def impute_scores(table: pa.Table, missing: Missing, known: pa.Table) -> ImputedList:
     """Put what stands for missing scores into a joined list.
 
     Args:
@@ -152,7 +152,7 @@ def filled(table: pa.Table, missing: Missing, known: pa.Table) -> Filled:
         known: KNOWN, for the rule `least`.
     """
     if not table.num_rows:
-        return Filled(table, 0, 0)
+        return ImputedList(table, 0, 0)
     systems, scores, given = parts_of(table)
     lacking = np.isnan(scores)
     by_least = 0
@@ -168,7 +168,7 @@ def filled(table: pa.Table, missing: Missing, known: pa.Table) -> Filled:
     scores = np.where(still, mean_of_rows(np.where(given, scores, np.nan))[:, None], scores)
     place = table.schema.get_field_index("score")
     table = table.set_column(place, table.schema.field(place), pa.array(mean_of_rows(scores)))
-    return Filled(in_order(with_parts(table, systems, scores, given)), int(still.sum()), by_least)
+    return ImputedList(sort_list(with_parts(table, systems, scores, given)), int(still.sum()), by_least)
 
 
 def mean_of_rows(scores: Floats) -> Floats:
@@ -187,7 +187,7 @@ def mean_of_rows(scores: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LabelledRows:
     """Labelled rows of several systems' scores: a value that adds, with a zero.
 
     Attributes:
@@ -207,7 +207,7 @@ class Rows:
     queries: int = 0
 
     @classmethod
-    def of(cls, aligned: pa.Table, *, marks: bool) -> Rows:
+    def of(cls, aligned: pa.Table, *, marks: bool) -> LabelledRows:
         """Count an aligned list (JOINED_TRIALS), rows in any order.
 
         Args:
@@ -221,10 +221,10 @@ class Rows:
         missed, queries = int((true & ~found).sum()), pc.count_distinct(aligned["query_id"]).as_py()
         return _counted(systems, columns, hit, 1 - hit, missed, queries)
 
-    def __add__(self, other: Rows) -> Rows:
+    def __add__(self, other: LabelledRows) -> LabelledRows:
         if not self.systems or not other.systems:
             one, none = (self, other) if self.systems else (other, self)
-            return Rows(
+            return LabelledRows(
                 one.systems,
                 one.columns,
                 one.hits,
@@ -233,10 +233,7 @@ class Rows:
                 one.queries + none.queries,
             )
         if self.systems != other.systems:
-            raise UserError(
-                f"lists of {', '.join(self.systems)} and of {', '.join(other.systems)} are not fused together",
-                remedy="join the lists of the same systems for all queries",
-            )
+            raise codes.MIXED_SYSTEMS(first=", ".join(self.systems), second=", ".join(other.systems))
         return _counted(
             self.systems,
             np.concatenate([self.columns, other.columns]),
@@ -249,16 +246,16 @@ class Rows:
 
 def _counted(
     systems: tuple[str, ...], columns: Floats, hits: Ints, false_alarms: Ints, missed: int, queries: int
-) -> Rows:
+) -> LabelledRows:
     if not len(columns):
-        return Rows(systems, columns, hits, false_alarms, missed, queries)
+        return LabelledRows(systems, columns, hits, false_alarms, missed, queries)
     columns = columns + 0.0  # -0.0 and 0.0 are one score
     order = np.lexsort(columns.T[::-1])
     columns = columns[order]
     new = np.append(True, (columns[1:] != columns[:-1]).any(axis=1))
     starts = np.flatnonzero(new)
     true, false = (np.add.reduceat(counts[order], starts) for counts in (hits, false_alarms))
-    return Rows(systems, columns[starts], true, false, missed, queries)
+    return LabelledRows(systems, columns[starts], true, false, missed, queries)
 
 
 def columns_of(table: pa.Table, *, marks: bool) -> tuple[tuple[str, ...], Floats]:
@@ -270,11 +267,7 @@ def columns_of(table: pa.Table, *, marks: bool) -> tuple[tuple[str, ...], Floats
     systems, scores, given = parts_of(table)
     if np.isnan(scores).any():
         row, place = (int(each[0]) for each in np.nonzero(np.isnan(scores)))
-        raise UserError(
-            f"system {systems[place]} has no score in a joined detection",
-            where=f"row {row + 1}, query {table['query_id'][row]}",
-            remedy="fill missing scores first",
-        )
+        raise codes.MISSING_SCORE(where=f"row {row + 1}, query {table['query_id'][row]}", system=systems[place])
     return systems, np.hstack([scores, (~given).astype(np.float64)]) if marks else scores
 
 
@@ -306,15 +299,12 @@ class Fusion:
             return result
         systems, columns = columns_of(table.filter(pa.array(there)), marks=bool(self.marks))
         if systems != self.systems:
-            raise UserError(
-                f"the fusion was fitted for {', '.join(self.systems)}, and these lists are of {', '.join(systems)}",
-                remedy="fuse the lists of the same systems, under the same names",
-            )
+            raise codes.FUSION_OF_OTHER_SYSTEMS(fitted=", ".join(self.systems), systems=", ".join(systems))
         result[there] = linear(columns, Coefficients((*self.weights, *self.marks), self.offset))
         return result
 
 
-def fit_fusion(parts: Iterable[Rows], *, trials: int | None = None, prior: float | None = None) -> Fusion:
+def fit_fusion(parts: Iterable[LabelledRows], *, trials: int | None = None, prior: float | None = None) -> Fusion:
     """Weights of greatest likelihood (see `regression`), whatever the order and the cut of the rows.
 
     Args:
@@ -333,9 +323,8 @@ def fit_fusion(parts: Iterable[Rows], *, trials: int | None = None, prior: float
         if trials is not None:
             n_false = float(rows.queries * trials - rows.missed - int(rows.hits.sum()))
         if n_false < total(false_alarms):
-            raise UserError(
-                f"{rows.queries} queries of {trials} trials cannot hold {int(total(false_alarms))} false alarms",
-                remedy="check seconds of audio and trials per second",
+            raise codes.TOO_MANY_FALSE_ALARMS(
+                queries=rows.queries, trials=trials, false_alarms=int(total(false_alarms))
             )
         target, other = prior / n_true, (1 - prior) / n_false
         # As heavy as there are detections, so that the weak prior on the slopes weighs what it weighs elsewhere.

@@ -222,7 +222,7 @@ class ExportEntry(Entry):
 class ReaderEntry(Entry):
     """A form that systems' lists are read in.
 
-    The target reads it: ``target(path, asked: swsdist.evaluation.lists.Asked) -> System``.
+    The target reads it: ``target(path, asked: swsdist.evaluation.lists.ReadOptions) -> System``.
 
     Attributes:
         tells: `module:function` of the first bytes of a file, unpacked (at most `swsdist.evaluation.lists.HEAD`): whether it is
@@ -244,7 +244,7 @@ class ReaderEntry(Entry):
 class WriterEntry(Entry):
     """A form that a list is written in.
 
-    The target writes it: ``target(detections, out: Path, about: swsdist.evaluation.writing.About)``.
+    The target writes it: ``target(detections, out: Path, about: swsdist.evaluation.writing.ListContext)``.
 
     Attributes:
         ending: of files that are written so where nothing else is said, with its dot; empty for none.

@@ -183,8 +183,8 @@ READERS: Registry[ReaderEntry] = Registry(
     "swsdist.readers",
     "--from",
     {
-        "nist": ReaderEntry(f"{_RD}:read_nist", 1, f"{_RD}:tells_nist"),
-        "parquet": ReaderEntry(f"{_RD}:read_rows", 1, f"{_RD}:tells_parquet"),
+        "nist": ReaderEntry(f"{_RD}:read_nist", 1, f"{_RD}:is_nist_list"),
+        "parquet": ReaderEntry(f"{_RD}:read_rows", 1, f"{_RD}:is_parquet"),
         "kaldi": ReaderEntry(f"{_RD}:read_kaldi", 1, "swsdist.evaluation.kaldi_results:looks_like_results"),
         "csv": ReaderEntry(f"{_RD}:read_rows", 1),
     },

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import candidate_statistics
-from swsdist.calibrate.statistics import made
+from swsdist.calibrate.statistics import load_statistics
 from swsdist.core.fingerprint import Naming
 from swsdist.core.partition import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
@@ -20,9 +20,9 @@ from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
-from swsdist.reduce.own_places import OwnPlaces, elsewhere
 from swsdist.reduce.places import WHERE, in_recordings
-from swsdist.reduce.spans import Kept
+from swsdist.reduce.source_places import SourcePlaces, outside_places
+from swsdist.reduce.spans import SpanFilter
 from swsdist.reduce.speakers import WHO
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.buckets import BucketStage
@@ -78,7 +78,7 @@ def _files(task: Task[Reducing], context: Context) -> list[str]:
     return found
 
 
-def excluded_places(task: Task[Reducing]) -> OwnPlaces:
+def excluded_places(task: Task[Reducing]) -> SourcePlaces:
     """Places that the queries of a bucket were cut from, and which are left out."""
     return {(query_id, recording): spans for query_id, recording, spans in task.payload.excluded}
 
@@ -122,7 +122,7 @@ class Reduce(BucketStage[Reducing]):
             *(config.search, settings), tick=manifest.shift, nbest=nbest, system=config.system, statistics=wanted
         )
         versions = [STATISTICS.identity(name) for name in wanted]
-        by_speaker = any(getattr(one, "by_speaker", False) for one in made(wanted).values())
+        by_speaker = any(getattr(one, "by_speaker", False) for one in load_statistics(wanted).values())
         who = [of_rows(own.store.open().documents(columns=list(WHO)).sort_by(_ORDER))] if by_speaker else []
         # Names and times of recordings come from the documents.
         placed = [of_rows(own.store.open().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.corpus.placed else []
@@ -153,11 +153,11 @@ class Reduce(BucketStage[Reducing]):
     def run(self, task: Task[Reducing], context: Context) -> TaskOutput:
         """Overlaps out, the best N kept."""
         reduced = self.reduced(task, context)
-        found = elsewhere(reduced.detections, excluded_places(task))
+        found = outside_places(reduced.detections, excluded_places(task))
         statistics = context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS)
         return self.done(task, context, found, statistics)
 
-    def reduced(self, task: Task[Reducing], context: Context, kept: Kept | None = None) -> Reduced:
+    def reduced(self, task: Task[Reducing], context: Context, span_filter: SpanFilter | None = None) -> Reduced:
         """The detections of a bucket, or of each document those that are kept, with names and times of recordings, and its
         statistics."""
         payload = task.payload
@@ -170,7 +170,7 @@ class Reduce(BucketStage[Reducing]):
             candidates=candidates,
             **payload.rules,
             speakers=speakers_of(payload.store, context) if payload.by_speaker else None,
-            kept=kept,
+            span_filter=span_filter,
         )
         if not payload.placed:
             return reduced

@@ -14,7 +14,7 @@ import pytest
 from commands import Command, Ended
 
 from swsdist.calibrate.procedure import Procedure, make_steps
-from swsdist.calibrate.steps.interface import Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.core.types import DETECTIONS
 from swsdist.io.nist.systemlist import read_systemlist
@@ -151,7 +151,7 @@ class Doubled(Step[Options, Any]):
     name = "doubled"
     version = 1
 
-    def threshold(self, point: Point) -> float:
+    def threshold(self, point: TwvParameters) -> float:
         return 1.0
 
     def apply(self, table: pa.Table, *_: Any) -> Any:
@@ -467,13 +467,13 @@ def test_points_of_lists_take_any_registered_step(place: Path, swsdist: Command)
         ("tasks: {}", "", "lists.tasks: the setting is refused: Dictionary should have at least 1"),
         ("tasks: {a: {ecf: z}}", "", "lists.tasks.a.systems: missing key [missing-key]"),
         ("tasks: {a: {systems: {x: y}, rtm: z}}", "", "did you mean rttm? [unknown-key]"),
-        (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpha: [1, 2]}", "point 1: calibrate.steps is null"),
+        (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpha: [1, 2]}", "calibrate.steps is null [list-steps]"),
         (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpa: [1, 2]}", "did you mean calibrate.alpha?"),
-        (f"{ONE}mine: posteriors.csv}}}}}}", "{search.distance: [cosine]}", "no list depends on search.distance"),
+        (f"{ONE}mine: posteriors.csv}}}}}}", "{search.distance: [cosine]}", "search.distance [list-key]"),
         (
             f"{ONE}mine: posteriors.csv}}}}}}",
             "{calibrate.steps: [[kst]], calibrate.alpha: [0]}",
-            "calibrate.alpha is 0",
+            "calibrate.alpha is 0 [not-positive]",
         ),
         (f"{ONE}mine: scores.csv}}}}}}\n  fit: none", "", "not probabilities"),
         (f"{ONE}mine: scores.csv}}}}}}", "{calibrate.steps: [[q-norm, logistic, kst]]}", "point 1: q-norm is of all"),

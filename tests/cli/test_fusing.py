@@ -11,7 +11,7 @@ from commands import Command
 
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.chains.fuse.options import FuseOptions
-from swsdist.evaluation.fusion import Request
+from swsdist.evaluation.fusion import FusionRequest
 
 HEAD = "query_id,doc_id,start,end,score\n"
 #: Two queries: the first is found by both systems, the second by one; the third occurs and is not found.
@@ -131,7 +131,7 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
 def test_overlaps_between_queries_stay_unless_it_is_asked_for(swsdist: Command, lists: Path) -> None:
     """One name in the command, in the chain and in Python; what it costs is said."""
     assert not FuseOptions().between_queries
-    assert not Request().between_queries
+    assert not FusionRequest().between_queries
     fuse(swsdist, lists, "one.csv", "two.csv", "--out", "all.csv")
     said = fuse(swsdist, lists, "one.csv", "two.csv", "--out", "best.csv", "--between-queries")
     assert "2 detections overlap one of another query with a higher score, and are left out: what is decided" in said

@@ -15,6 +15,7 @@ from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.speaker_norm import SpeakerNorm, SpeakerNormOptions
 from swsdist.chains.search.check import check
 from swsdist.config import load_config
+from swsdist.core.codes import chains as chains_codes
 from swsdist.core.codes import config as config_codes
 from swsdist.core.errors import DataError, StoreError
 from swsdist.io.filesystem import Folder
@@ -27,7 +28,7 @@ from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.stages.document_lookup import speakers_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store.reading import Store
-from tests.support.coded import raises
+from tests.support.coded import raises, says
 
 STEPS = ("calibrate.steps=[speaker-norm]", "report.exports=[]")
 
@@ -89,8 +90,8 @@ def test_without_speakers_it_says_so(own_corpus: Any) -> None:
     docs = own_corpus.corpus / "docs.csv"
     pd.read_csv(docs).drop(columns="speaker").to_csv(docs, index=False)
     own_corpus.run(*STEPS)
-    (warning,) = (one for one in own_corpus.report()["warnings"] if "no speaker" in one)
-    assert "speaker-norm takes them for one speaker's: it is q-norm then" in warning
+    (warning,) = (one for one in own_corpus.report()["warnings"] if says(one, chains_codes.MISSING_SPEAKERS))
+    assert "speaker-norm takes all as one speaker" in warning
 
 
 def test_recordings_of_several_speakers_are_refused_before_any_work(own_corpus: Any) -> None:
@@ -103,7 +104,7 @@ def test_recordings_of_several_speakers_are_refused_before_any_work(own_corpus: 
     (data / "utt2spk").write_text("u1 ada\nu2 eva\n")
     sets = (*STEPS, f"corpus.documents={data}", "corpus.references=null")
     told = "2 speakers speak in one recording, and scores are normalised by speaker"
-    with pytest.raises(DataError, match=told) as caught:
+    with raises(chains_codes.SEVERAL_SPEAKERS, count=2) as caught:
         own_corpus.run(*sets)
     assert caught.value.where == f"{recording}, channel 1"
     assert not (own_corpus.folder / "run" / "store").exists()

@@ -163,8 +163,11 @@ def test_a_store_is_marked_as_long_as_it_is_searched(finished: Any) -> None:
 @pytest.mark.parametrize(
     ("calibrate", "complaint"),
     [
-        ({"steps": ["zt-norm"]}, "zt-norm wants to know a cohort of queries"),
-        ({"steps": ["q-norm", "logistic", "kst"], "fit": "x"}, "kst wants to know the number of trials"),
+        ({"steps": ["zt-norm"]}, r"step zt-norm needs a cohort of queries.* \[step-needs-run\]"),
+        (
+            {"steps": ["q-norm", "logistic", "kst"], "fit": "x"},
+            r"step kst needs the number of trials.* \[step-needs-run\]",
+        ),
         ({"steps": ["q-norm", "logistic"]}, "step-not-fitted"),
         ({"steps": ["q-norm", "logistic"], "fit": "nowhere"}, "there is no such file"),
         ({"steps": ["power"]}, "steps-misfit"),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.points.rescoring import Rescoring, compacted, query_values
+from swsdist.calibrate.operating_points.rescoring import Rescoring, compact_list, query_values
 from swsdist.calibrate.thresholding import METHODS, Thresholding
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.score import Counts, align, atwv, per_term, score_limits
@@ -78,7 +78,7 @@ def test_points_are_those_of_the_direct_way(
         ntrue[query] = ntrue.get(query, 0) + 1
     # In buckets of queries, in any order.
     parts = [
-        compacted(
+        compact_list(
             first.filter(pa.array([name in some for name in first["query_id"].to_pylist()], pa.bool_())),
             tolerance=0.5,
             conventions=conventions,
@@ -140,7 +140,7 @@ def test_alpha_changes_pairs() -> None:
 
 def test_nothing_to_score_is_told() -> None:
     found, true = tables([("c", "d1", 0, 1, 0.5)], [])
-    part = compacted(aligned(found, true, "stdeval"), tolerance=0.5, conventions="stdeval")
+    part = compact_list(aligned(found, true, "stdeval"), tolerance=0.5, conventions="stdeval")
     from swsdist.core.errors import UserError
 
     with pytest.raises(UserError, match="no query has a reference"):

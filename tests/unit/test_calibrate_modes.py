@@ -14,8 +14,10 @@ import soundfile
 import swsdist
 from swsdist.api import RunResult
 from swsdist.calibrate.threshold import fold_of
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import chains as chains_codes
 from swsdist.report.summary import summary_lines
+from tests.support.coded import raises, says
 
 RATE = 8000
 
@@ -92,7 +94,7 @@ def test_a_query_that_no_other_query_decides_is_told(place: Path, asked: Sequenc
     limits = result.measures()["atwv_thresholds"]
     deciding = {fold_of(name, 5) for k, name in zip(asked, names, strict=True) if k not in lonely}
     assert [value is not None for value in limits] == [fold in deciding for fold in range(5)]
-    told = [text for text in result.outcome.chain_run.notices() if "have no threshold" in text]
+    told = [text for text in result.outcome.chain_run.notices() if says(text, chains_codes.UNDECIDED_QUERIES)]
     assert [text.split()[0] for text in told] == [str(len(lonely))] * bool(lonely)
     if lonely:
         assert {decision for _, _, decision in decisions(result)} == {False}
@@ -165,10 +167,10 @@ def test_a_changed_file_decides_anew(place: Path, tmp_path: Path) -> None:
 
 
 def test_wrong_files_end_the_run(place: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no such file"):
+    with raises(codes.NO_FITTED_FILE):
         run(place, str(tmp_path / "gone.json"))
     (tmp_path / "wrong.json").write_text("{}")
-    with pytest.raises(ConfigError, match="not fitted steps of swsdist"):
+    with raises(codes.NOT_FITTED_STEPS):
         run(place, str(tmp_path / "wrong.json"))
 
 

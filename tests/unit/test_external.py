@@ -18,7 +18,7 @@ from swsdist.features.sources import sources_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames import archive
 from swsdist.store.writing import write_tracks
-from swsdist.testing.conformance import check_given
+from swsdist.testing.conformance import check_precomputed
 
 
 def given(folder: Path, **options: Any) -> Given:
@@ -43,8 +43,8 @@ ONES = np.ones((100, 3), np.float32)
 def test_it_is_right(tmp_path: Path) -> None:
     save(tmp_path, np.random.default_rng(1).normal(size=(9000, 3)))
     save(tmp_path, ONES, "q-1")
-    check_given(given(tmp_path))
-    check_given(given(tmp_path, length=0.025, kind="logits", what="net 3"), queries=True)
+    check_precomputed(given(tmp_path))
+    check_precomputed(given(tmp_path, length=0.025, kind="logits", what="net 3"), queries=True)
     assert not isinstance(given(tmp_path), Extractor)
 
 

@@ -13,8 +13,9 @@ from swsdist.config.loader import section_from
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
 from swsdist.core.codes import Code
+from swsdist.core.codes import api as api_codes
 from swsdist.core.codes import config as codes
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError
 from tests.support.coded import raises
 
 
@@ -77,7 +78,7 @@ def test_a_section_says_what_was_meant(
 @pytest.mark.parametrize("function", [swsdist.run, swsdist.sweep])
 def test_sets_are_a_list(function: Any, sets: Any, tmp_path: Path) -> None:
     """A text is no list of its letters."""
-    with pytest.raises(UserError, match="is no list of texts KEY=VALUE") as caught:
+    with raises(api_codes.NOT_A_LIST_OF_SETTINGS) as caught:
         function(str(tmp_path / "none.yaml"), sets=sets)
     assert caught.value.where == "sets"
     if isinstance(sets, str):
@@ -87,7 +88,7 @@ def test_sets_are_a_list(function: Any, sets: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [None, 5, ["a.yaml"]])
 @pytest.mark.parametrize(("function", "name"), [(swsdist.run, "config"), (swsdist.sweep, "path")])
 def test_what_is_no_config(function: Any, name: str, given: Any) -> None:
-    with pytest.raises(UserError, match="is no path") as caught:
+    with raises(api_codes.NOT_A_PATH) as caught:
         function(given)
     assert caught.value.where == name
     assert "YAML file" in str(caught.value.remedy)

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swsdist
-from swsdist.core.errors import StoreError
+from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.types import DETECTIONS, DOCUMENTS
 from swsdist.corpora.documents import part_of, read_documents
 from swsdist.corpora.places import Places, by_document, searched_stretches, stored, stretches
 from swsdist.reduce.places import in_recordings
+from tests.support.coded import raises
 
 #: doc_id, recording, start (s), duration (s): three places of r1, one of r2, and a recording of its own.
 LAID = [
@@ -152,6 +152,6 @@ def test_a_recording_is_no_document_of_the_store(tmp_path: Path) -> None:
     swsdist.run(config, selection=StepSelection(until="index"))
     store, query = f"{tmp_path}/run/store", str(tmp_path / "corpus" / "queries" / "q001_1.wav")
     assert swsdist.curve(store, query, "d001")["score"].max() > -1
-    with pytest.raises(StoreError, match="'rec1' is a recording of 2 documents") as caught:
+    with raises(searcher_codes.NAME_OF_RECORDING, name="rec1", count=2) as caught:
         swsdist.curve(store, query, "rec1")
     assert "d001 (from 0.35 s)" in str(caught.value)

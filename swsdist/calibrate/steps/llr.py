@@ -47,8 +47,10 @@ from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths, Example
 from swsdist.calibrate.posterior import UNIT as SUM_UNIT
 from swsdist.calibrate.posterior import checked, sums
 from swsdist.calibrate.statistics import CostSums, Tally
-from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.q_norm import moments
+from swsdist.core.codes import calibrate as codes
+from swsdist.core.warning_text import warning_text
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted, linear, log_odds, logarithm, maximise, prior_weights, total
 from swsdist.registry.calibration_entries import Score
@@ -102,12 +104,12 @@ class LlrOptions(Options):
     @classmethod
     def _once(cls, names: tuple[Covariate, ...]) -> tuple[Covariate, ...]:
         if len(set(names)) < len(names):
-            raise ValueError("a covariate is named twice")
+            raise codes.DUPLICATE_COVARIATE.invalid(name=next(name for name in names if names.count(name) > 1))
         return names
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
+class LlrExamples:
     """Labelled detections by their columns and by Ntrue of their query: a value that adds.
 
     Attributes:
@@ -125,10 +127,10 @@ class Gathered:
     false_alarms: Ints
     queries: tuple[int, int]
     occurrences: int
-    point: Point
+    point: TwvParameters
 
-    def __add__(self, other: Gathered) -> Gathered:
-        return Gathered(
+    def __add__(self, other: LlrExamples) -> LlrExamples:
+        return LlrExamples(
             np.concatenate([self.columns, other.columns]),
             np.concatenate([self.true, other.true]),
             np.concatenate([self.hits, other.hits]),
@@ -138,7 +140,7 @@ class Gathered:
             self.point,
         )
 
-    def summed(self) -> Gathered:
+    def summed(self) -> LlrExamples:
         """With distinct rows, in ascending order, whatever order they came in."""
         keys = np.column_stack([self.columns + 0.0, self.true])  # -0.0 and 0.0 are one value
         rows, which = np.unique(keys, axis=0, return_inverse=True)
@@ -146,10 +148,10 @@ class Gathered:
         np.add.at(hits, which.reshape(-1), self.hits)
         np.add.at(false, which.reshape(-1), self.false_alarms)
         true = rows[:, -1].astype(np.int64)
-        return Gathered(rows[:, :-1], true, hits, false, self.queries, self.occurrences, self.point)
+        return LlrExamples(rows[:, :-1], true, hits, false, self.queries, self.occurrences, self.point)
 
 
-class Llr(Step[LlrOptions, Gathered]):
+class Llr(Step[LlrOptions, LlrExamples]):
     """Fitted on hits and false alarms of aligned lists; its own threshold is that of eq. 31."""
 
     name = "llr"
@@ -170,11 +172,13 @@ class Llr(Step[LlrOptions, Gathered]):
             return "its covariate posterior-sum is a sum of probabilities: put logistic before it, or leave the covariate out"
         return None
 
-    def threshold(self, point: Point) -> float:
+    def threshold(self, point: TwvParameters) -> float:
         """ln(beta), which is less the log-odds of the effective prior 1 / (1 + beta)."""
         return point.bayes_threshold
 
-    def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> Gathered:
+    def gather(
+        self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
+    ) -> LlrExamples:
         """Hits and false alarms by their columns and their query's Ntrue."""
         assert point is not None  # its entry says that it has a threshold of its own
         names, code = coded(aligned["query_id"])
@@ -184,9 +188,9 @@ class Llr(Step[LlrOptions, Gathered]):
         hit = true[found].astype(np.int64)
         counted = len(names), int(np.count_nonzero(occurrences))
         columns = self._columns(aligned, statistics)[found]
-        return Gathered(columns, occurrences[code[found]], hit, 1 - hit, counted, int(occurrences.sum()), point)
+        return LlrExamples(columns, occurrences[code[found]], hit, 1 - hit, counted, int(occurrences.sum()), point)
 
-    def fit(self, parts: Iterable[Gathered]) -> Json:
+    def fit(self, parts: Iterable[LlrExamples]) -> Json:
         """Offset and slopes of greatest likelihood, made unique by a weak prior (see `kernels.regression`).
 
         Raises:
@@ -197,8 +201,7 @@ class Llr(Step[LlrOptions, Gathered]):
         rows, hits, false, single = _weighted(whole, prior, self.options.weights)
         fitted = maximise(rows, hits, false)
         if fitted.slopes[0] <= 0:
-            told = f"the slope of the llr is {fitted.slopes[0]:.4g}: higher scores are not more likely hits here"
-            warnings.warn(told, stacklevel=2)
+            warnings.warn(warning_text(codes.NEGATIVE_SLOPE, count=1, step="llr", slope=fitted.slopes[0]), stacklevel=2)
         odds = log_odds(prior)
         line = Fitted(fitted.slopes, fitted.offset - odds)
         model: dict[str, object] = {"offset": line.offset, **dict(zip(self._names, line.slopes, strict=True))}
@@ -218,7 +221,7 @@ class Llr(Step[LlrOptions, Gathered]):
         return {name: math.fsum(_number(model, name) for model in models) / len(models) for name in names}
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Log-likelihood ratios, natural."""
         assert fitted is not None  # the procedure fits before it applies
@@ -240,14 +243,14 @@ class Llr(Step[LlrOptions, Gathered]):
             return line, None
         points = np.array(model["curve"], np.float64)
         if points.ndim != 2 or points.shape[1] != 2 or not len(points) or not np.isfinite(points).all():
-            raise ValueError("its curve is not pairs of numbers")
+            raise ValueError("the curve is not pairs of numbers")
         return line, points
 
     @property
     def _names(self) -> tuple[str, ...]:
         return ("score", *self.options.covariates)
 
-    def _prior(self, point: Point) -> float:
+    def _prior(self, point: TwvParameters) -> float:
         return prior_of_beta(point.beta) if self.options.prior == "point" else self.options.prior
 
     def _columns(self, table: pa.Table, statistics: Mapping[str, Tally] | None) -> Floats:
@@ -265,7 +268,7 @@ class Llr(Step[LlrOptions, Gathered]):
 
 
 def _weighted(
-    whole: Gathered, prior: float, weights: Literal["queries", "trials"]
+    whole: LlrExamples, prior: float, weights: Literal["queries", "trials"]
 ) -> tuple[Floats, Floats, Floats, tuple[float, float]]:
     """Rows, the weights of their hits and false alarms, and the mean weight of a hit and of a false alarm.
 

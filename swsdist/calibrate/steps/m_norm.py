@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.calibrate.statistics import BINS, ScoreHistogram, Tally, histograms
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.q_norm import standardised
 from swsdist.kernels.coding import coded
 
@@ -48,7 +48,7 @@ class MNorm(Step[MNormOptions, Addable]):
     model = MNormOptions
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Normalised scores; their order within a query stays."""
         assert statistics is not None  # its entry says that it must come first

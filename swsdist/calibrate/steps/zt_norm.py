@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat
 
 from swsdist.calibrate.statistics import Key, Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.core.types import COHORT_SUMS
 from swsdist.kernels.coding import coded
@@ -61,7 +61,7 @@ class ZtNorm(Step[ZtNormOptions, Addable]):
     model = ZtNormOptions
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Normalised scores."""
         assert statistics is not None  # its entry says that it must come first

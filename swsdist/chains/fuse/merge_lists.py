@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import fuse as codes
 from swsdist.core.partition import slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
-from swsdist.fusion.fusing import joined
+from swsdist.fusion.fusing import join_systems
 from swsdist.fusion.weights import KNOWN
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
@@ -73,7 +73,7 @@ class MergeLists(BucketStage[Joining]):
             whole = pa.concat_tables([DETECTIONS.empty_table(), *(context.read(name) for name in names)])
             lists[system] = of_slots(whole, "query_id", task.slots)
         standardise = payload.scores == "q-norm"
-        table, known = joined(lists, standardise=standardise, meet=payload.meet, overlap=payload.overlap)
+        table, known = join_systems(lists, standardise=standardise, meet=payload.meet, overlap=payload.overlap)
         return self.done(task, context, table, context.publish(task, "known", [known], KNOWN))
 
 
@@ -92,9 +92,6 @@ def demand_independent(name: str, chain_run: ChainRun) -> None:
     """
     settings = chain_run.config.calibrate
     if settings.fitted and settings.fit in ("crossfit", "oracle"):
-        raise ConfigError(
-            f"the final scores of {name} were fitted on the references of its run ({', '.join(settings.fitted)}, "
-            f"{settings.fit}), so a fusion of them would be fitted on what it is fitted with",
-            where="options.scores: final",
-            remedy="set options.scores: normalised, or fit that system on other data (calibrate.fit: FILE)",
+        raise codes.FINAL_SCORES_FITTED(
+            where="options.scores: final", system=name, steps=", ".join(settings.fitted), fit=settings.fit
         )

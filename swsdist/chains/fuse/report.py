@@ -12,9 +12,11 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.report import notices as of_search
 from swsdist.chains.search.report.finished import scored_of
 from swsdist.chains.search.report.publish import publish_report
-from swsdist.chains.search.report.reporting import build
-from swsdist.evaluation.comparison import compared_entropies
-from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart
+from swsdist.chains.search.report.reporting import build_report
+from swsdist.core.codes import fuse as codes
+from swsdist.core.codes import line_of
+from swsdist.evaluation.comparison import compare_min_cnxe
+from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_systems
 from swsdist.fusion.weights import Fusion
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
@@ -34,7 +36,7 @@ def publish(outcome: Outcome, chain_run: ChainRun, force: bool = False) -> Repor
 
 
 def _made(outcome: Outcome, chain_run: ChainRun) -> ReportData:
-    data = build(outcome, chain_run)
+    data = build_report(outcome, chain_run)
     own: FuseInputs = chain_run.chain.inputs
     looks: set[Looks] = set(data.looked_at)
     if own.options.between_queries:
@@ -124,7 +126,7 @@ def _gains(chain_run: ChainRun) -> dict[str, Gain]:
         return {}
     systems = [scored_of("the fusion", chain_run), *(scored_of(name, part) for name, part in alike.items())]
     settings = Settings(resamples=DRAWS)
-    entropies = compared_entropies(systems, settings)
+    entropies = compare_min_cnxe(systems, settings)
     found: dict[str, Gain] = {}
     tables = {one.name: one.maximal for one in systems if one.maximal is not None}
     maxima = compare(tables, **settings.options()).pairs if len(tables) == len(systems) else ()
@@ -153,16 +155,11 @@ def notices(chain_run: ChainRun) -> list[str]:
     common, apart = Counter[tuple[str, str]](), Notices()
     if (ended := chain_run.outcomes.get("merge-lists")) is not None and not ended.failures:
         for table in chain_run.read("merge-lists", "joined", ["parts"]):
-            common.update(places_in_common(table))
-        tell_of_apart(common, apart)
+            common.update(count_common_places(table))
+        warn_disjoint_systems(common, apart)
     found += [str(notice) for notice in apart.found.values()]
     if not chain_run.config.calibrate.fitted:
-        found.append(
-            "nothing was fitted: the fused score is the mean of the systems' scores, each with the same weight"
-        )
+        found.append(line_of(codes.UNFITTED_FUSION))
     if own.options.between_queries and len(own.options.systems):
-        found.append(
-            "of overlapping detections of different queries the one with the highest fused score stays "
-            "(options.between_queries): what is decided of a query depends on the other queries"
-        )
+        found.append(line_of(codes.DEPENDENT_QUERIES))
     return found

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from swsdist.calibrate.procedure import check_steps, sides_wanted
-from swsdist.calibrate.statistics import made
+from swsdist.calibrate.procedure import check_steps, required_statistics
+from swsdist.calibrate.statistics import load_statistics
 from swsdist.chains.search.check import check
 from swsdist.chains.search.report.notices import barrier, notices, summary
 from swsdist.chains.search.report.publish import FILES, publish_report
 from swsdist.chains.search.report.reporting import rejected_rows
 from swsdist.config import Config
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import chains as codes
 from swsdist.methods.registry import create
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
@@ -64,26 +64,19 @@ def build(config: Config, ledger: Ledger) -> Chain:
             a step does not take; or steps that do not fit together.
     """
     if config.options:
-        raise ConfigError(
-            f"the chain search takes no options: {', '.join(config.options)}", where="options", remedy="leave them out"
-        )
+        raise codes.SEARCH_OPTIONS(where="options", options=", ".join(config.options))
     by_cohort = any(entry.cohort for entry in config.calibrate.entries().values())
     if config.corpus.cohort is not None and not by_cohort:
-        raise ConfigError(
-            f"none of the steps {', '.join(config.calibrate.steps)} normalises by a cohort",
+        raise codes.UNUSED_COHORT(
             where="corpus.cohort",
-            remedy=f"leave it out, or name {' or '.join(those(CALIBRATION, 'cohort'))} in calibrate.steps",
+            steps=", ".join(config.calibrate.steps),
+            cohort_steps=" or ".join(those(CALIBRATION, "cohort")),
         )
     if config.corpus.own_places == "leave-out" and protocol_of(config.score).trials != "time":
-        raise ConfigError(
-            "queries' own places are left out where trials are seconds of audio: "
-            "of a document nobody knows which part is meant",
-            where="corpus.own_places",
-            remedy="leave it out, or leave the recordings that queries were cut from out of the documents",
-        )
+        raise codes.OWN_PLACES_WITHOUT_TIMES(where="corpus.own_places")
     create(config.search)
     check_steps(config.calibrate, METHODS[config.search.method].score)
-    sides = sides_wanted(config.calibrate)
+    sides = required_statistics(config.calibrate)
     first_pass = config.search.first_pass.name
     first = FIRST_PASSES[first_pass].first if first_pass != "none" else ""
     stages = (
@@ -94,7 +87,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         *([Entry(first, 1).load()()] if first else []),
         Search(),
         Reduce(),
-        *([Describe()] if made(sides, "examples") else []),
+        *([Describe()] if load_statistics(sides, "examples") else []),
         *(_cohort(config.corpus.cohort is not None) if by_cohort else []),
         Normalise(),
         Step("align.train", Align(), digests={"trials": "aligned"}),

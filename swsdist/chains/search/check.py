@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.probing import probe_all
+from swsdist.core.codes import chains as codes
 from swsdist.core.errors import AudioError, SwsdistError
 from swsdist.corpora import kinds
 from swsdist.corpora.documents import ENDINGS
@@ -112,21 +113,16 @@ class _Checking:
             if "start" in row:
                 if row["start"] >= length or row["end"] > length + OVERSHOOT:
                     notices.add(
-                        "documents lie outside of their recording, and will be rejected",
+                        codes.SEGMENT_OUTSIDE_RECORDING,
+                        count=1,
                         where=f"{row['listed']}: {row['start']:g} to {row['end']:g} s, and there are {length:.2f} s",
-                        remedy="correct their times, or drop them",
                     )
                     continue
                 length = min(length, row["end"]) - row["start"]
             self._seconds[row["doc_id"], row["channel"]] = length
         several = [path for path, one in found.items() if not isinstance(one, AudioError) and one.channels > 1]
         if several and kinds.kind_of(self._corpus.documents, "documents", ENDINGS, self._storage) in kinds.KALDI:
-            notices.add(
-                "recordings of Kaldi's list have several channels, of which the first is read",
-                where=several[0],
-                remedy="where the others are wanted, give each a line of its own that takes it out",
-                count=len(several),
-            )
+            notices.add(codes.UNCHOSEN_CHANNEL, where=several[0], count=len(several))
         rows = [{"doc_id": name, "channel": k, "duration": length} for (name, k), length in self._seconds.items()]
         note_durations(table, pa.Table.from_pylist(rows, MEASURED), self._corpus.documents, self._storage, notices)
         hours = sum(self._seconds.values()) / 3600

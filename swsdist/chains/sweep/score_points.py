@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.points.fitted import at_fitted
-from swsdist.calibrate.points.rescoring import Compacted, Rescored, Rescoring
+from swsdist.calibrate.operating_points.fitted_thresholds import rescore_fitted
+from swsdist.calibrate.operating_points.rescoring import CompactList, RescoredPoints, Rescoring
 from swsdist.core.fingerprint import fingerprint
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -58,7 +58,7 @@ class Scoring(NamedTuple):
     rejects_all: bool
 
 
-class Told(NamedTuple):
+class ScoredPoints(NamedTuple):
     """The points of a task, and a name for the list that they are of."""
 
     source: str
@@ -99,7 +99,7 @@ class ScorePoints(Stage[Scoring]):
             return inputs.task(source, some, label=f"{len(some)} points", work=len(some), payload=payload)
 
         for _, receipt in sorted(inputs.ledger.receipts(self.name).items()):
-            told = receipt.result_as(Told)
+            told = receipt.result_as(ScoredPoints)
             if told.source == source and any(point_id(one) in left for one in told.points):
                 before = task(told.points)
                 if inputs.redo or inputs.ledger.receipt(before) is None:
@@ -128,21 +128,21 @@ class ScorePoints(Stage[Scoring]):
             context.publish(task, "rescored", [pa.Table.from_pylist(rows, RESCORED)], RESCORED),
             context.publish(task, "queries", [queries], QUERIES_OF),
         )
-        return TaskOutput(outputs, Told(payload.source, payload.points))
+        return TaskOutput(outputs, ScoredPoints(payload.source, payload.points))
 
 
 def _read(payload: Scoring, context: Context) -> Rescoring:
-    parts = [Compacted(*(context.read(name) for name in files)) for files in payload.files]
+    parts = [CompactList(*(context.read(name) for name in files)) for files in payload.files]
     return Rescoring.of(parts, tolerance=payload.tolerance, conventions=payload.conventions)
 
 
 def _rows(list_of: Rescoring, some: list[Values], rejects_all: bool) -> list[Values]:
     """Rows of points of one thresholding, or whose thresholds are fitted in the same folds."""
     first, beta = some[0], np.array([point["beta"] for point in some], np.float64)
-    found: dict[str, Rescored] = {}
+    found: dict[str, RescoredPoints] = {}
     values: dict[str, Floats] = {}
     if first["method"] == "fitted":
-        fitted = at_fitted(list_of, first["folds"], beta, trials=first["trials"], rejects_all=rejects_all)
+        fitted = rescore_fitted(list_of, first["folds"], beta, trials=first["trials"], rejects_all=rejects_all)
         found, values = {"a": fitted.decided, "m": fitted.best}, {"mtwv_threshold": fitted.threshold}
     else:
         alpha = np.array([point["alpha"] for point in some], np.float64)

@@ -82,9 +82,16 @@ def codes_by_area() -> dict[str, list[Code[SwsdistError]]]:
     }
 
 
+def line_of(code: Code[E], **values: object) -> str:
+    """Message, remedy and name of a code in one line, as notices have them."""
+    message, remedy = code.text(**values)
+    return f"{message}{remedy and '; '}{remedy} [{code.name}]"
+
+
 def every_code() -> dict[str, Code[SwsdistError]]:
     """All codes by name, in alphabetical order."""
-    return dict(sorted((code.name, code) for codes in codes_by_area().values() for code in codes))
+    codes = [code for members in codes_by_area().values() for code in members]
+    return {code.name: code for code in sorted(codes, key=lambda code: code.name)}
 
 
 def codes_of(values: Iterable[object]) -> list[Code[SwsdistError]]:

@@ -147,8 +147,8 @@ ONE_SYSTEM = Code(
     "a comparison needs two systems; of one there is only --paper",
     "name another SYSTEM, or remove these options",
 )
-NO_DET_CURVE = Code(
-    "no-det-curve",
+NO_SYSTEM_CURVE = Code(
+    "no-system-curve",
     UserError,
     "no system has a DET curve",
     "name run folders, or lists with --ecf, --rttm and --terms; without --conditions",

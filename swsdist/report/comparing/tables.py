@@ -15,7 +15,7 @@ from swsdist.report.tables import Table
 from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import EntropyPair
 from swsdist.score.compare.paired import PairRow
-from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, Measured, Settings
+from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings, SystemInfo
 from swsdist.score.compare.significance import Wilcoxon
 
 #: Marks of significance, and below which p they are given.
@@ -309,7 +309,7 @@ def _own_maximum(row: _Row) -> str:
 _KINDS = {"run": "run folder", "list": "system list"}
 
 
-def _facts(one: About) -> dict[str, str]:
+def _facts(one: SystemInfo) -> dict[str, str]:
     """What is known of a system, by the name of the fact, in the order in which it is shown."""
     found = {"read from": _KINDS.get(one.kind, one.kind), "path": one.path}
     if one.label is not None:

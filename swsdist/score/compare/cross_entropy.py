@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.compare.bootstrap import Bootstrap, Interval, draws_of
 from swsdist.score.compare.significance import holm
 from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_entropy
@@ -176,14 +176,14 @@ def compare_entropies(
         UserError: a list has no true occurrence, or more trials than there are; or the references differ.
     """
     if resamples < 1:
-        raise UserError(f"{resamples} resamples were asked for", remedy="ask for at least 1, better 1000 or more")
+        raise codes.TOO_FEW_RESAMPLES(resamples=resamples)
     made = {name: ByQuery.of(parts, trials=trials, queries=queries) for name, parts in lists.items()}
     names = sorted({query for one in made.values() for query in one.queries})
     if len(names) > queries:
-        raise UserError(f"the lists have {len(names)} queries, the whole set {queries}", remedy="count all queries")
+        raise codes.TOO_MANY_QUERIES(listed=len(names), queries=queries)
     counted = [one.spread(names) for one in made.values()]
     if any(not np.array_equal(one.ntrue, counted[0].ntrue) for one in counted):
-        raise UserError("the systems have different references", remedy="score all systems alike, then compare")
+        raise codes.DIFFERENT_REFERENCES()
     observed = np.array([cnxe_min(one.whole, prior).cnxe for one in counted])
     once = np.ones((1, len(names)))
     starts = [_least(one, once, trials, queries, prior)[1] for one in counted]
@@ -195,7 +195,7 @@ def compare_entropies(
     replicates = np.concatenate(pieces, axis=1)
     defined = np.isfinite(replicates).all(axis=0)
     if not defined.any():
-        raise UserError("no draw of queries has a true occurrence", remedy="check the references")
+        raise codes.NO_TARGET_IN_RESAMPLES()
     boot = Bootstrap(observed, replicates[:, defined], np.empty((len(counted), 0)), int((~defined).sum()))
     systems = tuple(
         EntropyRow(name, float(observed[k]), boot.interval(k, level=level, method="percentile"))

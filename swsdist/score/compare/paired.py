@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.codes import score as codes
 from swsdist.registry.entries import Quantity
 from swsdist.registry.registries import quantities
 from swsdist.score.compare.bootstrap import Interval, Method, bootstrap_terms
@@ -95,9 +95,9 @@ def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
         TableError: a query stands in a table twice, or a column is missing.
     """
     if value not in (columns := values()):
-        raise UserError(f"there is no value {value!r} to compare", remedy=f"choose one of: {', '.join(columns)}")
+        raise codes.UNKNOWN_TERM_VALUE(value=value, values=", ".join(columns))
     if len(tables) < 2:
-        raise UserError(f"there is nothing to compare with: {len(tables)} system", remedy="name two systems or more")
+        raise codes.TOO_FEW_SYSTEMS(systems=len(tables))
     ntrue: dict[str, tuple[int, str]] = {}
     found: dict[str, dict[str, float]] = {}
     for system, table in tables.items():
@@ -105,26 +105,17 @@ def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
         for query, count, number in _rows(system, table, value):
             known, other = ntrue.setdefault(query, (count, system))
             if known != count:
-                raise UserError(
-                    f"query {query!r} has {count} references here and {known} in {other}",
-                    where=system,
-                    remedy="score all systems with the same references and the same documents, then compare",
+                raise codes.DIFFERENT_REFERENCE_COUNTS(
+                    where=system, query=query, count=count, other_count=known, other=other
                 )
             if count == 0:
                 continue
             if number is None:
-                raise UserError(
-                    f"query {query!r} has no {value}: its detections are neither YES nor NO",
-                    where=system,
-                    remedy="decide them (swsdist calibrate), or compare best_twv",
-                )
+                raise codes.UNDECIDED_QUERY(where=system, query=query, value=value)
             mine[query] = number
     queries = tuple(sorted(query for query, (count, _) in ntrue.items() if count))
     if not queries:
-        raise UserError(
-            "no query has a reference, so there are no values to compare",
-            remedy="check that query ids of references and detections are the same",
-        )
+        raise codes.NO_REFERENCES(measure=value)
     return Paired(
         systems=tuple(tables),
         queries=queries,
@@ -266,9 +257,8 @@ def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
     """
     names = {condition: tuple(sorted(mine)) for condition, mine in values.items()}
     if len(values) < 2 or len({*names.values()}) > 1 or not next(iter(names.values())):
-        raise UserError(
-            f"there are no pairs: {', '.join(f'{k} has {len(v)} systems' for k, v in names.items()) or 'nothing given'}",
-            remedy="give the value of each system under each of two conditions or more",
+        raise codes.UNPAIRED_CONDITIONS(
+            systems=", ".join(f"{k} has {len(v)} systems" for k, v in names.items()) or "nothing given"
         )
     systems = next(iter(names.values()))
     return Paired(
@@ -327,23 +317,15 @@ def _rows(system: str, table: pa.Table, value: str) -> list[tuple[str, int, floa
     """Query, Ntrue and value, each query once."""
     for name in ("query_id", "ntrue", value):
         if name not in table.column_names:
-            raise TableError(
-                f"there is no column {name!r}",
-                where=system,
-                remedy=f"give a per-term table; its columns are: {', '.join(table.column_names)}",
-            )
+            raise codes.ABSENT_COLUMN(where=system, column=name, columns=", ".join(table.column_names))
     rows = list(zip(*(table[name].to_pylist() for name in ("query_id", "ntrue", value)), strict=True))
     seen: set[str] = set()
     for row, (query, count, number) in enumerate(rows, 1):
         if query is None or count is None or count < 0 or (number is not None and not math.isfinite(number)):
-            raise TableError(
-                f"query {query!r} has ntrue {count} and {value} {number}",
-                where=f"{system}, row {row}",
-                remedy="correct the row, or score the system again",
+            raise codes.INVALID_TERM_ROW(
+                where=f"{system}, row {row}", query=query, ntrue=count, value=value, number=number
             )
         if query in seen:
-            raise TableError(
-                f"query {query!r} is a duplicate", where=f"{system}, row {row}", remedy="keep one of its rows"
-            )
+            raise codes.DUPLICATE_TERM_ROW(where=f"{system}, row {row}", query=query)
         seen.add(query)
     return rows

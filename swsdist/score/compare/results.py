@@ -14,12 +14,12 @@ from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import Entropies
 from swsdist.score.compare.paired import Comparison
 from swsdist.score.compare.paired import Settings as Settings
-from swsdist.score.measures.curve import Point
+from swsdist.score.measures.curve import CurvePoint
 from swsdist.score.measures.protocol import OperatingPoint
 
 
 @dataclass(frozen=True, kw_only=True)
-class About:
+class SystemInfo:
     """What is known of a system that is compared, for a reader who was not there; None or empty where it is not.
 
     Attributes:
@@ -61,8 +61,8 @@ class DetLine:
     threshold: NDArray[np.float64]
     pmiss: NDArray[np.float64]
     pfa: NDArray[np.float64]
-    actual: Point | None = None
-    maximum: Point | None = None
+    actual: CurvePoint | None = None
+    maximum: CurvePoint | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class ComparisonData:
     settings: Settings
     notices: tuple[str, ...] = ()
     units: str = "queries"
-    about: tuple[About, ...] = ()
+    about: tuple[SystemInfo, ...] = ()
     lines: tuple[DetLine, ...] = ()
     made: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)

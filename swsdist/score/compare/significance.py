@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.curve import TIE
 
 Floats = NDArray[np.float64]
@@ -69,9 +69,9 @@ def differences(first: ArrayLike, second: ArrayLike) -> Floats:
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
-        raise UserError(f"values of shapes {a.shape} and {b.shape} make no pairs", remedy="give as many of both")
+        raise codes.UNPAIRED_VALUES(first=a.shape, second=b.shape)
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise UserError("a value is not a finite number", remedy="leave its pair out")
+        raise codes.NOT_FINITE_PAIR()
     rounded: Floats = np.rint((a - b) / TIE) * TIE + 0.0
     return rounded
 

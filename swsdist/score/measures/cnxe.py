@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.pav import pool_adjacent_violators
 
 Floats = NDArray[np.float64]
@@ -51,7 +51,7 @@ def check_prior(prior: float) -> None:
         UserError: it is not between 0 and 1.
     """
     if not 0 < prior < 1:
-        raise UserError(f"the prior is {prior}", remedy="give a probability greater than 0 and less than 1")
+        raise codes.INVALID_PRIOR(prior=prior)
 
 
 def effective_prior(prior: float, *, cost_miss: float = 1.0, cost_false_alarm: float = 1.0) -> float:
@@ -62,9 +62,7 @@ def effective_prior(prior: float, *, cost_miss: float = 1.0, cost_false_alarm: f
     """
     check_prior(prior)
     if not (0 < cost_miss < math.inf and 0 < cost_false_alarm < math.inf):
-        raise UserError(
-            f"the costs are {cost_miss} (miss) and {cost_false_alarm} (false alarm)", remedy="give positive costs"
-        )
+        raise codes.INVALID_COSTS(cost_miss=cost_miss, cost_false_alarm=cost_false_alarm)
     return cost_miss * prior / (cost_miss * prior + cost_false_alarm * (1 - prior))
 
 
@@ -75,7 +73,7 @@ def prior_of_beta(beta: float) -> float:
         UserError: beta is not positive.
     """
     if not 0 < beta < math.inf:
-        raise UserError(f"beta is {beta}", remedy="it must be finite and greater than 0")
+        raise codes.VALUE_NOT_POSITIVE(name="beta", value=beta)
     return 1 / (1 + beta)
 
 
@@ -147,10 +145,7 @@ class Trials:
         n_false = len(false) if n_false is None else n_false
         for what, submitted, whole in (("target", len(true), n_true), ("non-target", len(false), n_false)):
             if submitted > whole:
-                raise UserError(
-                    f"{submitted} {what} trials were submitted, but the whole set has {whole}",
-                    remedy="check seconds of audio, trials per second and the number of queries",
-                )
+                raise codes.TOO_MANY_TRIALS(submitted=submitted, kind=what, total=whole)
         ones = np.repeat([True, False], [len(true), len(false)])
         return _counted(np.concatenate([true, false]), ones.astype(np.int64), (~ones).astype(np.int64), n_true, n_false)
 
@@ -173,7 +168,7 @@ class Trials:
         """
         named = pc.count_distinct(aligned["query_id"]).as_py()
         if named > queries:
-            raise UserError(f"the list has {named} queries, the whole set {queries}", remedy="count all queries")
+            raise codes.TOO_MANY_QUERIES(listed=named, queries=queries)
         score = aligned["score"]
         submitted, true = pc.is_valid(score).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
         values = pc.fill_null(score, 0.0).to_numpy()
@@ -416,20 +411,14 @@ def _finite(scores: ArrayLike, what: str) -> Floats:
     # Adding 0 makes -0.0 and 0.0, which are equal, one score with one sign.
     values: Floats = np.asarray(scores, dtype=np.float64).ravel() + 0.0
     if (bad := np.flatnonzero(~np.isfinite(values))).size:
-        raise TableError(
-            f"the score of {what} trial {bad[0] + 1} is {values[bad[0]]}",
-            remedy="only finite numbers can be scored; correct it or leave the trial out",
-        )
+        raise codes.NOT_FINITE_NUMBER(where=f"{what} trial {bad[0] + 1}", column="score", value=values[bad[0]])
     return values
 
 
 def _check_defined(trials: Trials, prior: float) -> None:
     check_prior(prior)
     if trials.n_true < 1 or trials.n_false < 1:
-        raise UserError(
-            f"of {trials.n_true} target and {trials.n_false} non-target trials no cross entropy is defined",
-            remedy="it needs at least one of each: check references, seconds of audio and trials per second",
-        )
+        raise codes.UNDEFINED_CROSS_ENTROPY(true=trials.n_true, false=trials.n_false)
 
 
 def _logit(prior: float) -> float:

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
-from swsdist.score.measures.curve import Block, Curve, Point, best_point, by_score
+from swsdist.core.codes import score as codes
+from swsdist.score.measures.curve import Block, Curve, CurvePoint, best_point, by_score
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.twv import Counts, by_key, twv_curve
 
@@ -127,7 +127,7 @@ def bands(counts: Counts, squares: Squares, *, trials: int, beta: float) -> Band
     """
     counts = referenced(counts)
     if not (np.array_equal(counts.ntrue, squares.ntrue) and np.array_equal(counts.score, squares.score)):
-        raise UserError("counts and squares are of different lists", remedy="take both from the same aligned list")
+        raise codes.MISMATCHED_SQUARES()
     curve = twv_curve(counts, trials=trials, beta=beta)
     scores = np.unique(counts.score)
     miss, false, miss_miss, false_false = np.zeros((4, 1))
@@ -179,7 +179,7 @@ def pooled_by_detection(
         false_left -= int(raised.sum())
 
 
-def pooled_maximum(pieces: Iterable[Curve], *, by_detection: bool) -> Point:
+def pooled_maximum(pieces: Iterable[Curve], *, by_detection: bool) -> CurvePoint:
     """The greatest value of a pooled curve; without one, or by STDEval's rules without one above 0, its start values.
 
     Args:
@@ -189,10 +189,10 @@ def pooled_maximum(pieces: Iterable[Curve], *, by_detection: bool) -> Point:
     found = iter(pieces)
     first = next(found, None)
     if first is None:
-        return Point(0.0, 0.0, 1.0, None)
+        return CurvePoint(0.0, 0.0, 1.0, None)
     greatest = best_point(itertools.chain([first], found)).point
     if by_detection and greatest.twv <= 0:
-        return Point(0.0, 0.0, 1.0, float(first.threshold[0]))
+        return CurvePoint(0.0, 0.0, 1.0, float(first.threshold[0]))
     return greatest
 
 

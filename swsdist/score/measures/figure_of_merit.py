@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.ranking import Ranking
 
 #: False alarms an hour up to which is averaged.
@@ -47,7 +47,7 @@ def figure_of_merit(ranking: Ranking, seconds: float) -> pa.Table:
         UserError: there is no audio.
     """
     if not 0 < seconds < math.inf:
-        raise UserError(f"a figure of merit of {seconds} s of audio is not defined", remedy="give the seconds searched")
+        raise codes.VALUE_NOT_POSITIVE(name="seconds of audio", value=seconds)
     span = FALSE_ALARMS_PER_HOUR * seconds / 3600
     whole = math.floor(span)
     size = len(ranking.ntrue)

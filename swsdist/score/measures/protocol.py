@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.registry.registries import PROTOCOLS as REGISTRY
 from swsdist.score.conventions import Conventions, Name, conventions_of
 from swsdist.score.measures.cnxe import prior_of_beta
@@ -154,7 +154,7 @@ def registered(name: str) -> Protocol:
         UserError: the name is unknown.
     """
     if name not in REGISTRY:
-        raise UserError(f"unknown protocol {name!r}", remedy=f"choose one of: {', '.join(sorted(REGISTRY))}")
+        raise codes.UNKNOWN_PROTOCOL(name=name, names=", ".join(sorted(REGISTRY)))
     found: Protocol = REGISTRY[name].load()
     return found
 
@@ -213,12 +213,10 @@ def protocol(
     for what, one in given.items():
         fits, wanted = _RANGES[what]
         if not fits(one):
-            raise UserError(f"{what} is {one}", where=where, remedy=f"it must be {wanted}")
+            raise codes.PROTOCOL_VALUE_OUT_OF_RANGE(where=where, part=what, value=one, range=wanted)
     priced = given.keys() & {"cost", "value", "prior"}
     if "beta" in given and priced:
-        raise UserError(
-            "beta is given, and so are parts that it is made of", where=where, remedy="give beta, or cost, value, prior"
-        )
+        raise codes.CONFLICTING_BETA(where=where, parts=", ".join(sorted(priced)))
     changes: dict[str, Any] = {what: one for what, one in given.items() if what != "prior"}
     if priced:
         # With what is not given as the protocol has it; sws2012's beta is C alone, P = 0.5.
@@ -226,23 +224,17 @@ def protocol(
         prior = given.get("prior", 0.5 if known.prior is None else known.prior)
         beta = cost / value * (1 / prior - 1)
         if not 0 < beta < math.inf:
-            raise UserError(
-                f"C, V and P make beta {beta}", where=where, remedy="give a prior that is not so near to 0 or 1"
-            )
+            raise codes.BETA_OUT_OF_RANGE(where=where, beta=beta)
         changes |= {"beta": beta, "cost": cost, "value": value}
     elif "beta" in given:
         changes |= {"cost": given["beta"], "value": 1.0}  # as SWS 2012 gave it to the program: V = 1, P = 0.5
     if as_run:
         if not name.startswith("sws2012") or (known.tolerance, known.word_gap) != _AFRICAN:
-            raise UserError(
-                "only sws2012, and its African data, were run otherwise than it was meant",
-                where=where,
-                remedy="leave as_run away",
-            )
+            raise codes.NO_AS_RUN_VARIANT(where=where, protocol=name)
         changes = {"tolerance": 1.0, "word_gap": 0.5, **changes}
     made = dataclasses.replace(known, trials=trials or known.trials, **changes)
     if made.trials == "segment" and not made.rules.options:
-        raise UserError("segment trials are KWSEval's", where=where, remedy="use kwseval or openkws13")
+        raise codes.SEGMENT_TRIALS_UNSUPPORTED(where=where, protocol=name)
     return made
 
 
@@ -276,11 +268,8 @@ def number_of_trials(protocol: Protocol, total_seconds: float) -> int:
     """
     trials = protocol.rules.trials(total_seconds, protocol.trials_per_second)
     if not math.isfinite(trials) or round(trials) <= 0 or trials > _MOST_TRIALS:
-        raise UserError(
-            f"{total_seconds} s of audio with {protocol.trials_per_second} trials a second make no number of trials",
-            where=f"protocol {protocol.name}",
-            remedy="score at least one second of audio; look at the trials per second, and at the durations (of the ECF, or "
-            "of a run's documents: those of channel 1 count)",
+        raise codes.INVALID_TRIAL_COUNT(
+            where=f"protocol {protocol.name}", seconds=total_seconds, rate=protocol.trials_per_second
         )
     return round(trials)
 
@@ -300,11 +289,7 @@ def beta(protocol: Protocol, total_seconds: float, total_true: int) -> float:
         return protocol.beta
     trials = protocol.trials_per_second * total_seconds
     if not math.isfinite(trials) or not 0 < total_true < trials:
-        raise UserError(
-            f"beta cannot be taken from {total_true} true occurrences in {trials} trials",
-            where=f"protocol {protocol.name}",
-            remedy="give score.beta, or use a protocol whose beta is fixed",
-        )
+        raise codes.UNDEFINED_BETA(where=f"protocol {protocol.name}", true=total_true, trials=trials)
     return (trials - total_true) / total_true
 
 
@@ -385,13 +370,8 @@ def operating_point(
     else:
         count = segments if rules.trials == "segment" else documents
         if not count:
-            raise UserError(
-                f"trials of protocol {rules.name} are {rules.trials}s, and it is not known how many there are",
-                where=f"protocol {rules.name}",
-                remedy="give an ECF, and stretches of speech (SPEAKER records of an RTTM)"
-                if rules.trials == "segment"
-                else "give the number of documents, or an ECF that lists them",
-            )
+            missing = codes.UNKNOWN_SEGMENT_COUNT if rules.trials == "segment" else codes.UNKNOWN_DOCUMENT_COUNT
+            raise missing(where=f"protocol {rules.name}", protocol=rules.name)
         trials = count
     weight = beta(rules, seconds, true)
     from_data = rules.beta == FROM_DATA

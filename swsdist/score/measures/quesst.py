@@ -38,7 +38,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import score as codes
+from swsdist.core.warning_text import warning_text
 from swsdist.score.measures.cnxe import bayes_threshold, check_prior, log_cost, prior_entropy
 from swsdist.score.measures.curve import TIE, Curve
 
@@ -117,10 +118,10 @@ def score_quesst(
     targets = _targets(references, queries, documents)
     seen = np.flatnonzero(targets.sum(axis=1))
     if not len(seen):
-        raise DataError("no query has a target document", remedy="check the ids of the references")
+        raise codes.NO_TARGET_DOCUMENT()
     trials = _Trials.read(detections, targets, queries, documents, default)
     if trials.target.all():
-        raise DataError("every trial is a target", remedy="check the references: cross entropies need non-targets too")
+        raise codes.NO_NONTARGET_DOCUMENT()
     curve = _curve(trials.score, trials, beta)
     best, threshold = _best(curve)
     pooled = _recalibrated(trials.score, trials.target, float(trials.target.mean()))
@@ -166,29 +167,29 @@ class _Trials(NamedTuple):
         query = _places(detections, "query_id", queries)
         document = _places(detections, "doc_id", documents)
         score = detections["score"].cast(pa.float64())
-        for column, bad, what in (
+        for column, bad, problem in (
             ("query_id", query < 0, "is not in the term list"),
             ("doc_id", document < 0, "is not in the ECF"),
             ("score", ~pc.fill_null(pc.is_finite(score), False).to_numpy(), "is not a finite number"),
             ("decision", pc.is_null(detections["decision"]).to_numpy(), "is neither YES nor NO"),
         ):
             if bad.any():
-                raise _bad_trial(detections, int(np.flatnonzero(bad)[0]), f"{column} {what}", "correct it or drop it")
+                raise codes.INVALID_TRIAL(
+                    where=_row(detections, int(np.flatnonzero(bad)[0])), column=column, problem=problem
+                )
         cell = query * len(documents) + document
         _, first = np.unique(cell, return_index=True)
         if len(first) < len(cell):
             row = int(np.setdiff1d(np.arange(len(cell)), first)[0])
-            raise _bad_trial(detections, row, "the trial is a duplicate", "give one score a query and document")
+            raise codes.DUPLICATE_TRIAL(where=_row(detections, row))
 
         left_out = np.setdiff1d(np.arange(targets.size), cell)
         seen = targets.sum(axis=1) > 0
         left_out = left_out[seen[left_out // len(documents)]]
         if len(left_out) and default is None:
             q, d = divmod(int(left_out[0]), len(documents))
-            raise DataError(
-                f"{len(left_out)} trials have no score",
-                where=f"first: query {queries[q]}, document {documents[d]}",
-                remedy="give a score for every query and document, or a default score",
+            raise codes.UNSCORED_TRIALS(
+                where=f"first: query {queries[q]}, document {documents[d]}", count=len(left_out)
             )
         kept = seen[query]
         # Adding 0 makes -0.0 and 0.0, which are equal, one score with one sign.
@@ -316,7 +317,7 @@ def _targets(references: pa.Table, queries: Sequence[str], documents: Sequence[s
     known = (query >= 0) & (document >= 0)
     cell, times = np.unique(query[known] * len(documents) + document[known], return_counts=True)
     if (times > 1).any():
-        warnings.warn(f"{np.count_nonzero(times > 1)} references stand there more than once", stacklevel=3)
+        warnings.warn(warning_text(codes.DUPLICATE_TARGETS, count=np.count_nonzero(times > 1)), stacklevel=3)
     targets = np.zeros(len(queries) * len(documents), dtype=bool)
     targets[cell] = True
     return targets.reshape(len(queries), len(documents))
@@ -332,9 +333,9 @@ def _places(table: pa.Table, column: str, names: Sequence[str]) -> Ints:
 def _check_unique(names: Sequence[str], what: str) -> None:
     if len(set(names)) < len(names):
         twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise DataError(f"{what} {twice!r} is listed twice", remedy="drop or rename one")
+        raise codes.DUPLICATE_TRIAL_ID(kind=what, name=twice)
 
 
-def _bad_trial(detections: pa.Table, row: int, message: str, remedy: str) -> DataError:
+def _row(detections: pa.Table, row: int) -> str:
     shown = ", ".join(f"{name} {detections[name][row].as_py()}" for name in ("query_id", "doc_id", "score"))
-    return DataError(message, where=f"detections, row {row + 1} ({shown})", remedy=remedy)
+    return f"detections, row {row + 1} ({shown})"

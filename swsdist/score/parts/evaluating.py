@@ -21,7 +21,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import score as codes
 from swsdist.core.text import suggestion
 from swsdist.corpora.places import Places
 from swsdist.registry.registries import MEASURES, quantities
@@ -69,9 +69,7 @@ def part_tables(measures: Iterable[str] | None = None) -> dict[str, PartTable]:
     for name in MEASURES if measures is None else measures:
         for part in measure(name).parts:
             if found.setdefault(part.name, part) is not part:
-                raise ConfigError(
-                    f"two measures have a part table {part.name!r}", where=f"measure {name}", remedy="rename one"
-                )
+                raise codes.DUPLICATE_PART_TABLE(where=f"measure {name}", part=part.name)
     return found
 
 
@@ -130,11 +128,7 @@ def values(parts: Parts, point: OperatingPoint, measures: Iterable[str] | None =
             keys = [one.key for one in MEASURES[name].gives]
             given = measure(name).values(parts, point)
             if strange := sorted(given.keys() - set(keys)):
-                raise ConfigError(
-                    f"the entry of the measure {name} does not name {', '.join(strange)}, which it gives",
-                    where=f"measure {name}",
-                    remedy="add a Quantity to `gives` of its MeasureEntry (docs/how-to/add-a-measure.md)",
-                )
+                raise codes.UNDECLARED_MEASURE_VALUE(where=f"measure {name}", measure=name, names=", ".join(strange))
             values = ((key, given.get(key)) for key in keys)
             found |= {key: None if value is None or not math.isfinite(value) else value for key, value in values}
     return found
@@ -155,11 +149,7 @@ def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures")
         return tuple(known)
     for key in keys:
         if key not in known:
-            raise ConfigError(
-                f"there is no measure {key!r}{suggestion(key, known)}",
-                where=where,
-                remedy=f"measures are {', '.join(known)}",
-            )
+            raise codes.UNKNOWN_MEASURE(where=where, key=key, meant=suggestion(key, known), measures=", ".join(known))
     return tuple(keys)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.cnxe import Trials
 from swsdist.score.measures.curve import Block, Classes, Curve, by_score, curve_blocks
 from swsdist.score.measures.protocol import OperatingPoint
@@ -84,9 +84,7 @@ class Sums(NamedTuple):
         found = cls(*(column.to_numpy().copy() for column in table.columns))
         referenced = int(found.terms[found.ntrue > 0].sum())
         if int(found.terms.sum()) > point.queries:
-            raise UserError(
-                f"the list has {found.terms.sum()} queries, the whole set {point.queries}", remedy="count all queries"
-            )
+            raise codes.TOO_MANY_QUERIES(listed=found.terms.sum(), queries=point.queries)
         if not refless:
             return cls(*(column[found.ntrue > 0] for column in found))
         if point.queries > referenced:
@@ -165,8 +163,5 @@ def trials_of(parts: Parts, point: OperatingPoint) -> Trials:
     )
     n_false = point.queries * point.trials - sums.true
     if int(false.sum()) > n_false:
-        raise UserError(
-            f"{false.sum()} non-target trials were submitted, but the whole set has {n_false}",
-            remedy="check seconds of audio, trials per second and the number of queries",
-        )
+        raise codes.TOO_MANY_TRIALS(submitted=false.sum(), kind="non-target", total=n_false)
     return Trials(llr, true, false, sums.true, n_false)

@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.curve import Block, Classes, best_point, curve_blocks
 from swsdist.score.measures.twv import Counts, class_sums, total
 from swsdist.score.parts.merging import Merged, Source, of_table
@@ -125,10 +125,7 @@ def threshold_of(parts: Sequence[SpilledCounts], *, trials: int, beta: float) ->
     events = Merged(_SCHEMA, _KEY, True, [source for part in parts for source in part.sources()])
     best = best_point(curve_blocks(_blocks(events), Classes(*columns), trials=trials, beta=beta))
     if best.point.threshold is None:
-        raise UserError(
-            "a threshold cannot be fitted: no query with references has a detection",
-            remedy="fit on more queries (fewer folds), or give a fitted FILE in calibrate.fit",
-        )
+        raise codes.NO_FITTABLE_DETECTION()
     return float(np.nextafter(best.point.threshold, math.inf)) if best.last else best.point.threshold
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from swsdist.score.measures.curve import Means, Point, best_point
+from swsdist.score.measures.curve import CurvePoint, Means, best_point
 from swsdist.score.measures.optimum import OPTIMUM, optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.ranking import Ranking
@@ -14,7 +14,7 @@ from swsdist.score.parts.events import CLASSES, EVENTS, Sums, curve_of
 from swsdist.score.parts.interface import Parts, PartTable, Value
 
 
-def point_values(name: str, point: Point | None, *, threshold: bool = False) -> dict[str, Value]:
+def point_values(name: str, point: CurvePoint | None, *, threshold: bool = False) -> dict[str, Value]:
     """A value with its rates, and its threshold where it has one."""
     if point is None:
         return {}
@@ -36,7 +36,7 @@ class TermWeighted:
         sums = Sums.of(parts, point, refless=point.include_refless)
         if not sums.referenced:
             return {}
-        actual: Point | None = None
+        actual: CurvePoint | None = None
         if not sums.undecided.any():
             means = Means.of(sums.ntrue, sums.terms, trials=point.trials)
             actual = means.point(sums.yes_hits, sums.yes_false_alarms, point.beta)

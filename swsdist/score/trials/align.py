@@ -34,7 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.core.errors import TableError
+from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.conventions import Conventions, conventions_of
 from swsdist.score.tables import as_table
@@ -94,11 +94,7 @@ def align(
     found = _Spans.read(detections, "detections", scored=True)
     true = _Spans.read(references, "references", scored=False, forward=rules.forward_only)
     if len(found.score) and not math.isfinite(found.score.max() - found.score.min()):
-        raise TableError(
-            f"scores from {found.score.min()} to {found.score.max()} are too far apart to compare",
-            where="detections",
-            remedy="scale them; a double cannot hold their difference",
-        )
+        raise codes.SCORE_RANGE_TOO_WIDE(where="detections", lowest=found.score.min(), highest=found.score.max())
     keys, det_group, ref_group = _groups(_keys(detections, "detections"), _keys(references, "references"))
 
     det_order = np.lexsort((found.decision, found.end, found.score, found.start, det_group))
@@ -151,19 +147,17 @@ class _Spans(NamedTuple):
         else:
             duration = decimals(end - start, 6 if scored else 4)
         if forward and (backward := np.flatnonzero((end < start) | (duration < 0))).size:
-            raise TableError(
-                "an end lies before its start", where=_row(table, what, backward[0]), remedy="correct the times"
-            )
+            raise codes.END_BEFORE_START(where=_row(table, what, backward[0]))
         return cls(start, end, duration, score, decision)
 
 
 def _required(table: pa.Table, name: str, what: str) -> pa.ChunkedArray:
     if name not in table.column_names:
-        raise TableError(f"no column {name!r}", where=what, remedy=f"it has: {', '.join(table.column_names)}")
+        raise codes.ABSENT_COLUMN(where=what, column=name, columns=", ".join(table.column_names))
     column = table[name]
     if column.null_count:
         row = int(np.flatnonzero(pc.is_null(column).to_numpy())[0])
-        raise TableError(f"{name} is empty", where=_row(table, what, row), remedy="fill it in, or leave the row out")
+        raise codes.EMPTY_CELL(where=_row(table, what, row), column=name)
     return column
 
 
@@ -171,11 +165,7 @@ def _column(table: pa.Table, name: str, what: str) -> Floats:
     # Adding 0 turns -0.0 into 0.0: they are equal, and the order of equal rows must not show.
     values: Floats = _required(table, name, what).cast(pa.float64()).to_numpy() + 0.0
     if (bad := np.flatnonzero(~np.isfinite(values))).size:
-        raise TableError(
-            f"{name} is {values[bad[0]]}",
-            where=_row(table, what, bad[0]),
-            remedy="only finite numbers can be scored; correct the row or leave it out",
-        )
+        raise codes.NOT_FINITE_NUMBER(where=_row(table, what, bad[0]), column=name, value=values[bad[0]])
     return values
 
 

@@ -97,7 +97,7 @@ def contested(trials: pa.Table, *, tolerance: float, conventions: str) -> Bools:
     return mask
 
 
-def apart(trials: pa.Table, mask: Bools) -> tuple[pa.Table, pa.Table]:
+def split_contested(trials: pa.Table, mask: Bools) -> tuple[pa.Table, pa.Table]:
     """An aligned list in which contested rows are pairs no more, and these rows alone.
 
     Args:

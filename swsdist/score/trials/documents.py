@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.errors import TableError
+from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.corpora.places import Places, by_document
 
@@ -46,10 +46,8 @@ def document_trials(detections: pa.Table, references: pa.Table) -> pa.Table:
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         place = ", ".join(f"{name} {found[name][row]}" for name in KEY)
-        raise TableError(
-            f"score is {found['score'][row]}",
-            where=f"detections, row {row + 1} ({place})",
-            remedy="only finite numbers can be scored; correct the row or leave it out",
+        raise codes.NOT_FINITE_NUMBER(
+            where=f"detections, row {row + 1} ({place})", column="score", value=found["score"][row]
         )
     found = _first(
         found, [("score", "descending"), ("decision", "descending"), ("start", "ascending"), ("end", "ascending")]
@@ -77,7 +75,7 @@ def pairs_of(aligned: pa.Table, places: Places | None = None) -> pa.Table:
 def _columns(table: pa.Table, what: str, names: tuple[str, ...]) -> pa.Table:
     for name in (*KEY, *names):
         if name not in table.column_names:
-            raise TableError(f"no column {name!r}", where=what, remedy=f"it has: {', '.join(table.column_names)}")
+            raise codes.ABSENT_COLUMN(where=what, column=name, columns=", ".join(table.column_names))
     return pa.table({name: table[name].cast(TRIALS.field(name).type) for name in (*KEY, *names)})
 
 

@@ -12,7 +12,7 @@ from swsdist.corpora.documents import read_documents
 from swsdist.corpora.places import is_placed
 from swsdist.corpora.queries import read_queries
 from swsdist.io.notices import Notices
-from swsdist.reduce.own_places import OwnPlaces, elsewhere, own_places
+from swsdist.reduce.source_places import SourcePlaces, outside_places, source_places
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.cross_corpus import corpus_of_queries, without_documents
 from swsdist.stages.inputs.references import find_references
@@ -92,15 +92,15 @@ class Corpus:
             return None, False
         if (truth := find_references(self.config, self.documents, self.queries, self._notices)) is None:
             return None, False
-        return elsewhere(truth.references, self.own_places), truth.tabled
+        return outside_places(truth.references, self.own_places), truth.tabled
 
     @cached_property
-    def own_places(self) -> OwnPlaces:
+    def own_places(self) -> SourcePlaces:
         """Where queries were cut from, if nothing is to be found there: of trials that are seconds."""
         given, trials = self.config.corpus, protocol_of(self.config.score).trials
         if given.own_places == "keep" or self.query_inputs is not None or given.queries is None or trials != "time":
             return {}
-        return own_places(self.queries.to_pylist(), self.documents, by_path=given.own_places == "leave-out")
+        return source_places(self.queries.to_pylist(), self.documents, by_path=given.own_places == "leave-out")
 
     def has_read(self, name: str) -> bool:
         """Whether a table was asked for."""

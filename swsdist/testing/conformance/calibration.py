@@ -22,10 +22,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from swsdist.calibrate.examples import Described
+from swsdist.calibrate.examples import ExampleGroup
 from swsdist.calibrate.procedure import AnyStep
-from swsdist.calibrate.statistics import Tally, made
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point
+from swsdist.calibrate.statistics import Tally, load_statistics
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, TwvParameters
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_sums
 from swsdist.core.partition import slot_of
@@ -34,7 +34,7 @@ from swsdist.registry.calibration_entries import COLUMNS, Looks, Score, StepEntr
 from swsdist.registry.registries import CALIBRATION, STATISTICS
 
 #: The operating point of the suite.
-POINT = Point(trials=3000, beta=20.0)
+POINT = TwvParameters(trials=3000, beta=20.0)
 
 
 class Lists(NamedTuple):
@@ -50,7 +50,7 @@ class Lists(NamedTuple):
     candidates: pa.Table
     detections: pa.Table
     aligned: pa.Table
-    examples: Described
+    examples: ExampleGroup
 
 
 def cohort_for(tried: Lists) -> Tally:
@@ -64,7 +64,7 @@ def statistics_of(tried: Lists, names: Iterable[str]) -> dict[str, Tally]:
     """Statistics of some names, of candidates and of examples."""
     return {
         name: each.of(tried.examples if each.reads == "examples" else tried.candidates)
-        for name, each in made(names).items()
+        for name, each in load_statistics(names).items()
     }
 
 
@@ -105,7 +105,7 @@ def _with_speakers(table: pa.Table) -> pa.Table:
     return table.append_column("speaker", pa.array([int(name[1:]) for name in table["doc_id"].to_pylist()], pa.int64()))
 
 
-def _examples() -> Described:
+def _examples() -> ExampleGroup:
     rows: list[dict[str, object]] = []
     for row in range(14):
         frames = 20 + 7 * (row % 5)
@@ -121,7 +121,7 @@ def _examples() -> Described:
         sound = 0.2 * np.convolve(pulses, decay)
         return np.concatenate([sound, np.zeros(8000 - len(sound))]).astype(np.float32), 8000
 
-    return Described(pa.Table.from_pylist(rows, EXAMPLES), 3, ((0, 3),), ("made-up posteriors",), heard)
+    return ExampleGroup(pa.Table.from_pylist(rows, EXAMPLES), 3, ((0, 3),), ("made-up posteriors",), heard)
 
 
 def _parts(draw: int, hit: bool) -> list[dict[str, object]]:

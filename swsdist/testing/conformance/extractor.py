@@ -84,7 +84,7 @@ def check_extractor(extractor: Extractor) -> None:
     _check_made_again(extractor)
 
 
-def check_given(given: Given, queries: bool = False) -> None:
+def check_precomputed(given: Given, queries: bool = False) -> None:
     """Check frames that are given (`swsdist.features.interface.Given`), with the options that they have; all are read.
 
     Args:

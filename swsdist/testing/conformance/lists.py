@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from swsdist.core.errors import DataError, UserError
-from swsdist.evaluation.lists import HEAD, Asked, Kaldi, make_system, reader_of
-from swsdist.evaluation.task import System
-from swsdist.evaluation.writing import About
+from swsdist.evaluation.lists import HEAD, KaldiOptions, ReadOptions, make_system, reader_of
+from swsdist.evaluation.scoring_task import System
+from swsdist.evaluation.writing import ListContext
 from swsdist.registry.registries import READERS, WRITERS
 from swsdist.score.conventions import STDEVAL
 from swsdist.testing.conformance.entry import check_entry, require
@@ -106,13 +106,13 @@ def posteriors(least: int = 1) -> System:
 
 def written(name: str, system: System, out: Path) -> bytes:
     """The bytes that a writer makes of a list."""
-    WRITERS[name].load()(system.detections, out, About(system, None, Kaldi()))
+    WRITERS[name].load()(system.detections, out, ListContext(system, None, KaldiOptions()))
     return out.read_bytes()
 
 
 def read(name: str, path: Path) -> System:
     """What a reader gives of a file."""
-    found: System = READERS[name].load()(str(path), Asked(STDEVAL, None, None, Kaldi()))
+    found: System = READERS[name].load()(str(path), ReadOptions(STDEVAL, None, None, KaldiOptions()))
     return found
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import swsdist
 from swsdist.registry import registries
 from swsdist.registry.registry import Registry
 from swsdist.testing import conformance
+
+_NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 
 _HEAD = """\
 # Python
@@ -71,40 +76,6 @@ with swsdist.Searcher("demo/run", memory=500_000_000) as searcher:
 ```
 """
 
-#: Names outside of `swsdist` that the notebooks use.
-OTHERS = (
-    "swsdist.config.config_from_dict",
-    "swsdist.pipeline.driver.run_plans",
-    "swsdist.testing.synthesis.make_corpus",
-    "swsdist.evaluation",
-    "swsdist.evaluation.calibration.calibrate",
-    "swsdist.evaluation.calibration.Request",
-    "swsdist.evaluation.comparison.compare_systems",
-    "swsdist.evaluation.comparison.gather",
-    "swsdist.evaluation.comparison.Request",
-    "swsdist.chains.search.report.finished.from_run",
-    "swsdist.score.compare.results.Settings",
-    "swsdist.score.measures.protocol.PROTOCOLS",
-    "swsdist.score.measures.cnxe.prior_of_beta",
-    "swsdist.score.measures.cnxe.bayes_threshold",
-    "swsdist.description.description.describe",
-    "swsdist.description.tables.corpus_table",
-    "swsdist.description.tables.lengths_table",
-    "swsdist.report.page.det_plot",
-    "swsdist.report.page.histogram_plot",
-    "swsdist.report.page.paper_tables",
-    "swsdist.report.comparing.page.det_plot",
-    "swsdist.report.comparing.page.forest_plots",
-    "swsdist.report.comparing.tables.measure_tables",
-    "swsdist.report.comparing.tables.breakdown_tables",
-    "swsdist.report.plots.run.lines_svg",
-    "swsdist.report.plots.run.Series",
-    "swsdist.report.plots.run.Axes",
-    "swsdist.report.pictures.write_picture",
-    "swsdist.report.tables.write_tables",
-    "swsdist.report.tables.markdown",
-)
-
 #: Interfaces of extensions, and the page that says how to write one.
 INTERFACES = {
     "swsdist.features.interface.Extractor": "how-to/add-a-feature-extractor.md",
@@ -164,7 +135,7 @@ in `swsdist.testing.conformance`.
 def page() -> str:
     """The text of the page."""
     functions = "\n".join(f"- `{_call(f'swsdist.{name}')}`: {_line(f'swsdist.{name}')}" for name in _public())
-    others = "\n".join(f"- `{name}`: {_line(name)}" for name in OTHERS)
+    others = "\n".join(f"- `{name}`: {_line(name)}" for name in _of_notebooks())
     interfaces = "\n".join(f"- `{name}`: {_line(name)} [How to](../{link})" for name, link in INTERFACES.items())
     suites = "\n".join(f"- `{name}`: {_line(f'{conformance.__name__}.{name}')}" for name in conformance.__all__)
     lists = f"## Lists, figures and tables\n\n{others}\n\n## Interfaces\n\n{interfaces}\n"
@@ -174,6 +145,19 @@ def page() -> str:
 
 def _public() -> list[str]:
     return [name for name in swsdist.__all__ if name != "__version__"]
+
+
+def _of_notebooks() -> list[str]:
+    """Names outside of `swsdist` that the notebooks import."""
+    names = set()
+    for path in sorted(_NOTEBOOKS.glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "swsdist":
+                names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    names -= {f"swsdist.{name}" for name in swsdist.__all__}
+    return sorted(names, key=lambda name: (name.rpartition(".")[0], name))
 
 
 def _rows() -> Iterator[str]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.calibrate.points.rescoring import Rescored, Rescoring
+from swsdist.calibrate.operating_points.rescoring import RescoredPoints, Rescoring
 from swsdist.calibrate.threshold import fold_of
 from swsdist.score.measures.curve import TIE, Means
 
@@ -30,7 +30,7 @@ Bools = NDArray[np.bool_]
 _BLOCK = 256
 
 
-class Best(NamedTuple):
+class BestThreshold(NamedTuple):
     """The threshold of the maximum of TWV: None where there are no scores; and whether it rejects everything."""
 
     threshold: float | None
@@ -38,7 +38,7 @@ class Best(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sorted:
+class SortedDetections:
     """The detections of some terms with references, by class of Ntrue and score.
 
     Attributes:
@@ -69,7 +69,7 @@ class Sorted:
             kept.append((self.hits[end + k] - self.hits[below], self.false_alarms[end + k] - self.false_alarms[below]))
         return Means.of(self.ntrue, self.terms, trials=trials).rates(kept)
 
-    def best(self, betas: Floats, *, trials: int, reject_all: bool = True) -> list[Best]:
+    def best(self, betas: Floats, *, trials: int, reject_all: bool = True) -> list[BestThreshold]:
         """The maximum of TWV for each beta, the lowest threshold of equal ones.
 
         Args:
@@ -103,11 +103,11 @@ class Sorted:
             )
             place = int(starts[block]) + k
             label = None if not size else float(self.distinct[min(place, size - 1)])
-            found.append(Best(label, place == size))
+            found.append(BestThreshold(label, place == size))
         return found
 
 
-class Fitting:
+class ThresholdFitter:
     """A list whose terms are sorted once, to be cut by folds.
 
     Args:
@@ -127,7 +127,7 @@ class Fitting:
             for sums in (whole.hits, whole.false_alarms)
         )
 
-    def of(self, terms: Bools) -> Sorted:
+    def of(self, terms: Bools) -> SortedDetections:
         """The detections of some terms, (Q,)."""
         whole = self._whole
         order = self._order[terms[self._term[self._order]]]
@@ -140,19 +140,19 @@ class Fitting:
             parts = [np.append(0, np.cumsum(events[begin:end])) for begin, end in pairwise(first.tolist())]
             sums.append(np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64))
         distinct = ascending[np.append(True, np.diff(ascending) != 0)[: len(ascending)]]
-        return Sorted(classes, counts, first, -whole.negative[order], sums[0], sums[1], distinct)
+        return SortedDetections(classes, counts, first, -whole.negative[order], sums[0], sums[1], distinct)
 
 
-class Fitted(NamedTuple):
+class FittedPoints(NamedTuple):
     """What is kept at P points by the fitted thresholds, and at the maxima of TWV; of these the thresholds, float64 (P,), NaN
     where there are no scores."""
 
-    decided: Rescored
-    best: Rescored
+    decided: RescoredPoints
+    best: RescoredPoints
     threshold: Floats
 
 
-def at_fitted(whole: Rescoring, folds: int, betas: Floats, *, trials: int, rejects_all: bool) -> Fitted:
+def rescore_fitted(whole: Rescoring, folds: int, betas: Floats, *, trials: int, rejects_all: bool) -> FittedPoints:
     """ATWV by thresholds that are fitted for each beta, and MTWV.
 
     Args:
@@ -162,7 +162,7 @@ def at_fitted(whole: Rescoring, folds: int, betas: Floats, *, trials: int, rejec
         trials: T.
         rejects_all: whether the curve of MTWV has a point that rejects everything.
     """
-    fitting = Fitting(whole)
+    fitting = ThresholdFitter(whole)
     fold = np.array([fold_of(name, folds) for name in whole.names.to_pylist()], np.int64)
     limits = np.full((len(fold), len(betas)), math.inf)
     for k in range(folds):
@@ -176,14 +176,14 @@ def at_fitted(whole: Rescoring, folds: int, betas: Floats, *, trials: int, rejec
         limits[mine] = [_threshold(best) for best in learnt.best(betas, trials=trials)]
     maxima = fitting.of(np.ones(len(fold), dtype=bool)).best(betas, trials=trials, reject_all=rejects_all)
     at_best = np.array([math.inf if one.rejecting or one.threshold is None else one.threshold for one in maxima])
-    return Fitted(
+    return FittedPoints(
         whole.above(limits, betas, trials=trials),
         whole.above(np.broadcast_to(at_best, limits.shape), betas, trials=trials),
         np.array([math.nan if one.threshold is None else one.threshold for one in maxima]),
     )
 
 
-def _threshold(best: Best) -> float:
+def _threshold(best: BestThreshold) -> float:
     """As it is fitted in a run: one that rejects everything is the next double above the highest score."""
     assert best.threshold is not None
     return float(np.nextafter(best.threshold, math.inf)) if best.rejecting else best.threshold

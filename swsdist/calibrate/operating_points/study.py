@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.calibrate.points.rescoring import Rescoring, query_values
+from swsdist.calibrate.operating_points.rescoring import Rescoring, query_values
 from swsdist.calibrate.thresholding import Method, Thresholding
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as codes
 from swsdist.score.compare.significance import TTest, Wilcoxon, paired_t, wilcoxon
 from swsdist.score.measures.curve import TIE
 
@@ -36,7 +36,7 @@ ALPHAS: Floats = np.arange(10, 31) / 10
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class StudyEntry:
     """A system to study.
 
     Attributes:
@@ -63,7 +63,7 @@ class Tests(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Studied:
+class SystemStudy:
     """A system, studied.
 
     Attributes:
@@ -75,7 +75,7 @@ class Studied:
         over_terms: tests of kst against sto.
     """
 
-    entry: Entry
+    entry: StudyEntry
     curves: dict[Method, Floats]
     atwv: dict[Method, float]
     values: dict[Method, Floats]
@@ -116,7 +116,7 @@ class Study:
     """
 
     alphas: Floats
-    systems: tuple[Studied, ...]
+    systems: tuple[SystemStudy, ...]
     mean: dict[Method, Floats]
     best: dict[Method, float]
     chosen: bool
@@ -126,7 +126,7 @@ class Study:
     by_ntrue: Breakdown
 
 
-def study(entries: Sequence[Entry], *, alphas: ArrayLike = ALPHAS, alpha: float | None = None) -> Study:
+def study(entries: Sequence[StudyEntry], *, alphas: ArrayLike = ALPHAS, alpha: float | None = None) -> Study:
     """Study some systems.
 
     Args:
@@ -138,11 +138,11 @@ def study(entries: Sequence[Entry], *, alphas: ArrayLike = ALPHAS, alpha: float 
         UserError: there is no system, two have one name, or an alpha is not positive.
     """
     if not entries:
-        raise UserError("there is no system to study", remedy="name one or more system lists")
+        raise codes.NO_SYSTEMS_TO_STUDY()
     names = [entry.name for entry in entries]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise UserError(f"two systems have the name {twice!r}", remedy="name them apart: NAME=PATH")
+        raise codes.DUPLICATE_SYSTEM_NAME(name=twice)
     tried = np.asarray(alphas, dtype=np.float64)
     methods: tuple[Method, ...] = ("kst", "sto")
     curves: list[dict[Method, Floats]] = [
@@ -166,7 +166,7 @@ def study(entries: Sequence[Entry], *, alphas: ArrayLike = ALPHAS, alpha: float 
     )
 
 
-def _studied(one: Entry, curves: dict[Method, Floats], best: dict[Method, float]) -> Studied:
+def _studied(one: StudyEntry, curves: dict[Method, Floats], best: dict[Method, float]) -> SystemStudy:
     values: dict[Method, Floats] = {}
     limits: dict[Method, Floats] = {}
     atwv: dict[Method, float] = {}
@@ -178,7 +178,7 @@ def _studied(one: Entry, curves: dict[Method, Floats], best: dict[Method, float]
         values[method] = query_values(ntrue, *kept, beta=one.beta, trials=one.trials)
         limits[method] = how.thresholds(one.sweep.sums, ntrue)
         atwv[method] = float(found.points.twv[0])
-    return Studied(one, curves, atwv, values, limits, _tests(values["kst"], values["sto"]))
+    return SystemStudy(one, curves, atwv, values, limits, _tests(values["kst"], values["sto"]))
 
 
 def _tests(first: ArrayLike, second: ArrayLike) -> Tests:
@@ -195,7 +195,7 @@ def _best(alphas: Floats, values: Floats) -> float:
     return float(alphas[np.flatnonzero(values >= values.max() - TIE)].min())
 
 
-def _by_sum(systems: Sequence[Studied]) -> Breakdown:
+def _by_sum(systems: Sequence[SystemStudy]) -> Breakdown:
     sums = [one.entry.sweep.sums for one in systems]
     edges = np.arange(math.floor(max(float(each.max()) for each in sums)) + 2, dtype=np.float64)
     parts = [
@@ -206,7 +206,7 @@ def _by_sum(systems: Sequence[Studied]) -> Breakdown:
     return _breakdown(edges, terms, total)
 
 
-def _by_ntrue(one: Studied) -> Breakdown:
+def _by_ntrue(one: SystemStudy) -> Breakdown:
     ntrue = one.entry.sweep.ntrue
     edges = np.arange(1, int(ntrue.max()) + 2, dtype=np.float64)
     return _breakdown(edges, *_binned(ntrue - 1, one.values["kst"] - one.values["oracle-kst"], len(edges) - 1))
