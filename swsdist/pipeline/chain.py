@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.config import Config
-from swsdist.core.errors import UserError
+from swsdist.core.codes import pipeline as codes
 from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.finding import Finding
 from swsdist.pipeline.stage import Stage
@@ -115,27 +115,22 @@ class Chain:
         known: dict[str, Step] = {}
         for step in self.steps:
             if step.name in known:
-                raise UserError(f"the chain {self.name} has two steps {step.name!r}", remedy="name them apart")
+                raise codes.DUPLICATE_STEP(chain=self.name, step=step.name)
             for source in (one for word in step.reads for one in step.sources(word)):
                 if isinstance(source, ExternalTable):
                     continue
                 made, _, table = source.partition(":")
                 if made not in known or table not in known[made].stage.tables:
-                    raise UserError(
-                        f"step {step.name} of the chain {self.name} reads {source}, which no earlier step makes",
-                        remedy="a source is `step:table` of a step that stands before",
-                    )
+                    raise codes.UNKNOWN_SOURCE(step=step.name, chain=self.name, source=source)
             for other in known.values():
                 if other.stage.name == step.stage.name and not _alike(other.stage, step.stage):
-                    raise UserError(
-                        f"steps {other.name} and {step.name} of the chain {self.name} have different stages of one name, "
-                        f"{step.stage.name!r}, by which its tasks are sent",
-                        remedy="name the stages apart",
+                    raise codes.DUPLICATE_STAGE(
+                        first=other.name, second=step.name, chain=self.name, stage=step.stage.name
                     )
             known[step.name] = step
         labels = [label for step in self.steps for label, _ in self.digested(step)]
         if len(set(labels)) < len(labels):
-            raise UserError(f"two tables of the chain {self.name} are digested under one name: {', '.join(labels)}")
+            raise codes.DUPLICATE_DIGEST(chain=self.name, names=", ".join(labels))
 
     def _wired(self, stages: Sequence[Step | Stage]) -> Iterator[Step]:
         """The steps, each with all that it reads."""
@@ -147,12 +142,12 @@ class Chain:
                 makers = [one.name for one in before if table in one.stage.tables] if word not in found else []
                 if len(makers) == 1:
                     found[word] = f"{makers[0]}:{table}"
-                elif makers or (word in step.stage.takes and word not in found):
-                    which = f"several steps make: {', '.join(makers)}" if makers else "no earlier step makes"
-                    raise UserError(
-                        f"step {step.name} of the chain {self.name} takes {table}, which {which}",
-                        remedy=f"name its source: Step({step.name!r}, ..., {{{word!r}: 'step:{table}'}})",
+                elif makers:
+                    raise codes.AMBIGUOUS_TABLE(
+                        step=step.name, chain=self.name, table=table, makers=", ".join(makers), word=word
                     )
+                elif word in step.stage.takes and word not in found:
+                    raise codes.MISSING_TABLE(step=step.name, chain=self.name, table=table, word=word)
             before.append(replace(step, reads=found))
         yield from before
 
@@ -165,9 +160,7 @@ class Chain:
         for step in self.steps:
             if step.name == name:
                 return step
-        raise UserError(
-            f"there is no stage {name!r}", remedy=f"stages are: {', '.join(step.name for step in self.steps)}"
-        )
+        raise codes.NO_SUCH_STAGE(stage=name, stages=", ".join(step.name for step in self.steps))
 
     def maker(self, table: str) -> Step | None:
         """The last step that makes a table of this name; None if there is none."""

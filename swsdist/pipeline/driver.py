@@ -15,7 +15,8 @@ from functools import partial
 import numpy as np
 
 from swsdist.config import Config
-from swsdist.core.errors import IncompleteError, SwsdistError, UserError
+from swsdist.core.codes import pipeline as codes
+from swsdist.core.errors import SwsdistError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
@@ -54,11 +55,9 @@ def run_plans(configs: Mapping[str, Config], selection: StepSelection, progress:
     """
     first = next(iter(configs.values()))
     if any((config.run, config.storage) != (first.run, first.storage) for config in configs.values()):
-        raise UserError("the plans of a ledger have one run folder", where="run", remedy="give all the same `run`")
+        raise codes.DIFFERENT_RUN_FOLDERS(where="run")
     if any(config.executor != first.executor for config in configs.values()):
-        raise UserError(
-            "the plans of a ledger have one executor", where="executor", remedy="give all the same section `executor`"
-        )
+        raise codes.DIFFERENT_EXECUTORS(where="executor")
     ledger = Ledger(Folder(first.run, first.storage))
     demand_run_folder(ledger.run)
     alone = len(configs) == 1 and not selection.shared
@@ -110,10 +109,8 @@ def _run_first(outcome: Outcome, selection: StepSelection, progress: Progress) -
             outcome.preceding[name] = made
             if made.failures:
                 failure = made.failures[0]
-                raise IncompleteError(
-                    f"{len(made.failures)} tasks of {name}, which comes first, failed: {failure.message}",
-                    where=made.ledger.run.path(),
-                    remedy="run again: what was computed is kept",
+                raise codes.PREREQUISITE_FAILED(
+                    where=made.ledger.run.path(), count=len(made.failures), name=name, failure=failure.message
                 )
 
 
@@ -284,11 +281,7 @@ def _by_needs(
 def _refuse(name: str, selection: StepSelection, left: int, planned: Mapping[str, StepRound | None]) -> None:
     """Raises UserError if an earlier step than the chosen one is not done."""
     if selection.only is not None and name != selection.only:
-        raise UserError(
-            f"stage {name} is not done: {left} of {_all(planned)[0]} tasks are left",
-            where=f"--only {selection.only}",
-            remedy="leave --only out, or run that stage first",
-        )
+        raise codes.EARLIER_STAGE_OPEN(where=f"--only {selection.only}", stage=name, left=left, tasks=_all(planned)[0])
 
 
 def _all(planned: Mapping[str, StepRound | None]) -> tuple[int, float]:
@@ -309,11 +302,7 @@ def _all(planned: Mapping[str, StepRound | None]) -> tuple[int, float]:
 def _may_commit(name: str, selection: StepSelection, locks: Sequence[Lock]) -> None:
     """Raises UserError if another step is to run and nothing else, or if a folder was taken over meanwhile."""
     if selection.only is not None and name != selection.only:
-        raise UserError(
-            f"stage {name} is not done: there is no task left, but what it holds is to change",
-            where=f"--only {selection.only}",
-            remedy="leave --only out, or run that stage first",
-        )
+        raise codes.EARLIER_STAGE_UNCOMMITTED(where=f"--only {selection.only}", stage=name)
     _demand_held(locks)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from swsdist.core.errors import StoreError
+from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import InputTable
 from swsdist.pipeline.ledger import Ledger
@@ -39,13 +39,15 @@ def read(source: ExternalTable, storage: Mapping[str, Any]) -> InputTable:
     plans = load_plans(folder)
     step, _, table = source.table.partition(":")
     if source.plan not in plans or step not in plans[source.plan].steps:
-        raise StoreError(
-            f"there is no step {step} in a plan {source.plan!r}",
+        raise codes.NO_SUCH_SOURCE(
             where=folder.path(),
-            remedy=f"its plans are {', '.join(plans)}, with the steps {', '.join(plans[next(iter(plans))].steps)}",
+            step=step,
+            plan=source.plan,
+            plans=", ".join(plans),
+            steps=", ".join(plans[next(iter(plans))].steps),
         )
     planned = plans[source.plan].steps[step]
     found = receipts_of(Ledger(folder), planned)
     if len(found) < planned.planned:
-        raise StoreError(f"its step {step} is not done", where=folder.path(), remedy="run it to its end, then this one")
+        raise codes.INCOMPLETE_SOURCE(where=folder.path(), step=step)
     return InputTable(str(source), table, found, planned.place or folder.root)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from swsdist.config import Config
-from swsdist.core.errors import UserError
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.partition import ALL_SLOTS
 from swsdist.pipeline.ledger import Ledger, StepOutcome
@@ -75,10 +75,7 @@ class Inputs:
             UserError: the chain knows something else.
         """
         if not isinstance(self.provided, kind):
-            raise UserError(
-                f"the stage {self.stage[0]} needs {kind.__name__}, which this chain does not have",
-                remedy="use the stage in a chain that has",
-            )
+            raise codes.MISSING_CHAIN_INPUTS(stage=self.stage[0], kind=kind.__name__)
         return self.provided
 
     def receipts(self, word: str) -> ReceiptList:

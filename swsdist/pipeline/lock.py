@@ -28,6 +28,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import LockedError, StorageError
 from swsdist.io.failures import TEMPORARY, explained
 from swsdist.io.filesystem import Folder
@@ -100,9 +101,7 @@ class Lock:
             else:
                 self._put(stale)
         if not self.held():
-            raise LockedError(
-                "another process began here at the same moment", where=self._folder.path(), remedy="run again later"
-            )
+            raise codes.LOCK_CONFLICT(where=self._folder.path())
 
     def _watch(self) -> _Seen | None:
         """The lock of a process that is gone, if there is one."""
@@ -121,11 +120,9 @@ class Lock:
         return None if changed is None else seen
 
     def _refused(self, seen: _Seen) -> LockedError:
-        return LockedError(
-            f"{_name(seen.holder or {})} is working here",
-            where=self._folder.path(),
-            remedy="wait for it, or stop it (a dead one's lock is taken over when it has not changed for "
-            f"{STALE_AFTER:.0f} s)",
+        holder = seen.holder or {}
+        return codes.FOLDER_IN_USE(
+            where=self._folder.path(), pid=holder.get("pid", "?"), host=holder.get("host", "?"), seconds=STALE_AFTER
         )
 
     def _put(self, stale: _Seen | None) -> None:
@@ -148,11 +145,7 @@ class Lock:
     def check(self) -> None:
         """Raises LockedError if the folder was lost to another process; one that cannot be written to was never held."""
         if self.writable and not self.held():
-            raise LockedError(
-                "the lock was lost: another process took it over, or removed it",
-                where=self._folder.path(),
-                remedy="run again when no other process works here; what was computed is kept",
-            )
+            raise codes.LOCK_LOST(where=self._folder.path())
 
     def beat(self) -> None:
         """Say that the holder lives."""

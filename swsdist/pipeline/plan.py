@@ -13,7 +13,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from swsdist.core.errors import StoreError, UserError
+from swsdist.core.codes import pipeline as codes
+from swsdist.core.errors import StoreError
 from swsdist.core.path_safety import demand_inside
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.pipeline.ledger import Ledger
@@ -118,14 +119,9 @@ def demand_run_folder(run: Folder) -> None:
     if not names or (not is_store and any(fnmatch(name, mark) for name in files for mark in _MARKS)):
         return
     told = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    raise UserError(
-        "this is a feature store, not the folder of a run"
-        if is_store
-        else f"this folder holds something else than a run of swsdist: {told}",
-        where=run.path(),
-        remedy="name a folder that is empty or not there, or that of a run: `run` in the file, or --run FOLDER; nothing was "
-        "written",
-    )
+    if is_store:
+        raise codes.STORE_AS_RUN(where=run.path())
+    raise codes.FOREIGN_FOLDER(where=run.path(), names=told)
 
 
 def _holds_files(path: Path) -> bool:
@@ -167,15 +163,9 @@ def load_plans(run: Folder) -> dict[str, Plan]:
     try:
         values = json.loads(run.read_bytes(NAME))
     except FileNotFoundError:
-        raise StoreError(
-            "this is not a run folder: it has no plan.json", where=run.path(), remedy="name the folder of a run"
-        ) from None
+        raise codes.NOT_A_RUN(where=run.path()) from None
     except (ValueError, RecursionError) as error:
-        raise StoreError(
-            f"its plan.json is damaged ({error})",
-            where=run.path(NAME),
-            remedy="run the config again: the plan is made anew, and what was computed is kept",
-        ) from None
+        raise codes.DAMAGED_PLAN(where=run.path(NAME), detail=error) from None
     try:
         if values["schema"] != SCHEMA:
             raise ValueError(values["schema"])
@@ -196,9 +186,7 @@ def load_plans(run: Folder) -> dict[str, Plan]:
 
 def another_version(run: Folder) -> StoreError:
     """What to say of a plan that this version cannot have written."""
-    return StoreError(
-        "its plan.json was written by another version of swsdist", where=run.path(), remedy="run the config again"
-    )
+    return codes.OTHER_PLAN_VERSION(where=run.path())
 
 
 def receipts_of(ledger: Ledger, planned: PlannedStep) -> ReceiptList:

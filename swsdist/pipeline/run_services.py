@@ -11,6 +11,7 @@ from dataclasses import replace
 from swsdist.accounts.journal import DriverJournal
 from swsdist.accounts.records import pack
 from swsdist.config import Config, dump_config, without_secrets
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError, StoreError
 from swsdist.core.needs import Needs
 from swsdist.io.failures import TEMPORARY
@@ -32,6 +33,8 @@ _ABANDONED = 3600.0
 _IN_VAIN = 8
 
 #: Causes of failure after which nothing more can be written: the run ends with its stage, and shows no results of a part.
+_RUN_AGAIN = "run again: computed results are kept"
+
 _STOP = ("full", "quota", "read-only")
 
 
@@ -158,9 +161,21 @@ class RunServices:
                 stopped.append(storage)
             yield task, result
             if storage is not None and vain >= _IN_VAIN:
-                raise _told(storage, f"{vain} tasks failed one after the other")
+                failed = codes.CONSECUTIVE_FAILURES(
+                    where=storage.where, count=vain, detail=storage.message, advice=storage.remedy or _RUN_AGAIN
+                )
+                raise _caused_by(failed, storage)
         if stopped:
-            raise _told(stopped[0], f"{len(stopped)} of {len(tasks)} tasks of {step.name} failed")
+            storage = stopped[0]
+            failed = codes.STORAGE_FAILURES(
+                where=storage.where,
+                count=len(stopped),
+                tasks=len(tasks),
+                stage=step.name,
+                detail=storage.message,
+                advice=storage.remedy or _RUN_AGAIN,
+            )
+            raise _caused_by(failed, storage)
 
     def _run(
         self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
@@ -207,14 +222,10 @@ class RunServices:
             pack(self.ledger.run)
 
 
-def _told(error: StorageError, count: str) -> StorageError:
-    return StorageError(
-        f"{count}: {error.message}",
-        where=error.where,
-        remedy=f"{error.remedy or 'run again: what was computed is kept'}",
-        cause=error.cause,
-        passing=error.passing,
-    )
+def _caused_by(error: StorageError, first: StorageError) -> StorageError:
+    """The error, with the cause of the first failure."""
+    error.cause, error.passing = first.cause, first.passing
+    return error
 
 
 @contextmanager

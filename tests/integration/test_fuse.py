@@ -14,6 +14,7 @@ import swsdist
 from swsdist.chains.fuse.check import check
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config import Config, load_config
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import ConfigError, ImplausibleError, StoreError, UserError
 from swsdist.fusion.parts import parts_of
 from swsdist.io.filesystem import Folder
@@ -25,6 +26,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.searcher.settings import way_of
 from swsdist.stages.task_results import Bucket, Fitted
 from swsdist.testing.conformance import check_chain
+from tests.support.coded import raises
 
 
 class Fusing:
@@ -245,7 +247,7 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
         swsdist.run(fusing.write("bad", chain="fuse"))
     with pytest.raises(ConfigError, match="a run stays as it is"):
         fusing.fuse("bad", systems=[{**TAKEN[0], "set": ["search.distance=cosine"]}])
-    with pytest.raises(StoreError, match="not a run folder"):
+    with raises(codes.NOT_A_RUN, where="nowhere"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "nowhere"}])
     with pytest.raises(ConfigError, match="run of the chain fuse"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "fused"}])

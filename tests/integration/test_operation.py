@@ -19,7 +19,8 @@ from commands import expecting, in_this_process
 
 from swsdist import api
 from swsdist.accounts.journal import Journal
-from swsdist.core.errors import CancelledError, IncompleteError, StorageError
+from swsdist.core.codes import pipeline as codes
+from swsdist.core.errors import StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain_run import Outcome
@@ -33,6 +34,7 @@ from swsdist.pipeline.operation.events import EVENTS, Follower
 from swsdist.pipeline.operation.monitor import RunMonitor, monitored
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.readers import readers_of
+from tests.support.coded import raises, says
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")
 SLOW = ("features.name=saboteur",)
@@ -155,7 +157,7 @@ def test_cancel(scene: Any, undisturbed: dict[str, str], ray_left: Any, kind: st
     assert swsdist("cancel", str(scene.folder / "run")).out == "cancelled\n"
     out, err = process.communicate(timeout=240)
     assert process.returncode == 143, err
-    assert "cancelled from " in err
+    assert says(err, codes.RUN_CANCELLED)
     assert "Traceback" not in out + err
     run = Folder(str(scene.folder / "run"))
     assert status(run).state == "cancelled"
@@ -197,7 +199,7 @@ def test_no_signal_breaks_what_is_closed_after_a_request(asked_to_end: RunMonito
             asked_to_end._heed()
             time.sleep(0.01)
 
-    with pytest.raises(CancelledError, match="cancelled from h"):
+    with raises(codes.RUN_CANCELLED, host="h"):
         heed()
     time.sleep(0.5)  # as Ray takes to close
     asked_to_end.finish("cancelled", "")
@@ -242,7 +244,7 @@ def test_a_signal_at_the_very_end_leaves_its_state(tmp_path: Path, monkeypatch: 
 def test_a_request_for_another_driver_ends_nobody(scene: Any) -> None:
     scene.run()
     run = Folder(str(scene.folder / "run"))
-    assert "no process works here" in swsdist("cancel", str(scene.folder / "run"), code=2).err
+    assert says(swsdist("cancel", str(scene.folder / "run"), code=2).err, codes.NO_RUNNING_PROCESS)
     run.write_bytes(cancelling.NAME, json.dumps({"token": "an earlier one", "host": "h", "t": 0.0}).encode())
     assert cancelling.requested(run, "mine") is None
     scene.run("reduce.buckets=3")
@@ -407,7 +409,7 @@ def test_a_reader_or_driver_whose_clock_is_off_lives(off: int, tmp_path: Path, m
     thread.start()
     try:
         assert lock.lives(run, late)
-        with pytest.raises(IncompleteError, match="works on"):
+        with raises(codes.STILL_RUNNING):
             cancelling.wait(run, late["token"], 0.5)
         assert readers_of(run).dead == []
         assert [one["host"] for one in readers_of(run).living] == ["elsewhere"], "its number is that of this process"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.core.needs import Needs
 
@@ -74,10 +75,9 @@ def nothing_fits(nodes: Iterable[Mapping[str, float]], needs: Needs) -> UserErro
     # The sum says nothing of what a single node has.
     have = max(nodes, key=lambda node: (node.get("CPU", 0), node.get("memory", 0)), default={})
     wants, has = (f"{needs.gpus:g} GPUs, ", f"{have.get('GPU', 0):g} GPUs, ") if needs.gpus else ("", "")
-    return UserError(
-        f"no worker fits: it needs {wants}{needs.cpus} CPUs and {needs.memory_gb:g} GB, the largest node of Ray has "
-        f"{has}{have.get('CPU', 0):g} CPUs and {have.get('memory', 0) / 1e9:.1f} GB",
+    return codes.NO_FITTING_NODE(
         where="executor",
-        remedy="lower executor.cpus_per_worker or executor.memory_per_worker_gb, "
-        f"{'set search.backend, or the device of an extractor, to cpu, ' if needs.gpus else ''}or add nodes",
+        needs=f"{wants}{needs.cpus} CPUs and {needs.memory_gb:g} GB",
+        node=f"{has}{have.get('CPU', 0):g} CPUs and {have.get('memory', 0) / 1e9:.1f} GB",
+        gpu="set search.backend, or the device of an extractor, to cpu, " if needs.gpus else "",
     )

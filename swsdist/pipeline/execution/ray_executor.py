@@ -29,6 +29,7 @@ from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.journal import DriverJournal, last_part
 from swsdist.config.model import Executor as Settings
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError, UserError
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
@@ -176,19 +177,11 @@ class RayExecutor:
             self._bare_since = None
             return
         if self._slots and self.start_seconds is None:
-            raise UserError(
-                f"no worker can be used: {self._slots[0].held}",
-                where="executor.address",
-                remedy="install the same versions on all nodes, or see what the others lack",
-            )
+            raise codes.UNUSABLE_WORKERS(where="executor.address", reason=self._slots[0].held)
         self._bare_since = self._bare_since or now
         self._tell_once(f"no node is left: waiting {_READY_WITHIN:.0f} s for one")
         if now - self._bare_since > _READY_WITHIN:
-            raise UserError(
-                "no node is left on which a worker fits",
-                where="executor",
-                remedy="start nodes, and run again: what was computed is kept",
-            )
+            raise codes.NO_NODE_LEFT(where="executor")
 
     def _tell_once(self, text: str) -> None:
         if text not in self._noted:
@@ -362,11 +355,7 @@ class RayExecutor:
             if not slot.up and not slot.held and time.monotonic() - slot.started > _READY_WITHIN
         ]
         if late and not any(slot.up for slot in self._slots):
-            raise UserError(
-                f"no worker came up within {_READY_WITHIN:.0f} s",
-                where="executor",
-                remedy="look at `ray status`: the cluster may be full",
-            )
+            raise codes.WORKER_START_TIMEOUT(where="executor", seconds=_READY_WITHIN)
 
     def _hold(self, slot: Slot, why: str, seconds: float) -> None:
         """Do not use an actor, for so long."""
@@ -411,7 +400,7 @@ class RayExecutor:
             self._head.wait()
         ray.kill(slot.handle)  # where only its answer was lost, it must not hold its CPUs
         if isinstance(error, ActorUnschedulableError):
-            raise UserError(str(error), where="executor", remedy="lower what a worker asks for, or add nodes")
+            raise codes.UNSCHEDULABLE_WORKER(where="executor", detail=error)
         taken = bool(getattr(error, "preempted", False))  # its node was drained: no task's fault
         if gone := taken or (bool(slot.node) and slot.node not in alive_nodes()):
             self._held.gone(slot.node)
@@ -422,11 +411,7 @@ class RayExecutor:
             self._look_at = time.monotonic() + min(REST, pause(self._starts.failed))
             self._tell_once(f"a worker could not start: {one_line(error)}")
             if self._starts.hopeless(self._slots, len(alive_nodes())):
-                raise UserError(
-                    f"no worker can start: {one_line(error)}",
-                    where="executor",
-                    remedy="look at the nodes: is swsdist installed there, for the same Python?",
-                )
+                raise codes.WORKERS_CANNOT_START(where="executor", detail=one_line(error))
         flying = [
             task for _, task in slot.flying if task is not _READY and not self._policy.elsewhere(slot.number, task)
         ]

@@ -30,6 +30,7 @@ from ray._private import ray_constants
 from ray.autoscaler.sdk import request_resources
 from ray.exceptions import RayError
 
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution import guard
@@ -92,11 +93,7 @@ class Head:
             now = time.monotonic()
             self._silent_since = self._silent_since or now
             if now - self._silent_since > self._patience:
-                raise UserError(
-                    f"the head of the Ray cluster is gone ({error})",
-                    where=f"executor.address: {self._address}",
-                    remedy="start it anew, and run again: what was computed is kept",
-                ) from None
+                raise codes.RAY_HEAD_LOST(where=f"executor.address: {self._address}", detail=error) from None
             return False
         self._silent_since = None
         return True
@@ -176,11 +173,7 @@ def connect(address: str | None, cpus: int) -> Instance:
             with _own_sigterm():
                 ray.init(address=address, **quiet)
         except (OSError, RuntimeError, ValueError, RayError) as error:
-            raise UserError(
-                f"no Ray cluster answers ({error})",
-                where=f"executor.address: {address}",
-                remedy="start it (`ray start --head`), mend the address, or leave it out for a private local one",
-            ) from None
+            raise codes.NO_RAY_CLUSTER(where=f"executor.address: {address}", detail=error) from None
         return Instance()
     folder = _private_folder()
     instance = Instance(guard.start(folder))
@@ -243,13 +236,8 @@ def _demand_same(address: str | None) -> None:
     mine: str = ray.get_runtime_context().gcs_address
     if address is None or address == "auto" or address.rpartition("://")[2] == mine:
         return
-    wanted = "a private instance of Ray is" if address == "local" else f"the Ray at {address} is"
-    raise UserError(
-        f"{wanted} asked for, and this process is connected to the Ray at {mine} already",
-        where="executor.address",
-        remedy="call ray.shutdown() first, start a process of its own (`swsdist run`), or leave the address out (RAY_ADDRESS "
-        "too) to use the one that there is",
-    )
+    requested = "a private instance of Ray" if address == "local" else f"the Ray at {address}"
+    raise codes.OTHER_RAY_CONNECTION(where="executor.address", requested=requested, address=mine)
 
 
 @contextmanager

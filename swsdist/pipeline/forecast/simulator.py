@@ -18,7 +18,7 @@ from functools import partial
 from itertools import count
 from math import inf
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.execution.placement import at_least, fit_on, kind_on
 from swsdist.pipeline.execution.policy import Policy
@@ -208,11 +208,7 @@ class Simulator:
             node.room = 0 if taken is None else min(taken[1], node.used + fit_on(node.left, asked[taken[0]]))
         room = sum(node.room for node in self._nodes)
         if not room:
-            raise UserError(
-                f"no worker fits: it needs {asked[-1].cpus} CPUs and {asked[-1].memory_gb:g} GB",
-                where="cluster",
-                remedy="give the nodes more, or lower executor.cpus_per_worker or executor.memory_per_worker_gb",
-            )
+            raise codes.WORKER_TOO_LARGE(where="cluster", cpus=asked[-1].cpus, memory_gb=asked[-1].memory_gb)
         self._room = room if self._cluster.workers is None else min(room, self._cluster.workers)
         # What the fastest workers that fit get done in a second.
         speeds = sorted((node.speed for node in self._nodes for _ in range(node.room)), reverse=True)

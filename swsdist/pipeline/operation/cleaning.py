@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
-from swsdist.core.errors import LockedError, StoreError
+from swsdist.core.codes import pipeline as codes
+from swsdist.core.errors import StoreError
 from swsdist.io.failures import TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
@@ -69,21 +70,15 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Ke
     """
     plans = load_plans(folder) if folder.exists(PLAN) else {}
     if not plans and not folder.exists(manifest.NAME):
-        raise StoreError(
-            "this is neither a run folder nor a store",
-            where=folder.path(),
-            remedy="name one that has a plan or a manifest",
-        )
+        raise codes.NEITHER_RUN_NOR_STORE(where=folder.path())
     places = [folder] if folder.exists(manifest.NAME) else []
     places += [Folder(root, folder.storage) for root in _stores_in(folder, plans)]
     others = [place for place in places if place != folder]
     for place in [folder, *others]:
         holder = lock.read(place)
         if holder is not None and lock.lives(place, holder):
-            raise LockedError(
-                f"process {holder['pid']} on {holder['host']} is working here",
-                where=place.path(),
-                remedy="wait for it, or end it: `swsdist cancel`; nothing was removed",
+            raise codes.FOLDER_IN_USE(
+                where=place.path(), pid=holder["pid"], host=holder["host"], seconds=lock.STALE_AFTER
             )
     marks = [mark for place in [folder, *others] for mark in _left_behind(place, hours)]  # a dead one's lock, too
     if dry:

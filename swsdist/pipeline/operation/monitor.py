@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Any
 
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import CancelledError, StorageError
 from swsdist.core.redaction import redacted
 from swsdist.pipeline import lock
@@ -188,11 +189,7 @@ class RunMonitor(ForwardingProgress):
 
     def cancelled(self) -> CancelledError:
         """What a run that was cancelled ends with."""
-        return CancelledError(
-            f"cancelled from {self._asked}",
-            where=self._run.path(),
-            remedy="what was computed is kept; run the same command again to go on",
-        )
+        return codes.RUN_CANCELLED(where=self._run.path(), host=self._asked)
 
     @property
     def asked(self) -> bool:
