@@ -26,8 +26,8 @@ from swsdist import api
 from swsdist.config import load_config
 from swsdist.core.types import TRIALS
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.report.answers.hits import STRONG
-from swsdist.report.answers.promise import measured, promised
+from swsdist.report.answers.hits import STRONG_SCORE
+from swsdist.report.answers.promise import fit_promise, precision_at
 from swsdist.stages.task_results import Measured
 
 _FOLDER = ROOT / "swsdist" / "config" / "folder.yaml"
@@ -59,8 +59,8 @@ def measure(scratch: Path) -> list[Row]:
             result = api.run(config)
             trials = pa.concat_tables([TRIALS.empty_table(), *result.outcome.chain_run.read("align.final", "trials")])
             (told,) = result.outcome.chain_run.results("score", Measured)
-            all_hits = measured(trials, -np.inf)
-            strong, likely = measured(trials, STRONG), promised(trials)
+            all_hits = precision_at(trials, -np.inf)
+            strong, likely = precision_at(trials, STRONG_SCORE), fit_promise(trials)
             rows += [
                 Row(f"{name}: right among the first ten", all_hits.first, ""),
                 Row(f"{name}: MTWV", told.measures["mtwv"], ""),

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from benchmarks.corpora import Corpus, base
 from benchmarks.rows import Row, at_least, at_most, main, say
-from swsdist.bench.results import Plan, Results, go
+from swsdist.bench.results import Plan, Results, run_benchmark
 from swsdist.core.errors import UserError
 from tests.support.cluster.hosts import Cluster, cluster
 from tests.support.cluster.network import Host, run
@@ -42,7 +42,9 @@ def measure(scratch: Path) -> list[Row]:
     """Foreseen over measured, at one and at two workers, and on one and on three hosts."""
     corpus = base(scratch)
     config = corpus.config(scratch / "run", index={"shard_hours": 0.25}, executor={"kind": "ray", "cpus_per_worker": 1})
-    rows = _rows(go(config, scratch / "bench", Plan([1, 2], [_TIMES], _REPEATS), say), corpus, "worker(s)", 1)
+    rows = _rows(
+        run_benchmark(config, scratch / "bench", Plan([1, 2], [_TIMES], _REPEATS), say), corpus, "worker(s)", 1
+    )
     try:
         return rows + _on_hosts(corpus, scratch)
     except (UserError, OSError, subprocess.TimeoutExpired) as error:
@@ -79,7 +81,7 @@ def _on_hosts(corpus: Corpus, scratch: Path) -> list[Row]:
         executor = {"kind": "ray", "cpus_per_worker": 1, "address": made.address}
         config = corpus.config(scratch / "hosts-run", index={"shard_hours": 0.25}, executor=executor)
         runs: Callable[[Path], None] = partial(_on_head, made)
-        results = go(config, scratch / "hosts", Plan([1, 3], [max(1, _TIMES // 2)], _REPEATS), say, runs)
+        results = run_benchmark(config, scratch / "hosts", Plan([1, 3], [max(1, _TIMES // 2)], _REPEATS), say, runs)
     return _rows(results, corpus, "host(s) of half a CPU", _QUOTA / _PERIOD)
 
 

@@ -33,7 +33,7 @@ from swsdist.registry.registry import Entry
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.task_results import Extracted, Indexed
 from swsdist.store import parquet
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit
 from swsdist.store.reading import Store
 
 TICK = 0.001
@@ -110,7 +110,7 @@ class Index(Stage[Indexing]):
                 row = {"frames": frames, "rows": frames, "shard": part.name, "mean": [0.0], "variance": [0.0]}
                 live.append(by_id[doc_id] | row | {"identity": "", "sha256": ""})
         recipe = {"name": self.name, "version": self.version}
-        made = Made("postings", recipe, 1, pa.Table.from_pylist(live, DOCUMENTS), columns=("phone",))
+        made = NewTrack("postings", recipe, 1, pa.Table.from_pylist(live, DOCUMENTS), columns=("phone",))
         own.store.manifest = commit(
             own.store.folder, made, TICK, shards, REJECTED_DOCUMENTS.empty_table(), kind="postings"
         )

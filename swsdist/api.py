@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from swsdist.pipeline.chain_run import Outcome, StepSelection
     from swsdist.pipeline.operation.progress import Progress
     from swsdist.report.data import ReportData
-    from swsdist.report.opening import Rejection
+    from swsdist.report.headline import Rejection
     from swsdist.store.reading import Store
 
     #: What is asked for: text, or samples and their rate.
@@ -116,7 +116,7 @@ class RunResult:
     def rejected(self) -> list[Rejection]:
         """Inputs that could not be used: kind, reason, how many, the first with its message, and what helps with it."""
         from swsdist.report.data import RejectedRow
-        from swsdist.report.opening import rejections
+        from swsdist.report.headline import rejections
 
         return rejections(RejectedRow(**row) for row in self.outcome.chain_run.rejected().to_pylist())
 
@@ -260,34 +260,32 @@ def sweep(
         StorageError: a file system or server fails.
         UserError: `path` is no path, or `sets` is no list.
     """
-    from swsdist.chains.sweep.one_table import sweep_one_table
+    from swsdist.chains.sweep.sweep import run_sweep_file
     from swsdist.pipeline.operation.progress import Progress
 
     _demand_path(path, "path", "give the path of the sweep's YAML file")
     _demand_list(sets)
-    done = sweep_one_table(str(path), corpus=corpus, run=run, sets=tuple(sets), progress=progress or Progress())
+    done = run_sweep_file(str(path), corpus=corpus, run=run, sets=tuple(sets), progress=progress or Progress())
     failed = {one.point.number: one.failed for one in done.results if one.failed}
     return SweepResult(
-        done.judged.table, done.judged.best, failed, done.notices, done.folder, done.tasks_done, tuple(done.lines)
+        done.ranked.table, done.ranked.best, failed, done.notices, done.folder, done.tasks_done, tuple(done.lines)
     )
 
 
 def _demand_path(given: object, name: str, remedy: str) -> None:
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import api as codes
 
     if not isinstance(given, str | Path):
-        raise UserError(f"{given!r:.60} is no path", where=name, remedy=remedy)
+        raise codes.NOT_A_PATH(where=name, value=f"{given!r:.60}", expected=remedy)
 
 
 def _demand_list(sets: object) -> None:
     """A text would be taken letter by letter."""
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import api as codes
 
     if isinstance(sets, str) or not isinstance(sets, Sequence) or not all(isinstance(one, str) for one in sets):
         example = sets if isinstance(sets, str) else "search.distance=cosine"
-        raise UserError(
-            f"{sets!r:.60} is no list of texts KEY=VALUE", where="sets", remedy=f"give a list: sets=[{example!r}]"
-        )
+        raise codes.NOT_A_LIST_OF_SETTINGS(where="sets", value=f"{sets!r:.60}", example=example)
 
 
 def open_store(path: str, storage: Mapping[str, object] | None = None) -> Store:

@@ -38,7 +38,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import api as codes
 from swsdist.core.numbers import integer, number
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.evaluate import evaluate as _evaluate
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Asked(TypedDict, total=False):
+class Options(TypedDict, total=False):
     """What every function takes by name, see above."""
 
     protocol: Protocol | str
@@ -66,7 +66,7 @@ class Asked(TypedDict, total=False):
 
 
 def value(
-    key: str, references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]
+    key: str, references: object, detections: object, total_seconds: float, **asked: Unpack[Options]
 ) -> float | None:
     """Any registered measure, those of other packages too.
 
@@ -82,13 +82,13 @@ def value(
 
 
 def values(
-    references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]
+    references: object, detections: object, total_seconds: float, **asked: Unpack[Options]
 ) -> dict[str, float | None]:
     """All registered measures by key: `value` of each, in one pass."""
     return _values(_evaluated(references, detections, total_seconds, **asked), tuple(MEASURES))
 
 
-def mtwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+def mtwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
     """Maximum term-weighted value: max over thresholds of 1 - (Pmiss + beta Pfa), rates averaged over queries (eqs. 1 to 6).
 
     1 is perfect; 0 is what a list has that accepts nothing, and so the least where a protocol lets it do so (KWSEval's do not).
@@ -96,22 +96,22 @@ def mtwv(references: object, detections: object, total_seconds: float, **asked: 
     return value("mtwv", references, detections, total_seconds, **asked)
 
 
-def atwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+def atwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
     """Actual term-weighted value: that of the column `decision` (eq. 6). None where a detection is not decided."""
     return value("atwv", references, detections, total_seconds, **asked)
 
 
-def otwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+def otwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
     """Optimum term-weighted value: each query has the threshold that is best for it."""
     return value("otwv", references, detections, total_seconds, **asked)
 
 
-def stwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+def stwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
     """Supremum term-weighted value: hits are accepted and nothing else, so it is the mean recall of the list."""
     return value("stwv", references, detections, total_seconds, **asked)
 
 
-def cnxe(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+def cnxe(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
     """Normalised cross entropy, scores taken for log-likelihood ratios (natural logarithm; eqs. 22 to 43). Less is better.
 
     1 is what scores have that say nothing; trials without a detection have the least score of the list.
@@ -119,13 +119,13 @@ def cnxe(references: object, detections: object, total_seconds: float, **asked: 
     return value("cnxe", references, detections, total_seconds, **asked)
 
 
-def min_cnxe(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+def min_cnxe(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
     """The least Cnxe over maps gamma s + delta of the scores (eqs. 44 and 45). Less is better."""
     return value("cnxe_min", references, detections, total_seconds, **asked)
 
 
 def mean_average_precision(
-    references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]
+    references: object, detections: object, total_seconds: float, **asked: Unpack[Options]
 ) -> float | None:
     """MAP: the mean over queries of the mean of the precisions at their true occurrences' ranks, 0 for those not found.
 
@@ -134,12 +134,12 @@ def mean_average_precision(
     return value("map", references, detections, total_seconds, **asked)
 
 
-def eer(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> float | None:
+def eer(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
     """Equal error rate of the term-weighted curve: where its mean Pmiss is its mean Pfa. Less is better."""
     return value("eer", references, detections, total_seconds, **asked)
 
 
-def det(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> pd.DataFrame:
+def det(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> pd.DataFrame:
     """The curve of detection errors over thresholds, thinned to what a drawing needs (section 2.5).
 
     Returns:
@@ -153,13 +153,13 @@ def det(references: object, detections: object, total_seconds: float, **asked: U
 
     curve = _evaluated(references, detections, total_seconds, **asked).whole.curve
     if curve is None:
-        raise UserError("no query has a reference, so there is no curve", remedy="compare query ids of both tables")
+        raise codes.NO_CURVE()
     points = _det(curve)
     shown = accepted_from(points.threshold, points.pmiss, points.pfa)
     return pd.DataFrame({"threshold": shown, "pmiss": points.pmiss, "pfa": points.pfa})
 
 
-def terms(references: object, detections: object, total_seconds: float, **asked: Unpack[Asked]) -> pd.DataFrame:
+def terms(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> pd.DataFrame:
     """A row a query, in their order: counts, rates, value at the decisions, and best value (`swsdist.score.PER_TERM`)."""
     frame: pd.DataFrame = _evaluated(references, detections, total_seconds, **asked).whole.per_term.to_pandas()
     return frame
@@ -179,11 +179,7 @@ def _evaluated(
     listed = None if ids is None else {"query_id": ids, "term": ids}
     true, system = as_table(references, "references"), make_system(detections)
     if ids is None and not true.num_rows and system.detections.num_rows:
-        raise UserError(
-            "there are no references, so nobody knows which queries were asked",
-            where="references",
-            remedy="give references, or queries= with the ids of all that were asked",
-        )
+        raise codes.UNKNOWN_QUERIES(where="references")
     # Of a list, not of a program: there is no term list, and nothing to force.
     notices = Notices(forced_by="", asked="the table of references" if ids is None else "the list `queries`")
     task = make_task(
@@ -196,10 +192,9 @@ def _evaluated(
 
 
 def _ids(queries: Iterable[str]) -> list[str]:
-    remedy = 'give their ids, each once: queries=["q001", "q002"]'
     if isinstance(queries, str) or not isinstance(queries, Iterable):
-        raise UserError(f"{queries!r:.60} is no list of queries", where="queries", remedy=remedy)
+        raise codes.NOT_A_LIST_OF_QUERIES(where="queries", value=f"{queries!r:.60}")
     ids = [str(one) for one in queries]
     if twice := [one for one, count in Counter(ids).items() if count > 1]:
-        raise UserError(f"{twice[0]!r} is there more than once", where="queries", remedy=remedy)
+        raise codes.DUPLICATE_QUERY(where="queries", query_id=twice[0])
     return ids

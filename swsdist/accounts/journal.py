@@ -29,7 +29,7 @@ from typing import IO, Any
 from swsdist.accounts.gpu import gpu_bytes
 from swsdist.core.errors import StorageError
 from swsdist.core.redaction import redacted
-from swsdist.io.failures import explained
+from swsdist.io.failures import storage_errors
 from swsdist.io.filesystem import Folder
 
 #: Seconds between two puts of a journal on S3; what matters to others is put at once.
@@ -108,7 +108,7 @@ class Journal:
         self._file: IO[str] | None = None
         local = folder.local(self.name)
         if local is not None:
-            with explained(folder.path(self.name)):
+            with storage_errors(folder.path(self.name)):
                 local.parent.mkdir(parents=True, exist_ok=True)
                 self._file = local.open("a", encoding="utf-8")
         self._phase = ""
@@ -129,7 +129,7 @@ class Journal:
         line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": cpu, **told})
         with self._lock:
             if self._file is not None:
-                with explained(self._folder.path(self.name)):
+                with storage_errors(self._folder.path(self.name)):
                     self._file.write(line + "\n")
                     self._file.flush()
                 return

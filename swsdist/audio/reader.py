@@ -13,8 +13,8 @@ the beginning: measured exact for WAV, FLAC, SPHERE, Vorbis and Opus (without it
 In place of a path a command may stand (`swsdist.audio.commands`), or a place in an archive (`swsdist.audio.formats.archives`).
 
 Every fault of a recording is an `AudioError` whose `reason` is one of `headers.REASONS`. A disk or network that fails is
-none: its OSError goes through (`io.failures.own_fault`). Samples that are not finite, and truncation, may be found only while
-reading.
+none: its OSError goes through (`io.failures.as_file_fault`). Samples that are not finite, and truncation, may be found only
+while reading.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from swsdist.audio.formats.mpeg import is_mpeg, listening
 from swsdist.audio.pieces import Sound, pieces_of
 from swsdist.audio.streams import UNKNOWN, Digest, Sequential, Watched, digesting, passing
 from swsdist.core.errors import AudioError, StorageError
-from swsdist.io.byte_count import read_again
-from swsdist.io.failures import own_fault
+from swsdist.io.byte_count import uncounted
+from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
 
 #: A place may end this many seconds after the recording's end.
@@ -167,7 +167,7 @@ def sha256(path: str, storage: Mapping[str, object] | None = None) -> str:
     Raises:
         AudioError: the file is missing or could not be read.
     """
-    with read_again(), _opened(path, storage) as file:
+    with uncounted(), _opened(path, storage) as file:
         return Digest(path).of(file)
 
 
@@ -396,5 +396,5 @@ def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_A
             "there is no such file", where=path, reason="missing", remedy="look at the path, and what it is relative to"
         ) from error
     except (StorageError, OSError) as error:
-        told = own_fault(error, path)
+        told = as_file_fault(error, path)
         raise AudioError(told.message, where=path, remedy=told.remedy, reason="unreadable") from error

@@ -40,7 +40,7 @@ class Comparison(NamedTuple):
     notices: tuple[str, ...]
 
 
-def compared(first: Results, second: Results) -> Comparison:
+def compare_results(first: Results, second: Results) -> Comparison:
     """The second against the first, point by point."""
     found = []
     for figure in FIGURES:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swsdist.audio.commands import are_permitted
-from swsdist.bench.points import Point
+from swsdist.bench.points import BenchPoint
 from swsdist.config import Config, dump_config, without_secrets
-from swsdist.core.errors import IncompleteError, UserError
+from swsdist.core.codes import bench as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.forecast.cluster import Cluster, Kind
@@ -27,13 +27,13 @@ from swsdist.pipeline.forecast.forecast import forecast, rules_of, run_size
 from swsdist.pipeline.inspection.loading import load_partial_run
 
 #: Runs a config, whose file this is, to its report.
-Runs = Callable[[Path], None]
+Runner = Callable[[Path], None]
 
 #: What phases are timed.
 PHASES = ("index", "search")
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """What one run of a point came to.
 
     Attributes:
@@ -46,7 +46,7 @@ class Measured(NamedTuple):
         load: processes that wanted a CPU when the run began (the load average of a minute).
     """
 
-    point: Point
+    point: BenchPoint
     order: int
     figures: dict[str, float | None]
     forecast: dict[str, float]
@@ -59,14 +59,14 @@ class Measured(NamedTuple):
         return {**self.point._asdict(), **{k: v for k, v in self._asdict().items() if k != "point"}}
 
     @classmethod
-    def of(cls, values: dict[str, Any]) -> Measured:
+    def of(cls, values: dict[str, Any]) -> Measurement:
         """Back from `values`."""
         rest = {**values}
-        point = Point(*(rest.pop(name) for name in Point._fields))
+        point = BenchPoint(*(rest.pop(name) for name in BenchPoint._fields))
         return cls(point, **rest)
 
 
-def in_a_process(path: Path) -> None:
+def run_in_process(path: Path) -> None:
     """Run a config in a process of its own.
 
     Raises:
@@ -76,14 +76,12 @@ def in_a_process(path: Path) -> None:
     command = [sys.executable, "-m", "swsdist.cli.main", "run", str(path), *allowed]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode != 0:
-        raise IncompleteError(
-            f"the run ended with {ended.returncode}: {ended.stderr.strip()[-600:]}",
-            where=str(path),
-            remedy="mend the cause and give the same command again: points that were measured are kept",
-        )
+        raise codes.FAILED_RUN(where=str(path), exit_code=ended.returncode, output=ended.stderr.strip()[-600:])
 
 
-def measure(config: Config, order: int, point: Point, others: Sequence[Point], runs: Runs, keep: bool) -> Measured:
+def measure_point(
+    config: Config, order: int, point: BenchPoint, others: Sequence[BenchPoint], runner: Runner, keep: bool
+) -> Measurement:
     """Run a point and read what it cost.
 
     Args:
@@ -91,7 +89,7 @@ def measure(config: Config, order: int, point: Point, others: Sequence[Point], r
         order: how many runs came before.
         point: which.
         others: points to foresee from its receipts.
-        runs: how.
+        runner: runs a config.
         keep: keep its run folder.
 
     Raises:
@@ -104,17 +102,13 @@ def measure(config: Config, order: int, point: Point, others: Sequence[Point], r
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(dump_config(without_secrets(config)), "utf-8")
     load = os.getloadavg()[0]
-    runs(path)
+    runner(path)
     try:
         report = json.loads((run / "report.json").read_text("utf-8"))
         figures: dict[str, float | None] = {name: report[name] for name in ("isf", "ssf", "pl")}
         resources = report["resources"]
     except (FileNotFoundError, KeyError):
-        raise UserError(
-            f"the chain {config.chain} writes no report of what it cost",
-            where="chain",
-            remedy="benchmark a config of the chain search",
-        ) from None
+        raise codes.NO_RESOURCES(where="chain", chain=config.chain) from None
     figures |= {name: resources[name] for name in ("pmu_index_gb", "pmu_search_gb")}
     figures |= {name: resources[name] for name in resources if name.endswith("_cpu_s")}
     figures |= {
@@ -131,7 +125,7 @@ def measure(config: Config, order: int, point: Point, others: Sequence[Point], r
     foreseen = _foresee(chain_run, config, point, others)
     if not keep:
         shutil.rmtree(run, ignore_errors=True)
-    return Measured(point, order, figures, foreseen, report["hardware"], report["versions"], load)
+    return Measurement(point, order, figures, foreseen, report["hardware"], report["versions"], load)
 
 
 def _walls(chain_run: ChainRun) -> dict[str, float | None]:
@@ -150,7 +144,7 @@ def _walls(chain_run: ChainRun) -> dict[str, float | None]:
     return found
 
 
-def _foresee(chain_run: ChainRun, config: Config, point: Point, others: Sequence[Point]) -> dict[str, float]:
+def _foresee(chain_run: ChainRun, config: Config, point: BenchPoint, others: Sequence[BenchPoint]) -> dict[str, float]:
     phases = {step.name: step.phase for step in chain_run.chain.steps}
     costs = [one for one in costs_of(chain_run) if phases[one.name] in PHASES]
     hours, _ = run_size(costs)

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from swsdist.config import Config
-from swsdist.core.errors import UserError
+from swsdist.core.codes import bench as codes
 from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import read_documents
 
 
-class Point(NamedTuple):
+class BenchPoint(NamedTuple):
     """One run of a benchmark: workers, times the data, and which repetition, from 0."""
 
     workers: int
@@ -33,7 +33,7 @@ class Point(NamedTuple):
         return f"w{self.workers}-x{self.times}-r{self.repeat}"
 
 
-def points_of(workers: Sequence[int], times: Sequence[int], repeats: int, seed: int) -> list[Point]:
+def points_of(workers: Sequence[int], times: Sequence[int], repeats: int, seed: int) -> list[BenchPoint]:
     """All points, in random order within each repetition, so that what changes with time falls on all alike.
 
     Raises:
@@ -41,30 +41,24 @@ def points_of(workers: Sequence[int], times: Sequence[int], repeats: int, seed: 
     """
     for name, values in (("--workers", workers), ("--times", times), ("--repeats", [repeats])):
         if not values or min(values) < 1 or len(set(values)) < len(values):
-            raise UserError(
-                f"{name} is {','.join(map(str, values)) or 'empty'}",
-                where=name,
-                remedy="give numbers from 1 on, each once: 1,2,4",
-            )
+            raise codes.INVALID_COUNTS(where=name, option=name, values=",".join(map(str, values)) or "empty")
     draw = random.Random(seed)
     found = []
     for repeat in range(repeats):
-        some = [Point(w, x, repeat) for w in workers for x in times]
+        some = [BenchPoint(w, x, repeat) for w in workers for x in times]
         draw.shuffle(some)
         found += some
     return found
 
 
-def config_at(config: Config, point: Point, folder: Path) -> Config:
+def config_at(config: Config, point: BenchPoint, folder: Path) -> Config:
     """The config of a point: its run lies in the folder, its store in the run, and it exports nothing.
 
     Raises:
         UserError: the corpus cannot be multiplied, or a serial run has several workers.
     """
     if config.executor.kind == "serial" and point.workers > 1:
-        raise UserError(
-            f"a serial run has one worker, not {point.workers}", where="--workers", remedy="set executor.kind=ray"
-        )
+        raise codes.SERIAL_WORKERS(where="--workers", workers=point.workers)
     corpus = config.corpus
     if point.times > 1:
         place = folder / f"documents-x{point.times}.parquet"
@@ -92,20 +86,12 @@ def multiplied(config: Config, times: int) -> pa.Table:
     """
     corpus = config.corpus
     if any(one.name == "external" for one in config.features):
-        raise UserError(
-            "frames that another program made are of documents by name, and copies have other names",
-            where="features",
-            remedy="leave --times out, or use an extractor",
-        )
+        raise codes.UNNAMED_COPIES(where="features")
     found = read_documents(
         corpus.documents, config.storage, corpus.speakers, prefer=corpus.prefer, audio_folder=corpus.audio
     )
     if found.schema.names != CORPUS.names:
-        raise UserError(
-            "documents that are places in recordings cannot be multiplied",
-            where="corpus.documents",
-            remedy="leave --times out, or give a table of whole recordings",
-        )
+        raise codes.COPIED_SEGMENTS(where="corpus.documents")
     copies = [found]
     for k in range(1, times):
         names = pa.array([f"{name}~{k}" for name in found["doc_id"].to_pylist()], pa.string())

@@ -13,11 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swsdist.bench.measure import Measured, Runs, in_a_process, measure
-from swsdist.bench.points import Point, config_at, points_of
+from swsdist.bench.measure import Measurement, Runner, measure_point, run_in_process
+from swsdist.bench.points import BenchPoint, config_at, points_of
 from swsdist.bench.statistics import Estimate, Walls, mean, strong, weak
 from swsdist.config import Config, dump_config, without_secrets
-from swsdist.core.errors import UserError
+from swsdist.core.codes import bench as codes
 from swsdist.core.fingerprint import fingerprint
 
 SCHEMA = "swsdist-bench/1"
@@ -50,8 +50,8 @@ class Results:
     settings: str
     config: str
     version: str
-    warm_up: Measured | None
-    measured: tuple[Measured, ...]
+    warm_up: Measurement | None
+    measured: tuple[Measurement, ...]
 
     def values(self, figure: str) -> Walls:
         """All measurements of a figure, by workers and times."""
@@ -99,8 +99,8 @@ def settings_of(config: Config) -> str:
     return fingerprint(version("swsdist"), values)
 
 
-def go(
-    config: Config, folder: Path, plan: Plan, say: Callable[[str], None] = print, runs: Runs = in_a_process
+def run_benchmark(
+    config: Config, folder: Path, plan: Plan, say: Callable[[str], None] = print, runner: Runner = run_in_process
 ) -> Results:
     """Measure what is left of a benchmark, and write `bench.json`.
 
@@ -109,7 +109,7 @@ def go(
         folder: of the results.
         plan: the points.
         say: is told a line a run.
-        runs: how a config's file is run; in a process of its own by default.
+        runner: how a config's file is run; in a process of its own by default.
 
     Raises:
         UserError: the folder holds a benchmark of other settings, or a point cannot be.
@@ -119,15 +119,15 @@ def go(
     settings = settings_of(config)
     points = points_of(plan.workers, plan.times, plan.repeats, plan.seed)
     configs = {point: config_at(config, point, folder) for point in points}  # what cannot be is told first
-    kept = _kept(folder, settings)
+    kept = _measured_before(folder, settings)
     left = [point for point in points if point.name not in kept]
     if left and "warm-up" not in kept:
         least = min(points)
         say(f"warm-up: {_words(least)}, not counted")
-        made = measure(configs[least], -1, least, points, runs, keep=False)
+        made = measure_point(configs[least], -1, least, points, runner, keep=False)
         kept["warm-up"] = _keep(folder, settings, "warm-up", made)
     for k, point in enumerate(left):
-        made = measure(configs[point], len(points) - len(left) + k, point, points, runs, plan.keep)
+        made = measure_point(configs[point], len(points) - len(left) + k, point, points, runner, plan.keep)
         kept[point.name] = _keep(folder, settings, point.name, made)
         wall = made.figures["wall_s"]
         say(f"{k + 1} of {len(left)}: {_words(point)}, {'nothing done' if wall is None else f'{wall:.1f} s'}")
@@ -138,12 +138,12 @@ def go(
     return results
 
 
-def _words(point: Point) -> str:
+def _words(point: BenchPoint) -> str:
     workers = "1 worker" if point.workers == 1 else f"{point.workers} workers"
     return f"{workers}, {point.times} times the data, run {point.repeat + 1}"
 
 
-def _keep(folder: Path, settings: str, name: str, made: Measured) -> Measured:
+def _keep(folder: Path, settings: str, name: str, made: Measurement) -> Measurement:
     place = folder / "points" / f"{name}.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_suffix(".part")
@@ -152,18 +152,14 @@ def _keep(folder: Path, settings: str, name: str, made: Measured) -> Measured:
     return made
 
 
-def _kept(folder: Path, settings: str) -> dict[str, Measured]:
+def _measured_before(folder: Path, settings: str) -> dict[str, Measurement]:
     """Points that were measured before, by name."""
     found = {}
     for place in sorted((folder / "points").glob("*.json")):
         values = json.loads(place.read_text("utf-8"))
         if values.pop("settings") != settings:
-            raise UserError(
-                "this folder holds a benchmark of another config, or of another version of swsdist",
-                where=str(folder),
-                remedy="give another one (--folder FOLDER), or remove it",
-            )
-        found[place.stem] = Measured.of(values)
+            raise codes.OTHER_BENCHMARK(where=str(folder))
+        found[place.stem] = Measurement.of(values)
     return found
 
 
@@ -192,7 +188,7 @@ def _scaling(one: Any) -> dict[str, Any]:
     return {**one._asdict(), "speedup": one.speedup._asdict(), "efficiency": one.efficiency._asdict()}
 
 
-def read(path: str) -> Results:
+def read_results(path: str) -> Results:
     """Results from `bench.json`, or from the folder that holds it.
 
     Raises:
@@ -208,12 +204,8 @@ def read(path: str) -> Results:
             values["settings"],
             values["config_yaml"],
             values["version"],
-            None if warm_up is None else Measured.of(warm_up),
-            tuple(Measured.of(one) for one in values["measured"]),
+            None if warm_up is None else Measurement.of(warm_up),
+            tuple(Measurement.of(one) for one in values["measured"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"these are no results of a benchmark ({SCHEMA}): {error}",
-            where=str(place),
-            remedy="name a bench.json that swsdist bench wrote",
-        ) from None
+        raise codes.NOT_A_BENCHMARK(where=str(place), schema=SCHEMA, error=error) from None

@@ -65,28 +65,28 @@ def bench(
         raise click.UsageError("Give a CONFIG to time, or --compare with two results.")
     if compare is not None:
         from swsdist.bench.compare import as_json as json_of
-        from swsdist.bench.compare import compared, comparison_lines
-        from swsdist.bench.results import read
+        from swsdist.bench.compare import compare_results, comparison_lines
+        from swsdist.bench.results import read_results
 
-        told = compared(read(compare[0]), read(compare[1]))
+        told = compare_results(read_results(compare[0]), read_results(compare[1]))
         print(json_of(told) if as_json else "\n".join(comparison_lines(told)))
         return 0
     import sys
     from pathlib import Path
 
     from swsdist.bench.page import text_lines, write_page
-    from swsdist.bench.results import Plan, go
+    from swsdist.bench.results import Plan, run_benchmark
     from swsdist.config import load_config
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import is_remote
 
     assert config is not None
     loaded = load_config(config, sets)
     if folder is None and is_remote(loaded.run):
-        raise UserError("the run folder is remote", where="run", remedy="say where results go: --folder FOLDER")
+        raise codes.REMOTE_RUN_FOLDER(where="run")
     place = Path(folder) if folder is not None else Path(loaded.run).parent / "bench"
     plan = Plan(workers, times, repeats, seed, keep)
-    results = go(loaded, place, plan, lambda line: print(line, file=sys.stderr))
+    results = run_benchmark(loaded, place, plan, lambda line: print(line, file=sys.stderr))
     write_page(results, place)
     text = (place / "bench.json").read_text("utf-8") if as_json else "\n".join(text_lines(results))
     print(text)
@@ -176,28 +176,29 @@ def forecast(
 
 def _cluster(path: str | None, given: dict[str, Any]) -> Cluster:
     """The machines of a file, or of the options."""
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.pipeline.forecast.cluster import cluster_of
 
     if path is None:
-        values: dict[str, Any] = {name: given.pop(name) for name in _SHARED if name in given}
-        values["kinds"] = [{**_NODE, **given}]
-        return cluster_of(values, "the options")
+        cluster: dict[str, Any] = {name: given.pop(name) for name in _SHARED if name in given}
+        cluster["kinds"] = [{**_NODE, **given}]
+        return cluster_of(cluster, "the options")
     if given:
         option = "--" + next(iter(given)).replace("_", "-")
-        raise UserError(f"{option} is in the file too", where=path, remedy="give the file or the options, not both")
+        raise codes.OPTION_IN_FILE_TOO(where=path, option=option)
     from pathlib import Path
 
     from swsdist.config.reading import Draft, Origin, read
+    from swsdist.core.codes import config as config_codes
 
-    origin = Origin(path, str(Path(path).parent))
+    origin = Origin(path, str(Path(path).parent), line=1)
     draft = Draft(origins={(): origin})
-    written = read(Path(path).read_text("utf-8-sig"), (), draft, origin)
-    for told in draft.problems.values():
-        raise UserError(told[0][1], where=str(told[0][0]), remedy="mend the file")
-    if not isinstance(written, dict):
-        raise UserError("this is no mapping", where=path, remedy="write keys such as kinds: and start_s:")
-    return cluster_of(written, path)
+    values = read(Path(path).read_text("utf-8-sig"), (), draft, origin)
+    if not isinstance(values, dict) and not draft.problems:
+        draft.complain((), config_codes.NOT_A_MAPPING, what="cluster file")
+    if draft.problems or not isinstance(values, dict):
+        raise draft.error("write keys such as kinds: and start_s:")
+    return cluster_of(values, path)
 
 
 def _show(told: Forecast) -> None:

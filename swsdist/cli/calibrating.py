@@ -74,7 +74,7 @@ def calibrate(
     from pathlib import Path
 
     from swsdist.config.loader import section_values
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.evaluation.calibration import Request
     from swsdist.evaluation.calibration import calibrate as work
     from swsdist.evaluation.lists import read_system, reader_of
@@ -94,11 +94,7 @@ def calibrate(
     )
     given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, reader=reader)
     if save is not None and not request.fits(given.detections["score"]):
-        raise UserError(
-            "nothing is fitted here, so there is nothing to save",
-            where=f"--save {save}",
-            remedy="leave it out, or say what to fit (--method, --fit)",
-        )
+        raise codes.NOTHING_TO_SAVE(where=f"--save {save}", remedy="name what to fit (--method, --fit)")
     result = work(given, request, task, point)
     written = write_list(result.detections, Path(out), given, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
@@ -123,18 +119,14 @@ def fitted_file(fit: str | None) -> str | None:
 
 
 def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any]) -> Kaldi:
-    """How results tell places."""
-    from swsdist.core.errors import UserError
+    """The times of Kaldi's utterances, from the options."""
+    from swsdist.core.codes import cli as codes
     from swsdist.corpora.kaldi_data import read_utterances
     from swsdist.evaluation.lists import Kaldi
 
     files = (options["kaldi_segments"], options["kaldi_utter_map"], options["kaldi_utter_id"])
     if reader != "kaldi" and kind != "kaldi" and any(file is not None for file in files):
-        raise UserError(
-            "its first line is not one of Kaldi's results, so the files of a data folder say nothing about it",
-            where=system,
-            remedy="leave --kaldi-... out; or, if they are results, give --from kaldi",
-        )
+        raise codes.KALDI_FILES_UNUSED(where=system)
     places = read_utterances(
         segments=options["kaldi_segments"],
         recordings=options["kaldi_utter_map"],

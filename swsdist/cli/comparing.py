@@ -65,7 +65,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     from dataclasses import replace
 
     from swsdist.chains.search.report.finished import from_run
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.evaluation.comparison import Request, compare_conditions, compare_systems, gather
     from swsdist.io.notices import Notices
     from swsdist.report.comparing.formats import to_json
@@ -100,11 +100,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
         others = {"html": "--html", "csv": "--csv", "table": "--table", "det": "--det", "forest": "--forest"}
         others |= {"as_json": "--json", "by": "--by", "conditions": "--conditions"}
         if asked := [flag for key, flag in others.items() if options[key]]:
-            raise UserError(
-                "one SYSTEM is compared with none: only its table of measures can be written",
-                where=", ".join(asked),
-                remedy="name another SYSTEM, or leave these out",
-            )
+            raise codes.ONE_SYSTEM(where=", ".join(asked))
         (one,) = found
         table = paper_table({one.name: one.measures()}, keys, one.about.told if one.about is not None else "")
         write_tables([table], options["paper"])
@@ -139,7 +135,7 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     import sys
     from pathlib import Path
 
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.report.comparing.formats import det_table, write_csv_tables
     from swsdist.report.comparing.tables import breakdown_tables, entropy_tables, measure_tables
     from swsdist.report.pictures import write_picture
@@ -162,8 +158,7 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     if (det := options["det"]) is None:
         return
     if not data.lines:
-        remedy = "name run folders, or lists with --ecf, --rttm and --terms; leave --conditions out"
-        raise UserError("no system has a DET curve", where=det, remedy=remedy)
+        raise codes.NO_DET_CURVE(where=det)
     if det.lower().endswith(PICTURES):
         from swsdist.report.comparing.page import det_plot
 

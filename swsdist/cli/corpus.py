@@ -47,7 +47,7 @@ def describe(
     from swsdist.cli.progress import hearing
     from swsdist.config import load_corpus
     from swsdist.config.section import paths_in
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.description.description import describe as work
     from swsdist.description.tables import tables_of, text_tables
     from swsdist.report.tables import text_lines, to_json, write_tables
@@ -55,9 +55,7 @@ def describe(
     names = [Path(corpus).stem for corpus in corpora]
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise UserError(
-            f"two corpora are called {twice!r}", remedy="rename one of the files: tables name corpora by them"
-        )
+        raise codes.DUPLICATE_CORPUS(name=twice)
     configs = [load_corpus(corpus, sets) for corpus in corpora]
     demand_apart(context, [path for config in configs for path in paths_in(config.corpus)])
     found = []

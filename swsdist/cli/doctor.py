@@ -39,7 +39,7 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
     Tables, headers of all recordings, the queries themselves, options, models, the store; nothing is written.
     """
     from swsdist.config import load_config
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
     from swsdist.pipeline.ledger import Ledger
@@ -50,7 +50,7 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
     loaded = loaded.model_copy(update={"strict": False})  # all warnings are wanted, not the first as an error
     chain_run = prepare_chain_run(ONLY, loaded, Ledger(Folder(loaded.run, loaded.storage)), StepSelection())
     if chain_run.chain.check is None:
-        raise UserError(f"the chain {chain_run.chain.name} has nothing to check", where="chain", remedy="run it")
+        raise codes.NOTHING_TO_CHECK(where="chain", chain=chain_run.chain.name)
     bad, odd = _print(chain_run.chain.check(chain_run.chain.inputs))
     if bad:
         return 2

@@ -11,7 +11,7 @@ def explain(code: str | None) -> None:
     """Explain the CODE of an error, notice or rejection; without it, list all codes."""
     from swsdist.core.codes import cli as codes
     from swsdist.core.codes import every_code
-    from swsdist.core.text import meant
+    from swsdist.core.text import suggestion
 
     known = every_code()
     if code is None:
@@ -19,7 +19,7 @@ def explain(code: str | None) -> None:
             print(f"{one.name}: {one.message}")
         return
     if code not in known:
-        raise codes.NO_SUCH_CODE(code=code, meant=meant(code, known))
+        raise codes.NO_SUCH_CODE(code=code, meant=suggestion(code, known))
     one = known[code]
     exits = f", exit code {one.error.exit_code}" if one.kind == "error" else ""
     print(f"{one.name} ({one.kind}, {one.error.__name__}{exits})\n\n{one.message}\n")

@@ -81,7 +81,7 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
     from pathlib import Path
 
     from swsdist.cli.calibrating import fitted_file
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.evaluation.fusion import Request, fuse_lists
     from swsdist.evaluation.lists import named_paths, read_system
     from swsdist.evaluation.reading import protocol_for
@@ -97,11 +97,7 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
         **{name: options[name] for name in same},
     )
     if save is not None and request.how(references=has_references(options)) == "none":
-        raise UserError(
-            "nothing is fitted here, so there is nothing to save",
-            where=f"--save {save}",
-            remedy="leave it out; or give references, or a fitted file (--fit FILE)",
-        )
+        raise codes.NOTHING_TO_SAVE(where=f"--save {save}", remedy="give references, or a fitted file (--fit FILE)")
     notices = Notices(strict, options["force"])
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
     task, point = task_or_point(options, rules, notices)

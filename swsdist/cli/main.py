@@ -19,7 +19,8 @@ from typing import Any, NoReturn
 import click
 
 from swsdist.cli.outputs import fit_streams
-from swsdist.core.errors import CancelledError, SwsdistError, UserError
+from swsdist.core.codes import cli as codes
+from swsdist.core.errors import CancelledError, SwsdistError
 from swsdist.core.redaction import names_secret, redacted
 
 #: Seconds that a process that was told to end may take for it.
@@ -169,12 +170,7 @@ def _demand_no_secret(words: Sequence[str]) -> None:
             continue
         for name in (key.rpartition(".")[2], *_KEY.findall(value)):
             if names_secret(name):
-                raise UserError(
-                    "this is a secret: every user of the machine can read it on the command line (ps)",
-                    where=f"--set {key}, {name}",
-                    remedy="take it for lost; give the next one in the environment (AWS_SECRET_ACCESS_KEY), or in the "
-                    f"config as {name}: ${{VARIABLE}}",
-                )
+                raise codes.SECRET_ON_COMMAND_LINE(where=f"--set {key}, {name}", name=name)
 
 
 def _tell(told: SwsdistError, error: Exception) -> int:

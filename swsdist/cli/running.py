@@ -114,7 +114,7 @@ def report(
     from swsdist.cli.outputs import demand_apart
     from swsdist.config import load_config
     from swsdist.config.section import paths_in
-    from swsdist.core.errors import IncompleteError, UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.pipeline.chain_run import load_outcome
     from swsdist.report.data import ReportData
     from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table, timeline_plot
@@ -131,13 +131,13 @@ def report(
     data = chain_run.chain.report(outcome, chain_run, True) if chain_run.chain.report is not None else None
     if not isinstance(data, ReportData):
         last = list(chain_run.outcomes)[-1] if chain_run.outcomes else "nothing"
-        raise IncompleteError(f"the run came as far as {last}", where=path, remedy=f"go on: swsdist run {path}")
+        raise codes.REPORT_BEFORE_END(where=path, stage=last, run=path)
     for place, made, what in ((det, det_plot, "DET curve"), (histogram, histogram_plot, "histogram of scores")):
         if place is None:
             continue
         plot = made(data)
         if plot is None:
-            raise UserError(f"there is no {what}: {data.unscored}", remedy="give references (corpus.references)")
+            raise codes.NO_PLOT(plot=what, reason=data.unscored)
         if place.lower().endswith(PICTURES):
             write_picture(plot, place)
         elif data.det is not None:
@@ -146,7 +146,7 @@ def report(
     if timeline is not None:
         told = timeline_plot(data)
         if told is None:
-            raise UserError("there is no timeline: no task was done", where=path, remedy="run it")
+            raise codes.NO_TIMELINE(where=path)
         write_picture(told, timeline)
     if table is not None:
         write_tables(paper_tables(data), table)
@@ -218,7 +218,7 @@ def _demand_same(run: str, source: str) -> str:
     Raises:
         UserError: it is.
     """
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
@@ -228,11 +228,7 @@ def _demand_same(run: str, source: str) -> str:
         for plan in load_plans(folder).values():
             known = config_of(folder, plan).corpus.documents
             if known != source:
-                raise UserError(
-                    f"this is the index of another folder, {known}",
-                    where=run,
-                    remedy=f"name another one (--run FOLDER); or, if the recordings have moved: --run {run}",
-                )
+                raise codes.ANOTHER_INDEX(where=run, documents=known, run=run)
     return run
 
 
@@ -246,7 +242,7 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     from swsdist.config import load_config
     from swsdist.config.dumping import dump_config
     from swsdist.config.files import text_of
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder, is_remote
 
     run = Folder(loaded.run, loaded.storage)
@@ -260,11 +256,7 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     text = text_of(path, "config")
     by_run = run.exists("plan.json") and not any(line.lstrip().startswith("#") for line in text.split("\n"))
     if not by_run and text != dump_config(load_config(path)):
-        raise UserError(
-            f"the run folder {loaded.run} is that of the config, and the run's own config.yaml would be written over it",
-            where=path,
-            remedy="give another folder (the key run, or --run FOLDER), or the config another name",
-        )
+        raise codes.CONFIG_IN_RUN_FOLDER(where=path, run=loaded.run)
 
 
 def _dry(config: Config, selection: StepSelection) -> int:
@@ -325,21 +317,21 @@ def _tell(result: RunResult, whole: bool) -> int:
     """Show how a run went; 4 if something failed, or was rejected under --strict."""
     import sys
 
-    from swsdist.core.errors import IncompleteError
-    from swsdist.report.opening import MOST_ODD, cut, odd, odd_inputs, print_opening, print_place
+    from swsdist.core.codes import cli as codes
+    from swsdist.report.headline import MOST_ISSUES, input_issues, issues, print_headline, print_location, truncated
     from swsdist.report.summary import print_summary
 
     outcome, report = result.outcome, result.report
     warnings = outcome.chain_run.notices() if report is None else report.warnings
     rejected = result.rejected()
-    found = odd_inputs(rejected, warnings) if report is None or whole else odd(report)
+    found = input_issues(rejected, warnings) if report is None or whole else issues(report)
     if report is None:
         said = _said(result)
-        print("\n".join(said if whole else cut(said, _MOST_SAID, _SAME_WITH_ALL)))
+        print("\n".join(said if whole else truncated(said, _MOST_SAID, _SAME_WITH_ALL)))
     elif whole:
         print_summary(report, _console())
     else:
-        print_opening(report, _console())
+        print_headline(report, _console())
     sys.stdout.flush()  # what is odd stands below, also where both go to one file
     if whole:
         for one in found:
@@ -348,30 +340,26 @@ def _tell(result: RunResult, whole: bool) -> int:
             print(f"all that was rejected: swsdist store rejected {result.folder}", file=sys.stderr)
     else:
         more = _SAME_WITH_ALL if report is None else f"swsdist report {result.folder} --all"
-        for line in cut([one.line for one in found], MOST_ODD, more):
+        for line in truncated([one.line for one in found], MOST_ISSUES, more):
             print(line, file=sys.stderr)
         if report is not None:
-            print_place(report, _console())
+            print_location(report, _console())
     if outcome.failures:
         kept = outcome.failures[0].file
         tracebacks = f"; tracebacks: {outcome.ledger.run.path(kept)}" if kept else ""
-        waits = "; what comes after it waits, unless you say --keep-going" if not outcome.chain_run.complete else ""
-        raise IncompleteError(
-            f"{len(outcome.failures)} tasks are not done; the first: {_first(outcome.failures[0])}",
+        waits = "; later stages wait (--keep-going: they do not)" if not outcome.chain_run.complete else ""
+        raise codes.TASKS_FAILED(
             where=result.folder,
-            remedy=f"mend the cause and run again: what was computed is kept{waits}{tracebacks}",
+            count=len(outcome.failures),
+            first=_first(outcome.failures[0]),
+            waits=waits,
+            tracebacks=tracebacks,
         )
     if warnings and outcome.chain_run.config.strict:
-        raise IncompleteError(
-            f"{len(warnings)} warnings; the first: {warnings[0]}",
-            where=result.folder,
-            remedy="--all shows them; without --strict they are no errors",
+        raise codes.STRICT_WARNINGS(
+            where=result.folder, count=len(warnings), first=warnings[0], show=" (--all shows them)"
         )
     if rejected and outcome.chain_run.config.strict:
         count = sum(row[2] for row in rejected)
-        raise IncompleteError(
-            f"{count} inputs were rejected",
-            where=result.folder,
-            remedy=f"`swsdist store rejected {result.folder}` says why; mend or remove them, or run without --strict",
-        )
+        raise codes.STRICT_REJECTIONS(where=result.folder, count=count, folder=result.folder)
     return 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from swsdist.core.errors import SwsdistError
     from swsdist.methods.query.extraction import Cut
     from swsdist.report.answers.hits import Answer
-    from swsdist.searcher.hit_threshold import Judge
+    from swsdist.searcher.hit_threshold import HitThreshold
     from swsdist.store.reading import Store
 
 #: What tells the rows of hits apart.
@@ -80,7 +80,7 @@ def search(
     swsdist search config.yaml
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
     """
-    from swsdist.core.errors import IncompleteError, UserError
+    from swsdist.core.codes import cli as codes
 
     if not queries and Path(target).is_file():
         from swsdist.cli.running import go
@@ -95,46 +95,30 @@ def search(
             "--json": as_json,
         }
         if wrong := [name for name, value in given.items() if value]:
-            raise UserError(
-                f"{wrong[0]} is for queries that are given with --query",
-                where=target,
-                remedy="give --query, or run the config: `swsdist run` writes a page and clips",
-            )
+            raise codes.OPTION_NEEDS_QUERY(where=target, option=wrong[0])
         if no_trim:
             sets = (*sets, "queries.trim=none")
         return go(target, sets, strict=strict, dry_run=dry_run, force=force, until="search", whole=True)
     from swsdist.config.loader import section_values
 
     if not queries:
-        raise UserError(
-            "there is nothing to search for",
-            where=target,
-            remedy="give a config file, or a store and --query FILE",
-        )
+        raise codes.NO_QUERY(where=target)
     from swsdist.cli.outputs import check_new_folder, write_data
     from swsdist.cli.progress import searching
-    from swsdist.searcher.hit_threshold import by_score, named
+    from swsdist.searcher.hit_threshold import default_threshold, threshold_from
     from swsdist.searcher.query_input import is_table
     from swsdist.searcher.searcher import Searcher
 
     if dry_run:
-        raise UserError(
-            "--dry-run is for a config: the queries of --query are searched here and now",
-            where=target,
-            remedy="leave it out",
-        )
+        raise codes.DRY_RUN_WITH_QUERY(where=target)
     if as_csv and as_json:
-        raise UserError("--csv and --json are two forms of one output", where=target, remedy="give one of them")
+        raise codes.TWO_FORMATS(where=target)
     check_new_folder(clips)
     typed = list(dict.fromkeys(line for one in queries for line in (_listed() if one == "-" else [one.strip()])))
     if not any(typed):
-        raise UserError("there is nothing to search for", where="--query -", remedy="give a query a line")
+        raise codes.NO_QUERY(where="--query -")
     if word is not None and (tables := [line for line in typed if is_table(line)]):
-        raise UserError(
-            "--word is for recordings, and a table says itself which examples are of one query",
-            where=tables[0],
-            remedy="leave --word out, or name the recordings of one word",
-        )
+        raise codes.WORD_WITH_TABLE(where=tables[0])
     warnings: list[str] = []
 
     def warn(text: str) -> None:
@@ -163,24 +147,24 @@ def search(
     click.get_current_context().call_on_close(searcher.close)
     store = searcher.store
     if calibration is not None:
-        judge = named(calibration, searcher.settings, (track.recipe for track in store.manifest.tracks))
+        limit = threshold_from(calibration, searcher.settings, (track.recipe for track in store.manifest.tracks))
     else:  # what decided in a run says nothing of another way to search
-        judge = by_score() if options else searcher.way.judge()
-    rows = searcher.asked(typed, skip, say)
+        limit = default_threshold() if options else searcher.setup.hit_threshold()
+    rows = searcher.query_rows(typed, skip, say)
     if word is not None:
         rows = [{**row, "query_id": word, "example": number} for number, row in enumerate(rows, 1)]
     elif alike := _alike(rows):
         say(alike)
     with searching(store) as searcher.store:
         # The same sound on all channels is one hit.
-        *_, hits = searcher.stream(rows, top * _channels(store), told=told, skip=skip, warn=warn)
+        *_, hits = searcher.stream(rows, top * _channels(store), on_cut=told, skip=skip, warn=warn)
         found = hits.table()
     rows = [row for row in rows if (row["query_id"], row["example"]) not in skipped]
     if not rows:
         raise next(iter(skipped.values()))
-    answers, found = _answers(store, [row["query_id"] for row in rows], found, judge, top)
-    listed = _with_words(found, answers, judge)
-    for warning in (*searcher.way.warnings, *judge.warnings, *_themselves(answers, rows)):
+    answers, found = _answers(store, [row["query_id"] for row in rows], found, limit, top)
+    listed = _with_words(found, answers, limit)
+    for warning in (*searcher.setup.warnings, *limit.warnings, *_themselves(answers, rows)):
         warn(warning)
     note = "; scores are standard deviations above the mean of a query's candidates"
     if as_csv or as_json:
@@ -194,7 +178,7 @@ def search(
     else:
         from swsdist.report.answers.lines import lines
 
-        print("\n".join(lines(answers, judge.word, f"{judge.said}{note}")))
+        print("\n".join(lines(answers, limit.verdict, f"{limit.description}{note}")))
     empty = [answer.query_id for answer in answers if not answer.hits]
     if empty:
         warn(f"nothing was found of {', '.join(empty)}{_why_nothing(store)}")
@@ -202,24 +186,21 @@ def search(
         from swsdist.report.answers.lines import hits_table
         from swsdist.report.tables import write_tables
 
-        write_tables([hits_table(answers, judge.word, f"{judge.said}{note}", listed.to_pylist())], table)
+        write_tables([hits_table(answers, limit.verdict, f"{limit.description}{note}", listed.to_pylist())], table)
     if clips is not None:
         _write_clips(answers, Path(clips), store, warn)
     if html is not None:
-        _write_page(answers, rows, cuts, searcher.options, judge, store, Path(html))
+        _write_page(answers, rows, cuts, searcher.options, limit, store, Path(html))
     if skipped:
-        raise IncompleteError(
-            f"{len(skipped)} of {len(rows) + len(skipped)} {'queries' if word is None else 'examples'} were skipped: "
-            + "; ".join(f"{error.where}: {error.message}" for error in skipped.values()),
+        raise codes.QUERIES_SKIPPED(
             where=target,
-            remedy="the others were searched; give these anew, or leave them out",
+            count=len(skipped),
+            of=len(rows) + len(skipped),
+            what="queries" if word is None else "examples",
+            errors="; ".join(f"{error.where}: {error.message}" for error in skipped.values()),
         )
     if strict and warnings:
-        raise IncompleteError(
-            f"{len(warnings)} warnings; the first: {warnings[0]}",
-            where=target,
-            remedy="see the warnings above; without --strict they are no errors",
-        )
+        raise codes.STRICT_WARNINGS(where=target, count=len(warnings), first=warnings[0], show=" above")
     return 0
 
 
@@ -236,16 +217,12 @@ def _listed() -> list[str]:
     Raises:
         UserError: it is no text: somebody has sent the sound itself.
     """
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
 
     found = []
     for line in sys.stdin:
         if "\0" in line or "\ufffd" in line or line.startswith(("RIFF", "fLaC", "OggS")):
-            raise UserError(
-                "standard input is a list of queries, a path a line, and this is something else",
-                where="--query -",
-                remedy="name the recording: --query FILE",
-            )
+            raise codes.QUERIES_NOT_TEXT(where="--query -")
         found.append(line.strip())
     return [line for line in found if line]
 
@@ -269,7 +246,7 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _with_words(found: pa.Table, answers: Sequence[Answer], judge: Judge) -> pa.Table:
+def _with_words(found: pa.Table, answers: Sequence[Answer], limit: HitThreshold) -> pa.Table:
     """For programs what the page says too: a hit's rank, what it is called, and where its recording lies."""
     import pyarrow as pa
 
@@ -281,21 +258,21 @@ def _with_words(found: pa.Table, answers: Sequence[Answer], judge: Judge) -> pa.
     }
     mine = [known[tuple(row[key] for key in _KEYS)] for row in found.select(_KEYS).to_pylist()]
     found = found.append_column("rank", pa.array([rank for rank, _ in mine], pa.int32()))
-    found = found.append_column("word", pa.array(judge.words(found), pa.string()))
+    found = found.append_column("verdict", pa.array(limit.verdicts(found), pa.string()))
     return found.append_column("path", pa.array([path for _, path in mine], pa.string()))
 
 
 def _answers(
-    store: Store, asked: Sequence[str], found: pa.Table, judge: Judge, top: int
+    store: Store, asked: Sequence[str], found: pa.Table, limit: HitThreshold, top: int
 ) -> tuple[tuple[Answer, ...], pa.Table]:
     """The best hits of each query, and their rows of DETECTIONS."""
     import pyarrow as pa
 
-    from swsdist.report.answers.hits import answers
+    from swsdist.report.answers.hits import answers_by_query
 
     paths = {key: one.path for key, one in store.recordings(found["doc_id"].to_pylist()).items()}
     rows = found.to_pylist()
-    best = answers(rows, judge.words(found), asked, paths, top)
+    best = answers_by_query(rows, limit.verdicts(found), asked, paths, top)
     shown = {
         (hit.query_id, hit.doc_id, channel, hit.start, hit.end)
         for answer in best
@@ -365,13 +342,13 @@ def _write_page(
     rows: Sequence[Mapping[str, Any]],
     cuts: Mapping[str, Cut],
     options: Mapping[str, object],
-    judge: Judge,
+    limit: HitThreshold,
     store: Store,
     page: Path,
 ) -> None:
     from swsdist.audio.reader import probe
-    from swsdist.io.frames.archive import single
-    from swsdist.report.answers.page import Asked, Searched, render_answers
+    from swsdist.io.frames.archive import single_item
+    from swsdist.report.answers.page import PlayedQuery, SearchFacts, render_answers
 
     storage = store.folder.storage
     asked = []
@@ -383,11 +360,16 @@ def _write_page(
         searched = None
         if cut is not None and cut.example == row["example"] and (cut.before or cut.after):
             searched = cut.before, probe(path, storage).duration - cut.after
-        sound = path if single(path, storage) is None else ""  # frames have none
-        asked.append(Asked(answer.query_id, sound, channel, start, end, searched))
+        sound = path if single_item(path, storage) is None else ""  # frames have none
+        asked.append(PlayedQuery(answer.query_id, sound, channel, start, end, searched))
     counts = store.manifest.counts
-    about = Searched(
-        store.folder.path(), counts["seconds"] / 3600, int(counts["documents"]), judge.word, judge.said, dict(options)
+    about = SearchFacts(
+        store.folder.path(),
+        counts["seconds"] / 3600,
+        int(counts["documents"]),
+        limit.verdict,
+        limit.description,
+        dict(options),
     )
     page.write_text(render_answers(answers, asked, about, storage), encoding="utf-8")
     print(f"page: {page}", file=sys.stderr)

@@ -16,12 +16,12 @@ def init(path: str, force: bool) -> None:
     """Write a commented config to PATH (swsdist.yaml)."""
     from swsdist.cli.outputs import check_place
     from swsdist.config.template import template
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
 
     check_place(path)
     target = Path(path)
     if target.exists() and not force:
-        raise UserError("the file is there already", where=path, remedy="name another, or give --force")
+        raise codes.FILE_EXISTS(where=path)
     target.write_text(template(), encoding="utf-8")
     print(f"wrote {path}; set the paths in it, then: swsdist run {path}")
 

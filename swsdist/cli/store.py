@@ -29,34 +29,36 @@ _STORE = click.argument("folder", metavar="STORE")
 
 
 def _opened(folder: str) -> Store:
-    """The store of a name; of a run's folder its own is named.
+    """The store in a folder.
 
     Raises:
-        StoreError: there is none, with what there is.
+        StoreError: there is none; if the folder is a run's, the error names the run's store.
     """
     from swsdist import api
     from swsdist.core.errors import StoreError
 
     try:
         return api.open_store(folder)
-    except StoreError as error:
-        _name_that_of_a_run(folder, error)
+    except StoreError:
+        if (error := _run_not_store(folder)) is not None:
+            raise error from None
         raise
 
 
-def _name_that_of_a_run(folder: str, error: StoreError) -> None:
-    """Where the folder is a run's, let the error say so, and name its store if there is one."""
+def _run_not_store(folder: str) -> StoreError | None:
+    """The error for a run folder in place of a store; None for any other folder."""
+    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
 
     run = Folder(folder.rstrip("/"))
     if not run.exists("plan.json") or run.exists("manifest.json"):
-        return
-    error.message = "this is the folder of a run, and no feature store"
+        return None
     places = [config_of(run, plan).store for plan in load_plans(run).values()]
-    there = next((place for place in places if Folder(place).exists("manifest.json")), None)
-    error.remedy = f"name its store: {there}" if there is not None else "make its store with `swsdist index`"
+    store = next((place for place in places if Folder(place).exists("manifest.json")), None)
+    remedy = f"name its store: {store}" if store is not None else "make its store with `swsdist index`"
+    return codes.RUN_NOT_STORE(where=folder, remedy=remedy)
 
 
 @store.command()
@@ -270,16 +272,13 @@ def import_(
 
     from swsdist import api
     from swsdist.cli.progress import progress
-    from swsdist.core.errors import IncompleteError, SwsdistError, UserError
+    from swsdist.core.codes import cli as codes
+    from swsdist.core.errors import SwsdistError
     from swsdist.io.filesystem import is_remote
     from swsdist.stages.inputs.importing import as_options, import_store
 
     if Path(folder).exists() and Path(source).exists() and Path(folder).samefile(source):
-        raise UserError(
-            "the store would be made among the frames that it is made of",
-            where=folder,
-            remedy="name another folder for the store",
-        )
+        raise codes.STORE_AMONG_FRAMES(where=folder)
     # As where a config names them.
     place = source if is_remote(source) else str(Path(source).absolute())
     try:
@@ -303,5 +302,5 @@ def import_(
         print(told, file=sys.stderr)
     if rejected and strict:
         count = sum(row[2] for row in rejected)
-        raise IncompleteError(f"{count} documents were rejected", where=folder, remedy="mend them, or leave them out")
+        raise codes.STRICT_REJECTIONS(where=folder, count=count, folder=folder)
     return 0

@@ -28,7 +28,7 @@ def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[st
 
     from swsdist import api
     from swsdist.cli.progress import points_told, progress
-    from swsdist.core.errors import IncompleteError
+    from swsdist.core.codes import cli as codes
 
     found = api.sweep(sweep, corpus=corpus, run=run_folder, sets=sets, progress=points_told(progress()))
     for notice in found.notices:
@@ -36,9 +36,11 @@ def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[st
     print(found.as_json() if as_json else "\n".join([*found.lines(), "", f"written: {found.folder}/sweep.html"]))
     if found.failed:
         number, message = next(iter(found.failed.items()))
-        raise IncompleteError(
-            f"{len(found.failed)} of {found.table.num_rows} points failed; the first, point {number}: {message}",
+        raise codes.POINTS_FAILED(
             where=found.folder,
-            remedy="mend the cause and run again: what was computed is kept",
+            count=len(found.failed),
+            of=found.table.num_rows,
+            number=number,
+            message=message,
         )
     return 0

@@ -8,6 +8,7 @@ from pydantic import Field, PositiveFloat, model_validator
 
 from swsdist.config.names import NameIn
 from swsdist.config.section import IsPath, Section
+from swsdist.core.codes import config as codes
 from swsdist.registry.registries import PROTOCOLS
 
 
@@ -55,7 +56,7 @@ class QueriesFrom(Section):
     def _of_documents(self) -> QueriesFrom:
         given = [name for name, field in QueriesFrom.model_fields.items() if getattr(self, name) != field.default]
         if self.documents is None and given:
-            raise ValueError(f"{given[0]} is of documents that the queries are from: name them (documents)")
+            raise codes.DOCUMENTS_NOT_GIVEN.invalid(name=given[0])
         return self
 
 
@@ -126,12 +127,12 @@ class Corpus(Section):
     protocol: Protocol | None = Field(None, description="what score.protocol is where the config does not say")
 
     @property
-    def tells_truth(self) -> bool:
-        """Whether it says where queries truly occur."""
+    def has_references(self) -> bool:
+        """Whether true occurrences of the queries are given."""
         return self.references is not None or self.text is not None
 
     @model_validator(mode="after")
-    def _truth_is_told_once(self) -> Corpus:
+    def _one_kind_of_references(self) -> Corpus:
         if self.references is not None and self.text is not None:
-            raise ValueError("references and text both say where queries occur; give one of them")
+            raise codes.REFERENCES_AND_TEXT.invalid()
         return self

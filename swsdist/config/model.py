@@ -15,7 +15,8 @@ from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.corpus import Corpus, Protocol
 from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
-from swsdist.config.section import ONE_OR_MORE, IsPath, Section, effort
+from swsdist.config.section import ONE_OR_MORE, IsPath, Section, effort, error_for_pydantic
+from swsdist.core.codes import config as codes
 from swsdist.core.needs import Needs
 from swsdist.core.partition import SLOTS
 from swsdist.registry.entries import is_chain
@@ -199,48 +200,44 @@ class Config(Section):
     force: bool = effort(False, "go on although the inputs are so odd that results are nonsense, which is exit code 5")
 
     @model_validator(mode="after")
-    def _tracks_have_names(self) -> Config:
-        names = [one.track_name for one in self.features]
+    def _check_tracks(self) -> Config:
+        names = [features.track_name for features in self.features]
         if not names:
-            raise ValueError("features: name at least one extractor")
+            raise codes.NO_EXTRACTOR.invalid()
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(
-                    f"features: {names.count(name)} tracks are called {name}; give each a track of its own"
-                )
+                raise codes.DUPLICATE_TRACK.invalid(count=names.count(name), track=name)
         return self
 
     @model_validator(mode="after")
-    def _several_examples_are_read(self) -> Config:
-        how = self.search.examples
-        if how != "best" and self.corpus.examples == "primary":
-            raise ValueError(f"search.examples: {how} takes several examples of a query; set corpus.examples: all")
-        if how == "mean" and not any(CALIBRATION[name].first for name in self.calibrate.steps):
-            raise ValueError(
-                "search.examples: mean is one of normalised scores, which calibrate.steps without q-norm keeps as they are"
-            )
-        if how == "mean" and self.reduce.merge == "sum":
-            raise ValueError("search.examples: mean is one of normalised scores, which reduce.merge: sum cannot add")
-        if how == "mean" and self.reduce.overlap == 1:
-            raise ValueError("search.examples: mean needs reduce.overlap below 1, which says what is the same place")
+    def _check_examples(self) -> Config:
+        examples = self.search.examples
+        if examples != "best" and self.corpus.examples == "primary":
+            raise codes.EXAMPLES_CONFLICT.invalid(examples=examples, needs="corpus.examples: all")
+        if examples != "mean":
+            return self
+        if not any(CALIBRATION[name].first for name in self.calibrate.steps):
+            raise codes.EXAMPLES_CONFLICT.invalid(examples=examples, needs="calibrate.steps: [q-norm, ...]")
+        if self.reduce.merge == "sum":
+            raise codes.EXAMPLES_CONFLICT.invalid(examples=examples, needs="reduce.merge: best")
+        if self.reduce.overlap == 1:
+            raise codes.EXAMPLES_CONFLICT.invalid(examples=examples, needs="reduce.overlap below 1")
         return self
 
     @model_validator(mode="after")
-    def _calibration_fits(self) -> Config:
+    def _check_calibration(self) -> Config:
         joined = is_chain(CHAINS, self.chain, "joined")
         score = "any" if joined else METHODS[self.search.method].score
-        complaint = misfit_of(self.calibrate, score, references=self.corpus.tells_truth, joined=joined)
-        if complaint:
-            raise ValueError(f"calibrate.steps: {complaint}")
+        error = misfit_of(self.calibrate, score, references=self.corpus.has_references, joined=joined)
+        if error is not None:
+            raise error_for_pydantic(error)
         return self
 
     @model_validator(mode="after")
-    def _posteriors_are_summed(self) -> Config:
+    def _check_merge(self) -> Config:
         score = METHODS[self.search.method].score
         if self.reduce.merge == "sum" and score != "posterior":
-            raise ValueError(
-                f"reduce.merge: sum adds posteriors, and {self.search.method} gives the score {score}; set reduce.merge: best"
-            )
+            raise codes.SUM_OF_SCORES.invalid(method=self.search.method, score=score)
         return self
 
     @property

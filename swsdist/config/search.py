@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import combinations
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from swsdist.config.names import NameIn
-from swsdist.config.section import Section, effort
+from swsdist.config.section import Section, effort, error_for_pydantic
+from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
 from swsdist.registry.entries import checked, those
 from swsdist.registry.registries import BACKENDS, DISTANCES, FIRST_PASSES, METHODS, RECURRENCES
@@ -60,9 +62,9 @@ class FeatureStream(Section):
     options: dict[str, object] = Field(default_factory=dict, description="as search.distance_options")
 
     @model_validator(mode="after")
-    def _columns_are_told(self) -> FeatureStream:
+    def _has_columns(self) -> FeatureStream:
         if self.track is None and self.columns is None:
-            raise ValueError("name a track, or columns [first, after the last]")
+            raise codes.STREAM_WITHOUT_COLUMNS.invalid()
         return self
 
 
@@ -112,10 +114,10 @@ class FirstPass(Section):
     )
 
     def complete(self) -> dict[str, object]:
-        """All options of the first pass that is named; it is not none.
+        """All options of the first pass, defaults included; its name is not none.
 
         Raises:
-            ConfigError: it does not take what is given.
+            ConfigError: the first pass does not take an option, or its value.
         """
         takes = FIRST_PASSES[self.name].takes()
         if "factors" in takes:
@@ -123,31 +125,32 @@ class FirstPass(Section):
         elif "factor" in takes and len(self.factors) == 1:
             given = {"factor": self.factors[0]}
         elif self.factors != type(self).model_fields["factors"].default:
-            raise ConfigError(f"{self.name} takes {'one of' if 'factor' in takes else 'no'} factors")
+            raise codes.WRONG_FACTORS(name=self.name, takes="one of the" if "factor" in takes else "no")
         else:
             given = {}
         if "visit" in takes:
             given["visit"] = self.visit
         elif not self.visit:
-            raise ConfigError(f"visit: false is not for the first pass {self.name}")
-        own = {"factor", "factors", "visit"} & set(self.options)
-        if own:
-            raise ConfigError(f"{', '.join(sorted(own))} in options: factors and visit are keys of their own")
+            raise codes.VISIT_NOT_TAKEN(name=self.name)
+        if misplaced := sorted({"factor", "factors", "visit"} & set(self.options)):
+            raise codes.KEYS_AMONG_OPTIONS(options=", ".join(misplaced))
         return checked(FIRST_PASSES, self.name, given | self.options)
 
     @model_validator(mode="after")
     def _options_are_taken(self) -> FirstPass:
         if self.name != "none":
-            _of_the_model(self.complete)
+            _validated(self.complete)
         return self
 
 
-def _of_the_model(check: Callable[[], T]) -> T:
-    """What a check gives; what it refuses is refused as pydantic wants it."""
+def _validated(check: Callable[[], T], place: str = "") -> T:
+    """The result of a check, whose `ConfigError` becomes an error for pydantic; `place` begins its message."""
     try:
         return check()
     except ConfigError as error:
-        raise ValueError(error.message) from None
+        if not error.code:
+            raise codes.INVALID_SETTING.invalid(reason=f"{place}{error.message}") from None
+        raise error_for_pydantic(error, place) from None
 
 
 class Search(Section):
@@ -247,7 +250,7 @@ class Search(Section):
             ]
             for term in self.terms()
         ]
-        values["recurrence"] = [*RECURRENCES.identity(self.recurrence), self.of_recurrence()]
+        values["recurrence"] = [*RECURRENCES.identity(self.recurrence), self.recurrence_settings()]
         first_pass = self.first_pass
         if first_pass.name != "none":
             kept = [first_pass.windows.model_dump(mode="json"), first_pass.over]
@@ -260,14 +263,14 @@ class Search(Section):
             return (self._term((0, None), self.distance, 1, self.normalise, {}),)
         return tuple(
             self._term(
-                one.columns or (0, None),
-                one.distance or self.distance,
-                one.weight,
-                one.normalise or self.normalise,
-                _once(_given(floor=one.floor, cap=one.cap), one.options),
-                one.track,
+                stream.columns or (0, None),
+                stream.distance or self.distance,
+                stream.weight,
+                stream.normalise or self.normalise,
+                _merged(_not_none(floor=stream.floor, cap=stream.cap), stream.options),
+                stream.track,
             )
-            for one in self.streams
+            for stream in self.streams
         )
 
     def _term(
@@ -284,43 +287,36 @@ class Search(Section):
         return DistanceTerm(*columns, name, weight, normalise, common | own, track)
 
     def placed(self, tracks: Mapping[str, tuple[int, int]], *, alike: bool = True) -> Search:
-        """The same, in columns of all tracks side by side.
+        """The same search with streams in columns of all tracks side by side.
 
         Args:
             tracks: by name: first column, and the one after the last.
             alike: refuse streams that share columns and normalise them differently.
 
         Raises:
-            ConfigError: a stream names a track that is not there, or columns that it lacks, or two normalise the same
-                columns differently.
+            ConfigError: there is no such track or column, or two streams normalise the same columns differently.
         """
-        if not any(one.track is not None for one in self.streams):
+        if not any(stream.track is not None for stream in self.streams):
             return self
         streams = []
-        for k, one in enumerate(self.streams):
-            if one.track is None:
-                streams.append(one)
+        for k, stream in enumerate(self.streams):
+            if stream.track is None:
+                streams.append(stream)
                 continue
             where = f"search.streams[{k}]"
-            if one.track not in tracks:
-                raise ConfigError(
-                    f"there is no track {one.track!r}",
-                    where=f"{where}.track",
-                    remedy=f"tracks are: {', '.join(tracks)}",
+            if stream.track not in tracks:
+                raise codes.NO_SUCH_TRACK(where=f"{where}.track", track=stream.track, tracks=", ".join(tracks))
+            first, stop = tracks[stream.track]
+            start, end = stream.columns or (0, stop - first)
+            if end > stop - first:
+                raise codes.NO_SUCH_COLUMNS(
+                    where=f"{where}.columns", track=stream.track, columns=stop - first, stop=end
                 )
-            first, stop = tracks[one.track]
-            own = one.columns or (0, stop - first)
-            if own[1] > stop - first:
-                raise ConfigError(
-                    f"the track {one.track} has {stop - first} columns, not {own[1]}",
-                    where=f"{where}.columns",
-                    remedy="columns of a stream with a track count from the track's first",
-                )
-            streams.append(one.model_copy(update={"track": None, "columns": (first + own[0], first + own[1])}))
-        made = self.model_copy(update={"streams": tuple(streams)})
+            streams.append(stream.model_copy(update={"track": None, "columns": (first + start, first + end)}))
+        search = self.model_copy(update={"streams": tuple(streams)})
         if alike:
-            made._normalised_alike()
-        return made
+            search._check_normalisation()
+        return search
 
     @staticmethod
     def _complete(term: DistanceTerm) -> dict[str, object]:
@@ -328,61 +324,57 @@ class Search(Section):
 
     def _common(self) -> dict[str, object]:
         """Options that are given for all distances that take them."""
-        return _once(_given(floor=self.floor, cap=self.cap), self.distance_options)
+        return _merged(_not_none(floor=self.floor, cap=self.cap), self.distance_options)
 
-    def of_recurrence(self) -> dict[str, object]:
-        """All options of the recurrence.
+    def recurrence_settings(self) -> dict[str, object]:
+        """All options of the recurrence, defaults included.
 
         Raises:
-            ConfigError: it does not take what is given.
+            ConfigError: the recurrence does not take an option, or its value.
         """
-        return checked(RECURRENCES, self.recurrence, _once(_given(band=self.band), self.recurrence_options))
+        return checked(RECURRENCES, self.recurrence, _merged(_not_none(band=self.band), self.recurrence_options))
 
-    def _normalised_alike(self) -> None:
-        """Of two tracks it cannot be told yet whether their columns meet, unless they are one."""
+    def _check_normalisation(self) -> None:
+        """Check that no two streams normalise the same columns differently; of different tracks that is not known yet."""
         for term, other in combinations(self.terms(), 2):
             first, stop = max(term.first, other.first), min(_end(term), _end(other))
             if term.track == other.track and first < stop and term.normalise != other.normalise:
                 place = f"{'columns' if term.track is None else f'columns of {term.track}'} {first}"
-                raise ConfigError(f"{place} to {stop} are in two streams that normalise them differently")
+                raise codes.NORMALISATION_CONFLICT(place=place, stop=stop)
 
     @model_validator(mode="after")
-    def _recurrence_takes_what_is_given(self) -> Search:
-        _of_the_model(self.of_recurrence)
+    def _check_recurrence(self) -> Search:
+        _validated(self.recurrence_settings)
         return self
 
     @model_validator(mode="after")
-    def _windows_can_be_visited(self) -> Search:
+    def _check_first_pass(self) -> Search:
         recurrence = RECURRENCES[self.recurrence]
         if self.first_pass.name != "none" and not recurrence.first_pass:
-            known = " or ".join(those(RECURRENCES, "first_pass"))
-            raise ValueError(f"a first pass needs recurrence: {known}, not {self.recurrence}")
+            recurrences = " or ".join(those(RECURRENCES, "first_pass"))
+            raise codes.FIRST_PASS_CONFLICT.invalid(
+                setting=f"recurrence: {self.recurrence}", remedy=f"recurrence: {recurrences}"
+            )
         if self.skip_silence and self.first_pass.name != "none":
-            raise ValueError("a first pass reads all frames: set skip_silence: false, or first_pass: {name: none}")
+            raise codes.FIRST_PASS_CONFLICT.invalid(setting="skip_silence: true", remedy="skip_silence: false")
         if BACKENDS[self.backend].gpu is not False and self.first_pass.name != "none":
-            raise ValueError(f"a first pass searches on the CPU: set backend: cpu, not {self.backend}")
+            raise codes.FIRST_PASS_CONFLICT.invalid(setting=f"backend: {self.backend}", remedy="backend: cpu")
         return self
 
     @model_validator(mode="after")
-    def _distances_take_what_is_given(self) -> Search:
-        terms = _of_the_model(self.terms)
+    def _check_distances(self) -> Search:
+        terms = _validated(self.terms)
         for k, term in enumerate(terms):
             place = f"streams[{k}]: " if self.streams else ""
             if term.stop is not None and term.stop <= term.first:
-                raise ValueError(f"{place}columns {term.first} to {term.stop} are none")
+                raise codes.EMPTY_STREAM.invalid(place=place, first=term.first, stop=term.stop)
             if DISTANCES[term.distance].posteriors and term.normalise != "none":
-                raise ValueError(
-                    f"{place}{term.distance} is between posteriors, which normalise: {term.normalise} would spoil; "
-                    "set normalise: none"
-                )
-            try:
-                self._complete(term)
-            except ConfigError as error:
-                raise ValueError(f"{place}{error.message}") from None
-        _of_the_model(self._normalised_alike)
+                raise codes.NORMALISED_POSTERIORS.invalid(place=place, distance=term.distance, normalise=term.normalise)
+            _validated(partial(self._complete, term), place)
+        _validated(self._check_normalisation)
         for option in self._common():
             if not any(option in term.options for term in terms):
-                raise ValueError(f"the distance {terms[0].distance} takes no {option}")
+                raise codes.UNUSED_OPTION.invalid(distance=terms[0].distance, option=option)
         return self
 
 
@@ -390,13 +382,17 @@ def _end(term: DistanceTerm) -> float:
     return math.inf if term.stop is None else term.stop
 
 
-def _given(**options: object) -> dict[str, object]:
-    """Those that are not None."""
+def _not_none(**options: object) -> dict[str, object]:
+    """The options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _once(keys: dict[str, object], options: dict[str, object]) -> dict[str, object]:
-    """Options that have keys of their own, and others; none may be given as both."""
+def _merged(keys: dict[str, object], options: dict[str, object]) -> dict[str, object]:
+    """Options that have keys, and others.
+
+    Raises:
+        ConfigError: an option is given in both ways.
+    """
     if both := sorted(set(keys) & set(options)):
-        raise ConfigError(f"{', '.join(both)} is given twice: as a key, and among options")
+        raise codes.OPTION_TWICE(options=", ".join(both))
     return keys | options

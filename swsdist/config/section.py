@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from swsdist.core.errors import SwsdistError
 
 #: A string that names a file or folder (or a url): the loader makes it absolute, relative to the config's place.
 IsPath = Annotated[str, "path", Field(min_length=1)]
@@ -32,6 +35,17 @@ class Section(BaseModel):
 def effort(default: object, description: str) -> Any:
     """A field that changes how the work is cut or where it runs, never what comes out."""
     return Field(default, description=description, json_schema_extra={"effort": True})
+
+
+def error_for_pydantic(error: SwsdistError, place: str = "") -> PydanticCustomError:
+    """An error of a code for pydantic's validators; `place` begins the message."""
+    message, remedy = f"{place}{error.message}", error.remedy or ""
+    context = {
+        "message": f"{message}; {remedy}" if remedy else message,
+        "parts": (message, remedy),
+        "values": dict(error.values),
+    }
+    return PydanticCustomError(error.code, "{message}", context)
 
 
 def paths_in(section: Section) -> Iterator[str]:

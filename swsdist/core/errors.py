@@ -59,7 +59,8 @@ class SwsdistError(Exception):
     def __str__(self) -> str:
         # A name may hold a line break.
         text = f"{shown(self.where)}: {self.message}" if self.where else self.message
-        coded = f"{text} [{self.code}]" if self.code else text
+        first, line_break, others = text.partition("\n")
+        coded = f"{first} [{self.code}]{line_break}{others}" if self.code else text
         return f"{coded}\n  remedy: {self.remedy}" if self.remedy else coded
 
     def __reduce__(self) -> tuple[object, ...]:

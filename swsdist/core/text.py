@@ -24,6 +24,6 @@ def shown(text: str) -> str:
     return "".join(repr(one)[1:-1] if unicodedata.category(one) in _BREAKING else one for one in text)
 
 
-def meant(word: str, choices: Iterable[str]) -> str:
+def suggestion(word: str, choices: Iterable[str]) -> str:
     """What to add to a message about an unknown word: the choice that is most like it; empty if none is."""
     return "".join(f"; did you mean {close}?" for close in get_close_matches(word, list(choices), 1))

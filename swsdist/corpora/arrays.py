@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.arrays import demand_samples, is_sound, write_samples
 from swsdist.core.errors import UserError
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.io.tables import write_csv
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _references(references: object, given: Mapping[str, Mapping[str, object] | N
         other = [name for name in table[column].unique().to_pylist() if known is not None and str(name) not in names]
         if other:
             raise UserError(
-                f"{column} {other[0]!r} is not among the {kind}{meant(str(other[0]), names)}",
+                f"{column} {other[0]!r} is not among the {kind}{suggestion(str(other[0]), names)}",
                 where="references",
                 remedy=f"give the recording in {kind}, or leave these references out; nothing was written",
             )

@@ -41,7 +41,7 @@ from swsdist.corpora.places import is_placed
 from swsdist.io.filesystem import Folder, is_remote, locate
 from swsdist.io.notices import Notices, sample
 from swsdist.io.tables import place, read_table
-from swsdist.io.wrong_rows import unknown
+from swsdist.io.wrong_rows import unknown_names
 
 _READ = "aif aiff au caf flac mp3 oga ogg opus rf64 snd sph w64 wav"
 #: Endings of recordings. Those of formats that are not read here are rejected with a reason, not passed over.
@@ -109,7 +109,7 @@ def _documents(
         path = CORPUS.get_field_index("path")
         schema = CORPUS if audio else CORPUS.set(path, CORPUS.field(path).with_nullable(True))
         table = read_table(source, schema, key=("doc_id", "channel"), storage=storage, notices=notices)
-        table = filled(source, absolute(table, source, storage), "documents")
+        table = require_rows(source, with_absolute_paths(table, source, storage), "documents")
         return table if audio else table.set_column(path, CORPUS.field(path), pc.fill_null(table["path"], ""))
     if kind in KALDI:
         return kaldi_documents(source, storage, audio_folder, notices)
@@ -122,7 +122,7 @@ def _documents(
         listed = entries(source)
         found, speakers = {one.id: one.path for one in listed}, {one.id: one.speaker for one in listed}
     else:
-        found = single(source) if kind == "recording" else recordings(source, storage, prefer, notices)
+        found = single_recording(source) if kind == "recording" else recordings(source, storage, prefer, notices)
     rows: list[dict[str, object]] = []
     headers = probe_all(found.values(), storage)
     for doc_id, path in found.items():
@@ -153,7 +153,7 @@ def _with_speakers(documents: pa.Table, source: str, storage: Mapping[str, objec
     if strange:
         names = [repr(table["doc_id"][row].as_py()) for row in strange]
         remedy = "look at the spelling, add them to the documents, or drop the rows"
-        raise unknown("document", names, strange, source, there, storage, remedy)
+        raise unknown_names("document", names, strange, source, there, storage, remedy)
 
     def speaker(row: Mapping[str, Any]) -> str | None:
         if row["speaker"]:
@@ -190,7 +190,7 @@ def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str
     strange = [row for row, name in enumerate(names) if name not in known]
     remedy = "look at the spelling, or take them out of the part"
     if strange and isinstance(part, str):
-        raise unknown("document", [repr(names[row]) for row in strange], strange, part, known, storage, remedy)
+        raise unknown_names("document", [repr(names[row]) for row in strange], strange, part, known, storage, remedy)
     if strange:
         first = sample(names[row] for row in strange)
         raise UserError(
@@ -216,7 +216,7 @@ def _ids(documents: pa.Table, column: str) -> list[str]:
     return found
 
 
-def filled(source: str, table: pa.Table, what: str) -> pa.Table:
+def require_rows(source: str, table: pa.Table, what: str) -> pa.Table:
     """The table, if it has a row.
 
     Raises:
@@ -227,7 +227,7 @@ def filled(source: str, table: pa.Table, what: str) -> pa.Table:
     return table
 
 
-def absolute(table: pa.Table, source: str, storage: Mapping[str, object] | None = None) -> pa.Table:
+def with_absolute_paths(table: pa.Table, source: str, storage: Mapping[str, object] | None = None) -> pa.Table:
     """The table with its paths made absolute, relative to the place that it was read from.
 
     Raises:
@@ -255,7 +255,7 @@ def _joined(folder: Folder, path: str) -> str:
     return scheme + slashes + posixpath.normpath(f"{root}/{path}")
 
 
-def single(source: str) -> dict[str, str]:
+def single_recording(source: str) -> dict[str, str]:
     """A recording by the name it has as a document."""
     folder, name = locate(source)
     return {name.rpartition(".")[0] or name: folder.path(name)}
@@ -317,7 +317,7 @@ def recordings(
         raise UserError(
             "there is no audio in this folder",
             where=folder.root,
-            remedy=f"these endings are read: {endings_read()}; a table's name ends in .csv or .parquet",
+            remedy=f"these endings are read: {readable_endings()}; a table's name ends in .csv or .parquet",
         )
     if ignored:
         kinds = sorted(ignored, key=lambda kind: (-len(ignored[kind]), kind))
@@ -325,7 +325,7 @@ def recordings(
             f"files are ignored by their names: {', '.join(f'{kind} {len(ignored[kind])}' for kind in kinds[:_TOLD])}"
             + (", ..." if len(kinds) > _TOLD else ""),
             where=f"{folder.root}/{ignored[kinds[0]][0]}",
-            remedy=f"recordings end in {endings_read()}",
+            remedy=f"recordings end in {readable_endings()}",
             count=sum(map(len, ignored.values())),
         )
     names: dict[str, str] = {}
@@ -350,7 +350,7 @@ def recordings(
     }
 
 
-def endings_read() -> str:
+def readable_endings() -> str:
     """The endings of what can be read here, for a message; and of what ffmpeg would read, where it is not installed."""
     own, others = ", ".join(_READ.split()), ", ".join(sorted(ffmpeg.ENDINGS))
     return (

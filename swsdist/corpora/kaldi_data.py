@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from swsdist.core.errors import DataError, UserError
 from swsdist.io.compressed import lines
-from swsdist.io.fields import split, time, whole
+from swsdist.io.fields import integer, split, time
 from swsdist.io.nist.xml import channel_number
 
 _SLACK = 1e-6  # s, by which a detection may pass the ends of its utterance
@@ -208,7 +208,7 @@ def _recordings(path: str, storage: Mapping[str, object] | None) -> dict[str, tu
 def _numbers(path: str, storage: Mapping[str, object] | None) -> dict[str, str]:
     found: dict[str, str] = {}
     for (name, number), where in records(path, storage, 2, 2, "utterance number"):
-        whole(number, "number", where)
+        integer(number, "number", where)
         if number in found:
             raise DataError(
                 f"{name!r} and {found[number]!r} have the number {number}",

@@ -20,7 +20,7 @@ from typing import Literal
 
 from swsdist.core.errors import UserError
 from swsdist.corpora import huggingface
-from swsdist.corpora.lhotse import Manifest, told_by
+from swsdist.corpora.lhotse import Manifest, manifest_kind
 from swsdist.io.compressed import LONGEST_LINE, opened
 from swsdist.io.filesystem import Folder, is_remote
 
@@ -166,10 +166,10 @@ def _kind(source: str, endings: frozenset[str], storage: Mapping[str, object] | 
         head = stream.read(_HEAD)
         if head.lstrip().startswith(b"{") and b"\n" not in head:
             head += stream.readline(LONGEST_LINE)  # a cut may be longer
-        return _told(head, plain)
+        return _kind_of_head(head, plain)
 
 
-def _told(head: bytes, name: str) -> str:
+def _kind_of_head(head: bytes, name: str) -> str:
     """What the first bytes of a file say, and its name without folder and packing."""
     if head.startswith(_SOUNDS):
         return "recording"
@@ -178,7 +178,7 @@ def _told(head: bytes, name: str) -> str:
             return spelled
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"{"):
-        return told_by(text.decode("utf-8", "replace").partition("\n")[0]) or "JSON"
+        return manifest_kind(text.decode("utf-8", "replace").partition("\n")[0]) or "JSON"
     if text.startswith(b"<"):
         root = re.search(rb"<([A-Za-z_][\w:.-]*)", text)
         name = root[1].decode() if root else ""
@@ -191,9 +191,9 @@ def _told(head: bytes, name: str) -> str:
     return "table"
 
 
-def tells_rttm(head: bytes) -> bool:
+def is_rttm(head: bytes) -> bool:
     """Whether the first bytes of a file are an RTTM's."""
-    return _told(head, "") == "RTTM"
+    return _kind_of_head(head, "") == "RTTM"
 
 
 def _of_kaldi(name: str, line: str) -> str:

@@ -30,7 +30,7 @@ from swsdist.io.filesystem import is_remote, locate
 Manifest = Literal["lhotse recordings", "lhotse supervisions", "lhotse cuts"]
 
 
-def told_by(line: str) -> Manifest | None:
+def manifest_kind(line: str) -> Manifest | None:
     """Which manifest begins with this line; None if none does."""
     try:
         row = json.loads(line)
@@ -121,9 +121,9 @@ def lhotse_queries(
     return pa.Table.from_pylist(rows, QUERIES)
 
 
-def tells_words(source: str, storage: Mapping[str, object] | None = None) -> bool:
+def is_supervisions(source: str, storage: Mapping[str, object] | None = None) -> bool:
     """Whether a transcript is a manifest of supervisions."""
-    return told_by(next((line for _, line in lines(source, storage)), "")) == "lhotse supervisions"
+    return manifest_kind(next((line for _, line in lines(source, storage)), "")) == "lhotse supervisions"
 
 
 def aligned_words(source: str, storage: Mapping[str, object] | None = None) -> pa.Table:

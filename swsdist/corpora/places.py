@@ -36,25 +36,25 @@ class Places:
     """
 
     def __init__(self, documents: pa.Table) -> None:
-        self.found: dict[tuple[str, int], list[Place]] = {}
+        self.by_recording: dict[tuple[str, int], list[Place]] = {}
         self.documents: dict[tuple[str, int], tuple[str, Place]] = {}
         placed = is_placed(documents)
         names = ["doc_id", "channel", *(("recording", "start", "end") if placed else ())]
         for row in documents.select(names).to_pylist():
             recording = row.get("recording", row["doc_id"])
             place = Place(row["doc_id"], row.get("start", 0.0), row.get("end", math.inf))
-            self.found.setdefault((recording, row["channel"]), []).append(place)
+            self.by_recording.setdefault((recording, row["channel"]), []).append(place)
             self.documents[row["doc_id"], row["channel"]] = recording, place
         #: The latest end of all documents that begin no later than each.
         self._latest: dict[tuple[str, int], list[float]] = {}
-        for key, places in self.found.items():
+        for key, places in self.by_recording.items():
             places.sort(key=lambda place: (place.start, place.end, place.doc_id))
             self._latest[key] = list(accumulate((place.end for place in places), max))
 
-    def holding(self, recording: str, channel: int, start: float, end: float) -> list[Place]:
+    def containing(self, recording: str, channel: int, start: float, end: float) -> list[Place]:
         """The documents that a stretch of a recording lies in."""
         key = recording, channel
-        places, latest = self.found.get(key, []), self._latest.get(key, [])
+        places, latest = self.by_recording.get(key, []), self._latest.get(key, [])
         last = bisect_right(places, start + SLACK, key=lambda place: place.start)
         first = last
         while first and end <= latest[first - 1] + SLACK:
@@ -67,14 +67,14 @@ def is_placed(documents: pa.Table) -> bool:
     return "recording" in documents.column_names
 
 
-def searched(documents: pa.Table) -> dict[tuple[str, int], list[tuple[float, float]]]:
+def searched_stretches(documents: pa.Table) -> dict[tuple[str, int], list[tuple[float, float]]]:
     """By recording and channel: the stretches (s) that are searched, those that overlap or touch as one, ascending.
 
     Args:
         documents: table PLACED.
     """
     found: dict[tuple[str, int], list[tuple[float, float]]] = {}
-    for key, places in Places(documents).found.items():
+    for key, places in Places(documents).by_recording.items():
         stretches: list[tuple[float, float]] = []
         for place in places:
             if stretches and place.start <= stretches[-1][1]:
@@ -88,7 +88,7 @@ def searched(documents: pa.Table) -> dict[tuple[str, int], list[tuple[float, flo
 def in_documents(table: pa.Table, places: Places) -> NDArray[np.bool_]:
     """Which rows (doc_id, a recording, channel, start, end) lie in a document, bool (rows,)."""
     columns = (table[name].to_pylist() for name in ("doc_id", "channel", "start", "end"))
-    return np.array([bool(places.holding(*row)) for row in zip(*columns, strict=True)], bool)
+    return np.array([bool(places.containing(*row)) for row in zip(*columns, strict=True)], bool)
 
 
 def by_document(table: pa.Table, places: Places) -> pa.Table:
@@ -102,7 +102,7 @@ def by_document(table: pa.Table, places: Places) -> pa.Table:
     names: list[str] = []
     columns = (table[name].to_pylist() for name in ("doc_id", "channel", "start", "end"))
     for row, (recording, channel, start, end) in enumerate(zip(*columns, strict=True)):
-        found = [place.doc_id for place in places.holding(recording, channel, start, end)]
+        found = [place.doc_id for place in places.containing(recording, channel, start, end)]
         rows += [row] * len(found)
         names += found
     index = table.schema.get_field_index("doc_id")
@@ -135,7 +135,7 @@ def stretches(documents: pa.Table) -> pa.Table:
     """
     rows = [
         (recording, channel, start, round(end - start, 6))
-        for (recording, channel), spans in searched(stored(documents)).items()
+        for (recording, channel), spans in searched_stretches(stored(documents)).items()
         for start, end in spans
     ]
     names = ("doc_id", "channel", "start", "duration")

@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 
 from swsdist.core.errors import TableError, UserError
 from swsdist.core.types import QUERIES
-from swsdist.corpora.documents import ENDINGS, absolute, filled, recordings, single
+from swsdist.corpora.documents import ENDINGS, recordings, require_rows, single_recording, with_absolute_paths
 from swsdist.corpora.huggingface import dataset_queries
 from swsdist.corpora.kinds import LHOTSE, Kind, kind_of
 from swsdist.corpora.lhotse import lhotse_queries
 from swsdist.corpora.nist import listed_queries
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place, read_table
-from swsdist.io.wrong_rows import unknown
+from swsdist.io.wrong_rows import unknown_names
 
 
 def read_queries(
@@ -85,14 +85,14 @@ def _examples(
     if kind == "data set":
         return dataset_queries(source)
     if kind != "table":
-        found = single(source) if kind == "recording" else recordings(source, storage, notices=notices)
+        found = single_recording(source) if kind == "recording" else recordings(source, storage, notices=notices)
         rows = [{"query_id": query_id, "example": 1, "path": path, "channel": 1} for query_id, path in found.items()]
         return pa.Table.from_pylist(rows, QUERIES)
     # An empty channel is 1 of a file, but of a document it is the document's.
     channel = QUERIES.get_field_index("channel")
     lenient = QUERIES.set(channel, QUERIES.field(channel).with_nullable(True))
     table = read_table(source, lenient, key=("query_id", "example"), storage=storage, notices=notices)
-    table = filled(source, absolute(table, source, storage), "queries")
+    table = require_rows(source, with_absolute_paths(table, source, storage), "queries")
     if examples == "primary":
         least = table.group_by("query_id").aggregate([("example", "min")])
         first = dict(zip(least["query_id"].to_pylist(), least["example_min"].to_pylist(), strict=True))
@@ -116,7 +116,7 @@ def _examples(
             raise TableError(str(error), where=place(source, row, storage), remedy=error.remedy) from error
     if strange:
         there = pc.unique(documents["doc_id"]).to_pylist()
-        raise unknown("document", [*strange.values()], [*strange], source, there, storage, "look at the spelling")
+        raise unknown_names("document", [*strange.values()], [*strange], source, there, storage, "look at the spelling")
     return pa.Table.from_pylist([query for query, wanted in resolved if wanted], QUERIES)
 
 

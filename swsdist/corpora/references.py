@@ -16,7 +16,7 @@ from swsdist.core.types import REFERENCES
 from swsdist.corpora.places import SLACK, Places, is_placed
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place, read_table
-from swsdist.io.wrong_rows import unknown
+from swsdist.io.wrong_rows import unknown_names
 
 #: A reference may end so much (s) after the document that it names.
 _OVERSHOOT = 0.5
@@ -51,7 +51,7 @@ def read_references(
     if strange:
         names = [repr(name) for name in table["query_id"].take(pa.array(strange)).to_pylist()]
         remedy = "look at the spelling, add them to the queries, or drop the rows"
-        raise unknown("query", names, strange, path, known.to_pylist(), storage, remedy)
+        raise unknown_names("query", names, strange, path, known.to_pylist(), storage, remedy)
     return _in_recordings(table, documents, path, storage)
 
 
@@ -68,7 +68,7 @@ def _in_recordings(
     keys = zip(names, references["channel"].to_pylist(), ends, strict=True)
     strange: list[tuple[int, str]] = []
     for row, (name, channel, (start, end)) in enumerate(keys):
-        if (name, channel) in places.found:
+        if (name, channel) in places.by_recording:
             continue
         if (name, channel) not in places.documents:
             strange.append((row, f"{name!r} with channel {channel}"))
@@ -83,7 +83,7 @@ def _in_recordings(
     if strange:
         remedy = "look at the spelling, add them to the documents, or drop the rows"
         there = pc.unique(documents["doc_id"]).to_pylist()
-        raise unknown(
+        raise unknown_names(
             "document", [name for _, name in strange], [row for row, _ in strange], path, there, storage, remedy
         )
     index = references.schema.get_field_index("doc_id")

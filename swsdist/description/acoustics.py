@@ -17,6 +17,7 @@ from swsdist.audio.marks import Listener
 from swsdist.audio.noise import Counts, Meter
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import HOP, WINDOW
+from swsdist.core.codes import report as codes
 from swsdist.core.errors import AudioError
 from swsdist.io.notices import Notices
 
@@ -25,7 +26,7 @@ _THREADS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Heard:
+class Acoustics:
     """A document; times in s.
 
     Attributes:
@@ -39,13 +40,13 @@ class Heard:
     powers: Counts | None = None
 
 
-def hear(
+def measure_acoustics(
     documents: Sequence[Mapping[str, Any]],
     listen: bool,
     notices: Notices,
     storage: Mapping[str, object] | None = None,
     progress: Callable[[float], None] = lambda seconds: None,
-) -> list[Heard | None]:
+) -> list[Acoustics | None]:
     """What is heard in each document; None where there is no recording, or it cannot be used, which is noted.
 
     Args:
@@ -61,20 +62,20 @@ def hear(
         with lock:
             progress(seconds)
 
-    def one(row: Mapping[str, Any]) -> Heard | AudioError | None:
+    def one(row: Mapping[str, Any]) -> Acoustics | AudioError | None:
         try:
-            return _listened(row, storage, told) if listen else _measured(row, storage)
+            return _acoustics_of(row, storage, told) if listen else _duration_of(row, storage)
         except AudioError as error:
             return error
 
-    def together(rows: list[int]) -> list[Heard | AudioError | None]:
+    def together(rows: list[int]) -> list[Acoustics | AudioError | None]:
         with places.keeping():  # places in a recording that ffmpeg decodes are decoded once
             return [one(documents[row]) for row in rows]
 
     by_recording: dict[str, list[int]] = {}
     for k, row in enumerate(documents):
         by_recording.setdefault(row["path"] or f"none {k}", []).append(k)
-    found: dict[int, Heard | AudioError | None] = {}
+    found: dict[int, Acoustics | AudioError | None] = {}
     pool = ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1))
     try:
         for rows, results in zip(by_recording.values(), pool.map(together, by_recording.values()), strict=True):
@@ -84,32 +85,28 @@ def hear(
     return [_usable(row, found[k], notices) for k, row in enumerate(documents)]
 
 
-def _usable(row: Mapping[str, Any], found: Heard | AudioError | None, notices: Notices) -> Heard | None:
+def _usable(row: Mapping[str, Any], found: Acoustics | AudioError | None, notices: Notices) -> Acoustics | None:
     if not isinstance(found, AudioError):
         return found
-    notices.add(
-        "recordings cannot be used, and a run will reject them",
-        where=f"{found.where or row['path']}: {found.message}",
-        remedy=found.remedy or "mend them, or drop them",
-    )
+    notices.add(codes.UNUSABLE_RECORDING, where=f"{found.where or row['path']}: {found.message}", count=1)
     return None
 
 
-def _measured(row: Mapping[str, Any], storage: Mapping[str, object] | None) -> Heard | None:
+def _duration_of(row: Mapping[str, Any], storage: Mapping[str, object] | None) -> Acoustics | None:
     if "start" in row:
-        return Heard(row["end"] - row["start"])
+        return Acoustics(row["end"] - row["start"])
     if row["duration"] is not None:
-        return Heard(row["duration"])
+        return Acoustics(row["duration"])
     if not row["path"] or commands.is_command(row["path"]):
         return None
-    return Heard(probe(row["path"], storage).duration)
+    return Acoustics(probe(row["path"], storage).duration)
 
 
-def _listened(
+def _acoustics_of(
     row: Mapping[str, Any], storage: Mapping[str, object] | None, progress: Callable[[float], None]
-) -> Heard | None:
+) -> Acoustics | None:
     if not row["path"]:
-        return _measured(row, storage)
+        return _duration_of(row, storage)
     rate = probe(row["path"], storage).rate
     listener, meter, samples = Listener(rate), Meter(rate), 0
     place = {"start": row["start"], "end": row["end"]} if "start" in row else {}
@@ -121,4 +118,4 @@ def _listened(
     hop = max(1, round(HOP * rate))
     marks = listener.marks(samples // hop, hop, round(WINDOW * rate))
     seconds = samples / rate
-    return Heard(seconds, min(seconds, float(marks.sum()) * hop / rate), meter.counts)
+    return Acoustics(seconds, min(seconds, float(marks.sum()) * hop / rate), meter.counts)

@@ -21,19 +21,20 @@ from numpy.typing import NDArray
 
 from swsdist.audio.noise import BINS, signal_to_noise
 from swsdist.config import Config
+from swsdist.core.codes import report as codes
 from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import ENDINGS, part_of, read_documents
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.corpora.kinds import kind_of
 from swsdist.corpora.places import Places
 from swsdist.corpora.queries import read_queries
-from swsdist.description.acoustics import Heard, hear
+from swsdist.description.acoustics import Acoustics, measure_acoustics
 from swsdist.description.query_statistics import Query, queries_of
 from swsdist.io.nist.ctm import ctm_batches
 from swsdist.io.notices import Notices
 from swsdist.io.tables import names_in, read_table
-from swsdist.stages.inputs.cross_corpus import apart, corpus_of_queries
-from swsdist.stages.inputs.references import truth_of
+from swsdist.stages.inputs.cross_corpus import corpus_of_queries, without_documents
+from swsdist.stages.inputs.references import find_references
 
 Key = tuple[str, int]
 
@@ -42,7 +43,7 @@ _KINDS = ("language", "source_type")
 
 
 @dataclass(frozen=True)
-class Group:
+class DocumentGroup:
     """Documents that belong together: a recording, a speaker, a part of the corpus, or all of it.
 
     Attributes:
@@ -83,7 +84,7 @@ class Description:
         recordings: in the order of the documents.
         speakers: by name; none if no document tells its speaker.
         parts: those that the corpus tells of.
-        whole: all of it.
+        total: all of it.
         queries: in their order; None if the corpus has none.
         occurs: whether it is told where queries occur.
         listened: whether the recordings were listened to.
@@ -92,10 +93,10 @@ class Description:
     """
 
     name: str
-    recordings: tuple[Group, ...]
-    speakers: tuple[Group, ...]
-    parts: tuple[Group, ...]
-    whole: Group
+    recordings: tuple[DocumentGroup, ...]
+    speakers: tuple[DocumentGroup, ...]
+    parts: tuple[DocumentGroup, ...]
+    total: DocumentGroup
     queries: tuple[Query, ...] | None
     occurs: bool
     listened: bool
@@ -108,7 +109,7 @@ class _Document:
     recording: str
     speaker: str | None
     part: str
-    heard: Heard | None
+    acoustics: Acoustics | None
     words: Counter[str] | None
     kind: Mapping[str, str | None]
 
@@ -140,14 +141,14 @@ def describe(
     rows = table.to_pylist()
     if listen:
         demand_permission([row["path"] for row in rows], corpus.documents, storage)
-    total, done = sum(_expected(row) for row in rows), 0.0
+    total, done = sum(_listed_duration(row) for row in rows), 0.0
 
     def told(seconds: float) -> None:
         nonlocal done
         done += seconds
         progress(done, total)
 
-    heard = hear(rows, listen, notices, storage, told)
+    heard = measure_acoustics(rows, listen, notices, storage, told)
     parts: dict[Key, str] = {}
     for part in ("train", "development", "test"):
         named = getattr(corpus.parts, part)
@@ -183,13 +184,13 @@ def describe(
             )
         )
         examples = read_queries(corpus.queries, of_queries, "all", storage, notices, corpus.spoken, audio=listen)
-        examples = examples if theirs is None else apart(examples, config)
-        truth = truth_of(config, table, examples, notices) if corpus.tells_truth else None
+        examples = examples if theirs is None else without_documents(examples, config)
+        truth = find_references(config, table, examples, notices) if corpus.has_references else None
         occurs = truth is not None
         queries = queries_of(
             examples,
             truth.references if truth is not None else None,
-            lambda row: _said_in(row, places, documents),
+            lambda row: _speaker_and_part(row, places, documents),
             known,
             notices,
             storage,
@@ -219,13 +220,15 @@ def _kinds(source: str, storage: Mapping[str, object]) -> dict[Key, dict[str, st
     return {(row["doc_id"], row["channel"]): {name: row[name] for name in told} for row in table.to_pylist()}
 
 
-def _expected(row: Mapping[str, Any]) -> float:
+def _listed_duration(row: Mapping[str, Any]) -> float:
     return float(row["end"] - row["start"] if "start" in row else row["duration"] or 0.0)
 
 
-def _said_in(row: Mapping[str, Any], places: Places, documents: Mapping[Key, _Document]) -> tuple[str | None, str]:
+def _speaker_and_part(
+    row: Mapping[str, Any], places: Places, documents: Mapping[Key, _Document]
+) -> tuple[str | None, str]:
     """Speaker and part of the document that an occurrence is in; of none: not told."""
-    found = places.holding(row["doc_id"], row["channel"], row["start"], row["end"])
+    found = places.containing(row["doc_id"], row["channel"], row["start"], row["end"])
     if not found:
         return None, ""
     one = documents[found[0].doc_id, row["channel"]]
@@ -239,18 +242,13 @@ def _words(path: str, places: Places, storage: Mapping[str, object], notices: No
     for batch in ctm_batches(path, storage):
         for word in batch.to_pylist():
             middle = word["start"] + word["duration"] / 2
-            there = places.holding(word["doc_id"], word["channel"], middle, middle)
+            there = places.containing(word["doc_id"], word["channel"], middle, middle)
             if there:
                 found[there[0].doc_id, word["channel"]][word["word"].lower()] += 1
             else:
                 strange.append(f"{path}: {word['doc_id']}, {word['start']:g} s")
     if strange:
-        notices.add(
-            "words of the alignment lie in no document, and are not counted",
-            where=strange[0],
-            remedy="look at the names of the documents, and at their times",
-            count=len(strange),
-        )
+        notices.add(codes.UNPLACED_WORDS, where=strange[0], count=len(strange))
     return found
 
 
@@ -262,7 +260,7 @@ def _vocabulary(documents: Iterable[_Document]) -> frozenset[str] | None:
 
 def _grouped(
     documents: Sequence[_Document], by: Callable[[_Document], str | None], known: frozenset[str] | None
-) -> tuple[Group, ...]:
+) -> tuple[DocumentGroup, ...]:
     groups: dict[str, list[_Document]] = {}
     for one in documents:
         name = by(one)
@@ -276,17 +274,17 @@ def _mean_ratio(documents: Sequence[_Document]) -> float | None:
     powers: dict[str, NDArray[np.int64]] = {}
     seconds: dict[str, float] = {}
     for one in documents:
-        if one.heard is not None and one.heard.powers is not None:
-            powers[one.recording] = powers.get(one.recording, np.zeros(BINS, np.int64)) + one.heard.powers
-            seconds[one.recording] = seconds.get(one.recording, 0.0) + one.heard.seconds
+        if one.acoustics is not None and one.acoustics.powers is not None:
+            powers[one.recording] = powers.get(one.recording, np.zeros(BINS, np.int64)) + one.acoustics.powers
+            seconds[one.recording] = seconds.get(one.recording, 0.0) + one.acoustics.seconds
     ratios = {name: signal_to_noise(counts) for name, counts in powers.items()}
     known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
     total = math.fsum(seconds[name] for name in known)
     return math.fsum(ratio * seconds[name] for name, ratio in known.items()) / total if total > 0 else None
 
 
-def _group(name: str, documents: Sequence[_Document], known: frozenset[str] | None) -> Group:
-    heard = [document.heard for document in documents if document.heard is not None]
+def _group(name: str, documents: Sequence[_Document], known: frozenset[str] | None) -> DocumentGroup:
+    heard = [document.acoustics for document in documents if document.acoustics is not None]
     listened = [one for one in heard if one.powers is not None]
     parts = {one.part for one in documents}
     told = all(one.speaker is not None for one in documents)
@@ -295,7 +293,7 @@ def _group(name: str, documents: Sequence[_Document], known: frozenset[str] | No
         words = Counter()
         for one in documents:
             words.update(one.words or {})
-    return Group(
+    return DocumentGroup(
         name,
         parts.pop() if len(parts) == 1 else "",
         len({one.recording for one in documents}),

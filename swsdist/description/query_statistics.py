@@ -12,27 +12,28 @@ import pyarrow as pa
 
 from swsdist.audio import commands
 from swsdist.audio.reader import probe
+from swsdist.core.codes import report as codes
 from swsdist.core.errors import AudioError
 from swsdist.io.notices import Notices
 
 #: Headers are read side by side.
 _THREADS = 8
 
-SaidIn = Callable[[Mapping[str, Any]], tuple[str | None, str]]
+SpeakerLookup = Callable[[Mapping[str, Any]], tuple[str | None, str]]
 
 
-class Said(NamedTuple):
+class Occurrences(NamedTuple):
     """The occurrences of a query in a part of a corpus, or in all of it.
 
     Attributes:
-        occurrences: how many.
-        spoken: their mean length (s); None if there are none.
-        own_speaker: those that a speaker of the query's examples says; None if speakers are not told.
+        number: how many.
+        mean_seconds: their mean length (s); None if there are none.
+        same_speaker: those that a speaker of the query's examples says; None if speakers are not told.
     """
 
-    occurrences: int
-    spoken: float | None
-    own_speaker: int | None
+    number: int
+    mean_seconds: float | None
+    same_speaker: int | None
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Query:
         term: its text; None if not told.
         examples: spoken ones.
         seconds: mean length of its examples; None if there are none, or none can be read.
-        said: its occurrences in the whole corpus; None if nothing tells.
+        occurrences: its occurrences in the whole corpus; None if nothing tells.
         by_part: the same in each part of the corpus that it occurs in.
         unknown: whether a word of it is not said in the part for training; None if there is no such part.
     """
@@ -53,15 +54,15 @@ class Query:
     term: str | None
     examples: int
     seconds: float | None
-    said: Said | None
-    by_part: Mapping[str, Said]
+    occurrences: Occurrences | None
+    by_part: Mapping[str, Occurrences]
     unknown: bool | None
 
 
 def queries_of(
     examples: pa.Table,
     references: pa.Table | None,
-    said_in: SaidIn,
+    speaker_of: SpeakerLookup,
     known: frozenset[str] | None,
     notices: Notices,
     storage: Mapping[str, object] | None = None,
@@ -71,7 +72,7 @@ def queries_of(
     Args:
         examples: QUERIES, all examples.
         references: REFERENCES; None if nothing tells.
-        said_in: speaker and part of the document that a row of REFERENCES is in; None and empty where they are not told.
+        speaker_of: speaker and part of the document that a row of REFERENCES is in; None and empty where they are not told.
         known: words that are said in the part for training, in lower case; None if there is none.
         notices: told of examples that cannot be used.
         storage: options for s3fs.
@@ -83,16 +84,14 @@ def queries_of(
     for row, length in zip(rows, lengths, strict=True):
         if isinstance(length, AudioError):
             notices.add(
-                "examples of queries cannot be used, and a run will reject them",
-                where=f"{row['query_id']}, example {row['example']}: {length.message}",
-                remedy=length.remedy or "mend them, or drop them",
+                codes.UNUSABLE_EXAMPLE, where=f"{row['query_id']}, example {row['example']}: {length.message}", count=1
             )
         by_query.setdefault(row["query_id"], []).append((row, None if isinstance(length, AudioError) else length))
     true: dict[str, list[Mapping[str, Any]]] = {}
     for row in references.to_pylist() if references is not None else ():
         true.setdefault(row["query_id"], []).append(row)
     return tuple(
-        _query(query_id, mine, None if references is None else true.get(query_id, []), said_in, known)
+        _query(query_id, mine, None if references is None else true.get(query_id, []), speaker_of, known)
         for query_id, mine in by_query.items()
     )
 
@@ -101,18 +100,18 @@ def _query(
     query_id: str,
     mine: list[tuple[Mapping[str, Any], float | None]],
     true: list[Mapping[str, Any]] | None,
-    said_in: SaidIn,
+    speaker_of: SpeakerLookup,
     known: frozenset[str] | None,
 ) -> Query:
     term = next((row["term"] for row, _ in mine if row["term"]), None)
     lengths = [length for _, length in mine if length is not None]
     own = {row["speaker"] for row, _ in mine if row["speaker"]}
-    found = [(row, *said_in(row)) for row in true or ()]
+    found = [(row, *speaker_of(row)) for row in true or ()]
     told = bool(own) and all(speaker is not None for _, speaker, _ in found)
 
-    def said(of: list[tuple[Mapping[str, Any], str | None, str]]) -> Said:
+    def said(of: list[tuple[Mapping[str, Any], str | None, str]]) -> Occurrences:
         lengths = [row["end"] - row["start"] for row, _, _ in of]
-        return Said(
+        return Occurrences(
             len(of),
             sum(lengths) / len(of) if of else None,
             sum(speaker in own for _, speaker, _ in of) if told else None,

@@ -9,8 +9,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
-from swsdist.description.description import Description, Group
-from swsdist.description.query_statistics import Query, Said
+from swsdist.description.description import Description, DocumentGroup
+from swsdist.description.query_statistics import Occurrences, Query
 from swsdist.report.summary import NOTHING, fixed, short
 from swsdist.report.tables import Table
 
@@ -22,7 +22,7 @@ _MOST = 30
 _SNR = "SNR: peak speech to mean noise, as of NIST's stnr."
 
 #: What a table shows of a group, by heading.
-_CELLS: dict[str, Callable[[Group], str]] = {
+_CELLS: dict[str, Callable[[DocumentGroup], str]] = {
     "language": lambda one: one.language,
     "type of speech": lambda one: one.source_type,
     "part": lambda one: one.part,
@@ -72,8 +72,8 @@ def text_tables(*described: Description) -> list[Table]:
 
 def corpora_table(described: Sequence[Description]) -> Table:
     """A row a corpus (table 6)."""
-    wholes = [one.whole for one in described]
-    counts = [_counts(one, one.whole) for one in described]
+    wholes = [one.total for one in described]
+    counts = [_counts(one, one.total) for one in described]
     columns = [
         ("corpus", [one.name for one in described]),
         ("metric", [one.protocol for one in described]),
@@ -96,7 +96,7 @@ def corpora_table(described: Sequence[Description]) -> Table:
 def _by_part(found: Description, which: int) -> str:
     """A count of queries, by part if the corpus has some."""
     if not _told_by_part(found):
-        return _whole(_counts(found, found.whole)[which])
+        return _whole(_counts(found, found.total)[which])
     return "/".join(_whole(_counts(found, part)[which]) for part in found.parts)
 
 
@@ -106,7 +106,7 @@ def _told_by_part(found: Description) -> bool:
 
 def corpus_table(found: Description) -> Table:
     """Parts of the corpus, and all of it: what there is, and how often queries occur (table 6)."""
-    groups = [*found.parts, found.whole] if found.parts else [found.whole]
+    groups = [*found.parts, found.total] if found.parts else [found.total]
     counts = [_counts(found, group) for group in groups]
     columns = [
         ("", [one.name for one in groups]),
@@ -121,9 +121,9 @@ def corpus_table(found: Description) -> Table:
         notes.append("Queries of a part are those that occur in it.")
     if found.listened:
         notes.append(_SNR)
-    if found.whole.unknown_words is not None:
+    if found.total.unknown_words is not None:
         notes.append("Unknown: not said in the part for training.")
-    elif found.whole.words is not None:
+    elif found.total.words is not None:
         notes.append("There is no part for training, so no vocabulary that words could be unknown to.")
     plain = [_counted(group, count) for group, count in zip(groups, counts, strict=True)]
     return _table(f"Corpus {found.name}", columns, " ".join(notes), plain)
@@ -131,8 +131,8 @@ def corpus_table(found: Description) -> Table:
 
 def recordings_table(found: Description) -> Table:
     """A row a recording, and its parts and all of it below (table 1)."""
-    groups = [*found.recordings, *found.parts, found.whole]
-    names = [*(one.name for one in found.recordings), *[found.whole.name] * (len(found.parts) + 1)]
+    groups = [*found.recordings, *found.parts, found.total]
+    names = [*(one.name for one in found.recordings), *[found.total.name] * (len(found.parts) + 1)]
     columns = [
         ("recording", names),
         *_columns(groups, "part", "word occ.", "min", "min of speech", "speakers", "SNR (dB)"),
@@ -159,22 +159,22 @@ def query_tables(found: Description) -> list[Table]:
     """
     queries = found.queries or ()
     if not (found.parts and found.occurs):
-        return [_queries("Queries", queries, [query.said for query in queries], "in the whole corpus")]
+        return [_queries("Queries", queries, [query.occurrences for query in queries], "in the whole corpus")]
     made = []
     for part in found.parts:
         mine = [query for query in queries if query.by_part.get(part.name)]
         said = [query.by_part[part.name] for query in mine]
         made.append(_queries(f"Queries, {part.name}", mine, said, f"in the part {part.name}"))
     if silent := [query for query in queries if not query.by_part]:
-        rest = [query.said for query in silent]
+        rest = [query.occurrences for query in silent]
         made.append(_queries("Queries that occur in no part", silent, rest, "in the whole corpus"))
     return made
 
 
-def _queries(caption: str, queries: Sequence[Query], occurring: Sequence[Said | None], where: str) -> Table:
+def _queries(caption: str, queries: Sequence[Query], occurring: Sequence[Occurrences | None], where: str) -> Table:
     cells = [
         f"{query.term or query.query_id} ({_milliseconds(query.seconds)})"
-        + ("" if said is None else f"–({said.occurrences})")
+        + ("" if said is None else f"–({said.number})")
         for query, said in zip(queries, occurring, strict=True)
     ]
     height = -(-len(cells) // _BESIDE)
@@ -187,11 +187,11 @@ def _queries(caption: str, queries: Sequence[Query], occurring: Sequence[Said | 
             "term": query.term,
             "examples": query.examples,
             "seconds": query.seconds,
-            "occurrences": None if said is None else said.occurrences,
-            "spoken": None if said is None else said.spoken,
-            "own_speaker": None if said is None else said.own_speaker,
+            "occurrences": None if said is None else said.number,
+            "spoken": None if said is None else said.mean_seconds,
+            "own_speaker": None if said is None else said.same_speaker,
             "unknown": query.unknown,
-            **{f"occurrences_{part}": one.occurrences for part, one in query.by_part.items()},
+            **{f"occurrences_{part}": one.number for part, one in query.by_part.items()},
         }
         for query, said in zip(queries, occurring, strict=True)
     ]
@@ -203,13 +203,17 @@ def _queries(caption: str, queries: Sequence[Query], occurring: Sequence[Said | 
 
 def lengths_table(queries: Sequence[Query]) -> Table:
     """How queries and their occurrences in the whole corpus are spread: least, median, mean, greatest."""
-    said = [one.said for one in queries if one.said is not None]
+    said = [one.occurrences for one in queries if one.occurrences is not None]
     spread: list[tuple[str, list[float], int]] = [
         ("examples of a query", [one.examples for one in queries], 1),
         ("length of a query (ms)", [1000 * one.seconds for one in queries if one.seconds is not None], 0),
-        ("occurrences of a query", [one.occurrences for one in said], 1),
-        ("length of its occurrences (ms)", [1000 * one.spoken for one in said if one.spoken is not None], 0),
-        ("of these by its own speaker", [one.own_speaker for one in said if one.own_speaker is not None], 1),
+        ("occurrences of a query", [one.number for one in said], 1),
+        (
+            "length of its occurrences (ms)",
+            [1000 * one.mean_seconds for one in said if one.mean_seconds is not None],
+            0,
+        ),
+        ("of these by its own speaker", [one.same_speaker for one in said if one.same_speaker is not None], 1),
         ("letters of a query", [len("".join(one.term.split())) for one in queries if one.term], 1),
         ("words of a query", [len(one.term.split()) for one in queries if one.term], 1),
     ]
@@ -238,22 +242,22 @@ def lengths_table(queries: Sequence[Query]) -> Table:
     return Table("Lengths and occurrences", columns, rows, note, plain=plain)
 
 
-def _counts(found: Description, group: Group) -> tuple[int | None, int | None, int | None]:
+def _counts(found: Description, group: DocumentGroup) -> tuple[int | None, int | None, int | None]:
     """Queries of a part that occur in it (of all: all), their occurrences, and how many have unknown words."""
     if found.queries is None:
         return None, None, None
     mine = found.queries
-    occurrences = sum(one.said.occurrences for one in mine if one.said is not None) if found.occurs else None
-    if group is not found.whole and found.occurs:
+    occurrences = sum(one.occurrences.number for one in mine if one.occurrences is not None) if found.occurs else None
+    if group is not found.total and found.occurs:
         mine = tuple(one for one in mine if one.by_part.get(group.name))
-        occurrences = sum(one.by_part[group.name].occurrences for one in mine)
-    elif group is not found.whole:
+        occurrences = sum(one.by_part[group.name].number for one in mine)
+    elif group is not found.total:
         return None, None, None
     unknown = [one.unknown for one in mine if one.unknown is not None]
     return len(mine), occurrences, sum(unknown) if unknown else None
 
 
-def _columns(groups: Sequence[Group], *headings: str) -> list[tuple[str, list[str]]]:
+def _columns(groups: Sequence[DocumentGroup], *headings: str) -> list[tuple[str, list[str]]]:
     """Headings of `_CELLS`, and below each a cell a group."""
     return [(heading, [_CELLS[heading](one) for one in groups]) for heading in headings]
 
@@ -269,11 +273,11 @@ def _table(
     return Table(caption, [title for title, _ in kept], cells, note, texts=texts, plain=plain)
 
 
-def _counted(group: Group, count: tuple[int | None, int | None, int | None]) -> dict[str, object]:
+def _counted(group: DocumentGroup, count: tuple[int | None, int | None, int | None]) -> dict[str, object]:
     return {**_plain(group), "queries": count[0], "query_occurrences": count[1], "unknown_queries": count[2]}
 
 
-def _plain(group: Group) -> dict[str, object]:
+def _plain(group: DocumentGroup) -> dict[str, object]:
     speakers = group.speakers
     return {
         **asdict(group),

@@ -27,7 +27,7 @@ from swsdist.core.errors import DataError, UserError
 from swsdist.core.types import DETECTIONS
 from swsdist.corpora.kaldi_data import Segment, Utterances
 from swsdist.io.compressed import lines
-from swsdist.io.fields import batches, fits, number, split, whole
+from swsdist.io.fields import batches, fits, integer, number, split
 
 #: Detections of Kaldi: those columns of DETECTIONS that it knows, and the duration. `decision` is null until decided.
 RESULTS = pa.schema(
@@ -97,7 +97,7 @@ def _rows(
         if fields[1] not in places:
             places[fields[1]] = known.place(fields[1], where)
         there = places[fields[1]]
-        first, last = whole(fields[2], "first frame", where), whole(fields[3], "end frame", where)
+        first, last = integer(fields[2], "first frame", where), integer(fields[3], "end frame", where)
         if last < first:
             raise DataError(
                 f"end frame {last} is before first frame {first}", where=where, remedy="swap or correct them"

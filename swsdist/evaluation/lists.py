@@ -16,7 +16,7 @@ import pyarrow as pa
 from swsdist.core.errors import UserError
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.corpora.kaldi_data import Utterances
-from swsdist.corpora.kinds import tells_rttm
+from swsdist.corpora.kinds import is_rttm
 from swsdist.evaluation.task import System
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
@@ -131,7 +131,7 @@ def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
     with opened(path, storage) as stream:
         head = stream.read(HEAD)
     told = next((name for name in READERS if READERS[name].is_told(head)), None)
-    if told is None and tells_rttm(head):
+    if told is None and is_rttm(head):
         raise UserError(
             "this is an RTTM, and no system's list",
             where=path,

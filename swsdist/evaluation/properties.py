@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.posterior import PosteriorSums
 from swsdist.core.errors import TableError, UserError
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.core.types import CORPUS, QUERIES
 from swsdist.io.tables import names_in, read_table
 from swsdist.score.compare.breakdown import reference_durations, word_counts
@@ -129,7 +129,7 @@ def demand_property(column: str, documents: str | None, queries: str | None) -> 
     if column not in header:
         listed = [] if queries is None else names_in(queries)
         raise UserError(
-            f"there is no property {column!r} of queries or documents{meant(column, [*MADE, *listed, *header])}",
+            f"there is no property {column!r} of queries or documents{suggestion(column, [*MADE, *listed, *header])}",
             remedy=f"name one of {', '.join(MADE)}, an attribute of the term list, or a column of a table: "
             f"{_told('--queries', queries)}; {_told('--documents', documents)}",
         )

@@ -240,10 +240,10 @@ def looked_up(
 
         lexemes, speakers = read_rttm(rttm, storage, fields=conventions.rttm_fields, notices=notices)
     else:
-        from swsdist.corpora.lhotse import aligned_words, tells_words
+        from swsdist.corpora.lhotse import aligned_words, is_supervisions
         from swsdist.io.nist.ctm import read_ctm
 
-        lexemes = (aligned_words if tells_words(str(ctm), storage) else read_ctm)(str(ctm), storage)
+        lexemes = (aligned_words if is_supervisions(str(ctm), storage) else read_ctm)(str(ctm), storage)
     found = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
     if found.repeated:
         effect = "; as in STDEval each gets its occurrences once more" if conventions.repeats else ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from swsdist.audio.clips import write_clip
-from swsdist.core.errors import AudioError, UserError
+from swsdist.core.codes import report as codes
+from swsdist.core.errors import AudioError
 from swsdist.exports.interface import Material
 
 #: Bytes of a clip's name that ids may take: a file system holds 255 in all.
@@ -22,11 +23,7 @@ def write(material: Material, folder: Path) -> None:
     """
     (folder / "clips").mkdir()
     if material.best and not any(hit["path"] for hit in material.best):
-        raise UserError(
-            "the documents have no recordings: their frames were given",
-            where="corpus.documents",
-            remedy="add the column path to hear the hits, or leave clips out of report.exports",
-        )
+        raise codes.CLIPS_WITHOUT_RECORDINGS(where="corpus.documents")
     for k, hit in enumerate(material.best, 1):
         if not hit["path"]:
             continue
@@ -34,11 +31,7 @@ def write(material: Material, folder: Path) -> None:
         try:
             write_clip(hit["path"], hit["start"], hit["end"], out, channel=hit["channel"], storage=material.storage)
         except AudioError as error:
-            raise UserError(
-                f"a recording has changed since it was indexed: {error.message}",
-                where=hit["path"],
-                remedy="index again, or leave clips out of report.exports",
-            ) from None
+            raise codes.CHANGED_RECORDING(where=hit["path"], error=error.message) from None
 
 
 def clip_name(number: int, query: str, doc_id: str, start: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core import errors
 from swsdist.exports.interface import Material
 from swsdist.io.labels import write_labels
 
@@ -26,8 +26,10 @@ def write(material: Material, folder: Path) -> None:
     (folder / "labels").mkdir()
     try:
         write_labels(_shown(material), folder / "labels")
-    except DataError as error:
-        raise UserError(error.message, where=error.where, remedy=error.remedy) from None
+    except errors.DataError as error:
+        raise errors.UserError(
+            error.message, where=error.where, remedy=error.remedy, code=error.code, values=error.values
+        ) from None
 
 
 def _shown(material: Material) -> Iterator[pa.RecordBatch]:

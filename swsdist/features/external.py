@@ -29,7 +29,7 @@ from swsdist.core.errors import DataError, FramesError, StorageError, UserError
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.interface import Kind
 from swsdist.io.frames.archive import Form, find_items, read_item
-from swsdist.io.frames.item import Found, Item
+from swsdist.io.frames.item import Item, RawFrames
 from swsdist.registry.options import Options
 
 #: How far the sum of a frame's probabilities may be from 1, as the distances between posteriors have it.
@@ -138,7 +138,7 @@ class External(Options):
             self._check_numbers(block, first, item, key)
             yield block
 
-    def _shaped(self, found: Found, item: Item, key: str) -> Found:
+    def _shaped(self, found: RawFrames, item: Item, key: str) -> RawFrames:
         """An array (frames, dimension) of numbers; a flat one of binary Parquet is cut into frames."""
         if found.ndim == 1 and item.form == "parquet" and found.size % self.dimension == 0:
             found = found.reshape(-1, self.dimension)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.errors import ConfigError, DataError
-from swsdist.io.failures import own_fault
+from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, locate
 from swsdist.io.frames.numpy_files import bounded_arrays
 from swsdist.io.remote.copies import local_file
@@ -95,7 +95,7 @@ def load_model(folder: Folder, name: str, wanted: str | None = None) -> Model:
             remedy="fit it again, put it back, or name its new place in the config and run again",
         ) from None
     except OSError as error:
-        told = own_fault(error, where)
+        told = as_file_fault(error, where)
         raise DataError(f"the model cannot be read: {told.message}", where=where, remedy=told.remedy) from error
     try:
         arrays = bounded_arrays(io.BytesIO(data))

@@ -34,8 +34,8 @@ from swsdist.features.interface import (
     places_of,
 )
 from swsdist.features.transforms.interface import Transform, Transformed, transformed
-from swsdist.io.failures import own_fault
-from swsdist.io.local import persist
+from swsdist.io.failures import as_file_fault
+from swsdist.io.local import retry_local
 from swsdist.io.remote.copies import local_file
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 from swsdist.registry.registry import Entry, Registry
@@ -262,10 +262,10 @@ def _looked_at(one: Framed | Transform) -> list[_Seen]:
         ) from error
     for path in paths:
         try:
-            status = persist(Path(path).stat)
+            status = retry_local(Path(path).stat)
         except OSError as error:
             where = f"features.options of {one.name}: {path}"
-            told = own_fault(error, where)
+            told = as_file_fault(error, where)
             raise ConfigError(f"the file cannot be read: {told.message}", where=where, remedy=told.remedy) from error
         seen.append(_Seen(str(path), status.st_size, status.st_mtime_ns))
     return seen

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from swsdist.io.local import persist
+from swsdist.io.local import retry_local
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -34,7 +34,7 @@ def count(read: int) -> None:
 
 
 @contextmanager
-def read_again() -> Iterator[None]:
+def uncounted() -> Iterator[None]:
     """What is read meanwhile is read for its content, too: its bytes are not counted twice."""
     token = _again.set(True)
     try:
@@ -52,7 +52,7 @@ class _Counted(io.FileIO):
     """What a buffer above it reads is counted: what is read from the system, not what is asked of the buffer."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
-        read = persist(lambda: io.FileIO.readinto(self, buffer))
+        read = retry_local(lambda: io.FileIO.readinto(self, buffer))
         count(read or 0)
         return read
 
@@ -63,16 +63,16 @@ class _Counted(io.FileIO):
             self.seek(begin)  # what was read before an error is lost
             return io.FileIO.readall(self)
 
-        data = persist(read)
+        data = retry_local(read)
         count(len(data))
         return data
 
 
 def open_counted(path: Path) -> io.BufferedReader:
     """A local file, open for reading, whose bytes are counted; what may pass is tried again."""
-    raw = persist(lambda: _Counted(os.fspath(path)))  # errors tell the name as a string, as those of `Path.open` do
+    raw = retry_local(lambda: _Counted(os.fspath(path)))  # errors tell the name as a string, as those of `Path.open` do
     try:
-        size = persist(lambda: os.fstat(raw.fileno())).st_blksize
+        size = retry_local(lambda: os.fstat(raw.fileno())).st_blksize
         return io.BufferedReader(raw, max(io.DEFAULT_BUFFER_SIZE, size))
     except BaseException:
         raw.close()

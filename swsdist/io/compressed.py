@@ -18,7 +18,7 @@ from typing import BinaryIO, cast
 from swsdist.core.errors import DataError, UserError
 from swsdist.io.failures import explain
 from swsdist.io.filesystem import is_remote, open_path
-from swsdist.io.local import persist
+from swsdist.io.local import retry_local
 
 #: Bytes; a "line" beyond it is not text.
 LONGEST_LINE = 1 << 20
@@ -80,7 +80,7 @@ def _is_regular(path: str) -> bool:
     Raises:
         OSError: there is none, it may not be looked at, or it is a folder.
     """
-    mode = persist(Path(path).stat).st_mode
+    mode = retry_local(Path(path).stat).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError
     return stat.S_ISREG(mode)
@@ -91,7 +91,7 @@ def short(text: str, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def whole(path: str, what: str = "file", storage: Mapping[str, object] | None = None) -> bytes:
+def read_all(path: str, what: str = "file", storage: Mapping[str, object] | None = None) -> bytes:
     """All that is in a file; see `opened`."""
     with opened(path, storage, what=what) as stream:
         return stream.read()

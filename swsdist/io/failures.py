@@ -184,7 +184,7 @@ _BOTO = {
 
 #: What lies in a file or folder itself, in its rights or its name: it is the same until somebody changes that. All else may
 #: pass, says nothing of what is in the file, and is no reason to do without it.
-OWN_FAULTS = frozenset({"missing", "permission", "not-a-folder", "a-folder", "loop", "name-too-long", "archived"})
+FILE_FAULTS = frozenset({"missing", "permission", "not-a-folder", "a-folder", "loop", "name-too-long", "archived"})
 
 #: What can only come of writing, whatever else was done meanwhile.
 OF_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -223,13 +223,13 @@ def explain(error: BaseException, where: str | None = None) -> StorageError | No
     return StorageError(message, where=place, remedy=kind.remedy, cause=kind.cause, passing=kind.passing)
 
 
-def passing_words() -> frozenset[str]:
+def transient_messages() -> frozenset[str]:
     """What programs call errors that may pass, in the C library's words."""
     return frozenset(os.strerror(number) for number, kind in _NUMBERS.items() if kind.passing)
 
 
-def own_fault(error: OSError | StorageError, where: str | None = None) -> StorageError:
-    """What an error means that lies in the file itself (`OWN_FAULTS`).
+def as_file_fault(error: OSError | StorageError, where: str | None = None) -> StorageError:
+    """What an error means that lies in the file itself (`FILE_FAULTS`).
 
     The one rule for all that reads what a user names: such a fault rejects the document, or is an error of its table; what may
     pass is raised here, so that the task is tried again, and then it or the run ends.
@@ -238,13 +238,13 @@ def own_fault(error: OSError | StorageError, where: str | None = None) -> Storag
         OSError, StorageError: it may pass.
     """
     told = explain(error, where)
-    if told is None or told.cause not in OWN_FAULTS:
+    if told is None or told.cause not in FILE_FAULTS:
         raise error if isinstance(error, StorageError) or told is None else told from error
     return told
 
 
 @contextmanager
-def explained(where: str) -> Iterator[None]:
+def storage_errors(where: str) -> Iterator[None]:
     """Raise what file systems and S3 do as a StorageError that names this place; a missing file stays a FileNotFoundError.
 
     Raises:
@@ -260,7 +260,7 @@ def explained(where: str) -> Iterator[None]:
 
 
 def _kind(error: BaseException) -> _Kind | None:
-    answer = answered(error)
+    answer = s3_error_code(error)
     if answer is not None and answer in _CODES:
         return _CODES[answer]
     package = type(error).__module__.partition(".")[0]
@@ -284,7 +284,7 @@ def _kind(error: BaseException) -> _Kind | None:
     return _UNREACHABLE if isinstance(error, ConnectionError) else None
 
 
-def answered(error: BaseException) -> str | None:
+def s3_error_code(error: BaseException) -> str | None:
     """The code of the answer of S3 that an error is, or comes of."""
     exceptions = sys.modules.get("botocore.exceptions")
     if exceptions is None:

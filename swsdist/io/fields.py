@@ -54,7 +54,7 @@ def time(text: str, name: str, where: str) -> float:
     return value + 0.0
 
 
-def whole(text: str, name: str, where: str) -> int:
+def integer(text: str, name: str, where: str) -> int:
     """A whole number from 0, of at most 9 digits.
 
     Raises:

@@ -36,8 +36,8 @@ from swsdist.core.errors import UserError
 from swsdist.core.path_safety import demand_no_detour
 from swsdist.core.redaction import is_signed
 from swsdist.io.byte_count import open_counted
-from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, explained
-from swsdist.io.local import persist, walk
+from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, storage_errors
+from swsdist.io.local import retry_local, walk
 from swsdist.io.remote.details import details_of
 from swsdist.io.remote.scratch import scratch
 
@@ -107,7 +107,7 @@ class Folder:
         url = self.path(name)
         local = self.local(name)
         if local is not None:
-            status = persist(local.stat)
+            status = retry_local(local.stat)
             if stat.S_ISDIR(status.st_mode):
                 raise FileNotFoundError(errno.ENOENT, "is a folder", url)
             return _local_info(status)
@@ -116,7 +116,7 @@ class Folder:
             raise FileNotFoundError(errno.ENOENT, "is a folder", url)
         return Info(details["size"], _identity(details["size"], details["ETag"]))
 
-    def changed(self, name: str) -> float:
+    def modified(self, name: str) -> float:
         """When a file was last written, in seconds since 1970.
 
         Raises:
@@ -124,7 +124,7 @@ class Folder:
         """
         local = self.local(name)
         if local is not None:
-            return persist(local.stat).st_mtime
+            return retry_local(local.stat).st_mtime
         url = self.path(name)
         return _ask(self.storage, url, lambda client: client.info(_key(url)))["LastModified"].timestamp()
 
@@ -194,9 +194,9 @@ class Folder:
                     return file.read()
             except NotADirectoryError as error:  # the folder is a file
                 raise FileNotFoundError(*error.args) from None
-        from swsdist.io.remote.reading import read_whole
+        from swsdist.io.remote.reading import read_object
 
-        return read_whole(self.storage, self.path(name))
+        return read_object(self.storage, self.path(name))
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Publish `data` under a name."""
@@ -204,11 +204,11 @@ class Folder:
         if self.local(name) is None:
             _ask(self.storage, url, lambda client: client.pipe_file(_key(url), data, chunksize=_PART))
             return
-        with explained(url), self.temporary() as file:
+        with storage_errors(url), self.temporary() as file:
             file.write_bytes(data)
             self.publish(file, name)
 
-    def exchange(self, name: str, data: bytes, identity: str | None) -> str | None:
+    def write_if_unchanged(self, name: str, data: bytes, identity: str | None) -> str | None:
         """Publish `data` under a name on S3 if the file there still is that of an identity; None: if there is no file.
 
         Returns:
@@ -240,7 +240,7 @@ class Folder:
             local_file.unlink()
             return
         demand_no_detour(Path(self.root), name)
-        with explained(self.path(name)):
+        with storage_errors(self.path(name)):
             target.parent.mkdir(parents=True, exist_ok=True)
             _flush_to_disk(local_file)
             try:
@@ -258,7 +258,7 @@ class Folder:
         """Remove a file; nothing happens if there is none."""
         local = self.local(name)
         if local is not None:
-            with explained(self.path(name)):
+            with storage_errors(self.path(name)):
                 local.unlink(missing_ok=True)
             return
         url = self.path(name)
@@ -271,7 +271,7 @@ class Folder:
         For a local folder it lies in `.tmp` there, for S3 in this process's temporary folder (`swsdist.io.remote.scratch`).
         """
         place = self.local(TEMPORARY) or scratch()
-        with explained(self.path()):
+        with storage_errors(self.path()):
             try:
                 place.mkdir(parents=True, exist_ok=True)
             except (FileExistsError, NotADirectoryError):
@@ -294,7 +294,7 @@ class Folder:
                 raise
             raise told from error
         finally:
-            with explained(self.path()):
+            with storage_errors(self.path()):
                 path.unlink(missing_ok=True)
 
 
@@ -328,7 +328,7 @@ def locate(path: str, storage: Mapping[str, object] | None = None) -> tuple[Fold
     return Folder(parent or "/", storage or {}), name
 
 
-def known_storage(path: str) -> Mapping[str, object]:
+def storage_of_bucket(path: str) -> Mapping[str, object]:
     """The options with which this process opened a folder of a url's bucket last; none where there are none."""
     return _known.get(_key(path).partition("/")[0], {})
 
@@ -399,6 +399,6 @@ def _bucket_and_key(url: str) -> dict[str, str]:
 
 def _ask(storage: Mapping[str, object], url: str, do: Callable[[_S3], T]) -> T:
     """Ask S3, and again where that helps."""
-    from swsdist.io.remote.retry import again
+    from swsdist.io.remote.retry import retry_remote
 
-    return again(storage, url, do)
+    return retry_remote(storage, url, do)

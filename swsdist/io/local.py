@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from swsdist.io.failures import TEMPORARY, explain, own_fault
+from swsdist.io.failures import TEMPORARY, as_file_fault, explain
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ ATTEMPTS = 3
 PAUSE = 0.2
 
 
-def persist(do: Callable[[], T]) -> T:
+def retry_local(do: Callable[[], T]) -> T:
     """Read something of a local file, and again a little later where that may help.
 
     Raises:
@@ -35,7 +35,7 @@ def persist(do: Callable[[], T]) -> T:
     return do()
 
 
-def may_be_read(path: str) -> bool:
+def is_readable(path: str) -> bool:
     """Whether the rights to a local file that is there suffice.
 
     Raises:
@@ -46,7 +46,7 @@ def may_be_read(path: str) -> bool:
     try:  # why not, it does not tell
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
     except OSError as error:
-        own_fault(error, path)
+        as_file_fault(error, path)
         return False
     return True
 
@@ -69,12 +69,12 @@ def walk(
         OSError, StorageError: a disk or network fails; without `unreadable`, also rights that do not suffice.
     """
     try:
-        status = persist(folder.stat)
-        entries = persist(lambda: list(os.scandir(folder)))
+        status = retry_local(folder.stat)
+        entries = retry_local(lambda: list(os.scandir(folder)))
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        own_fault(error, str(folder))
+        as_file_fault(error, str(folder))
         if unreadable is None:
             raise
         unreadable(str(folder), error)
@@ -84,9 +84,9 @@ def walk(
         return
     for entry in entries:
         try:
-            status = persist(entry.stat)
+            status = retry_local(entry.stat)
         except OSError as error:
-            told = own_fault(error, entry.path)
+            told = as_file_fault(error, entry.path)
             gone = told.cause in ("missing", "loop")  # a link to nothing, or to itself
             if not gone and unreadable is None:
                 raise

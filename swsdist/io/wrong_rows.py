@@ -12,7 +12,7 @@ from swsdist.io.tables import place
 _SHOWN = 3
 
 
-def unknown(
+def unknown_names(
     what: str,
     names: Sequence[str],
     rows: Sequence[int],

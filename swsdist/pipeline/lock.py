@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import LockedError, StorageError
-from swsdist.io.failures import TEMPORARY, explained
+from swsdist.io.failures import TEMPORARY, storage_errors
 from swsdist.io.filesystem import Folder
 
 NAME = "lock.json"
@@ -129,8 +129,8 @@ class Lock:
         """Write the file on S3, if it is as it was seen."""
         text = self._text()
         try:
-            self._identity = self._folder.exchange(NAME, text, stale.identity if stale is not None else None)
-            if self._identity is None or self._folder.exchange(NAME, text, None) is None:
+            self._identity = self._folder.write_if_unchanged(NAME, text, stale.identity if stale is not None else None)
+            if self._identity is None or self._folder.write_if_unchanged(NAME, text, None) is None:
                 return  # if another was quicker, reading will tell
         except UnsupportedOperation:
             self._folder.write_bytes(NAME, text)
@@ -151,7 +151,7 @@ class Lock:
         """Say that the holder lives."""
         with suppress(Exception):  # it may pass; if it does not, the tasks will say so
             if self._identity is not None:
-                now = self._folder.exchange(NAME, self._text(), self._identity)
+                now = self._folder.write_if_unchanged(NAME, self._text(), self._identity)
                 if now is None and self.held():  # the last beat was written, but its answer was lost
                     now = self._folder.identity(NAME)
                 self._identity = now or self._identity
@@ -177,7 +177,7 @@ def _alone(folder: Folder) -> Iterator[bool]:
     if place is None:
         yield False
         return
-    with explained(folder.path()):
+    with storage_errors(folder.path()):
         place.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(place, os.O_RDONLY)
     claim = None
@@ -198,7 +198,7 @@ def _make(claim: Path) -> None:
     """Make the file that a process has beside the lock while it is alone; of one that died meanwhile it is taken away."""
     seen, since = 0, 0.0
     while True:
-        with explained(str(claim)), suppress(FileNotFoundError):  # it went just now
+        with storage_errors(str(claim)), suppress(FileNotFoundError):  # it went just now
             claim.parent.mkdir(exist_ok=True)
             try:
                 claim.touch(exist_ok=False)

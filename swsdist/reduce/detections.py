@@ -16,8 +16,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from swsdist.calibrate.statistics import Tally, made, summed, to_table
-from swsdist.reduce.overlaps import Merge, merged
-from swsdist.reduce.spans import Best, Kept, Names, spans_of
+from swsdist.reduce.overlaps import Merge, merge_overlaps
+from swsdist.reduce.spans import Best, Names, SpanFilter, spans_of
 from swsdist.reduce.speakers import Speakers
 
 
@@ -39,7 +39,7 @@ class Bucket:
         merge: what becomes of the others: `best` drops them, `sum` adds their posteriors.
         statistics: names of those that calibration wants.
         speakers: of the documents, where a statistic is by speaker.
-        kept: of a document's detections these are; None: all.
+        span_filter: of a document's detections these are; None: all.
 
     Raises:
         ConfigError: there is no such statistic.
@@ -55,11 +55,11 @@ class Bucket:
         merge: Merge = "best",
         statistics: Sequence[str] = (),
         speakers: Speakers | None = None,
-        kept: Kept | None = None,
+        span_filter: SpanFilter | None = None,
     ) -> None:
         self._named, self._overlap, self._merge, self._speakers = (tick, system), overlap, merge, speakers
         self._names = Names()
-        self._best = Best(self._names, nbest, kept)
+        self._best = Best(self._names, nbest, span_filter)
         self._wanted = made(statistics)
         self._parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in self._wanted.items()}
 
@@ -74,7 +74,7 @@ class Bucket:
             self._parts[name].append(each.of(known))
         # What is not among the best cannot take a better one's place, so it may go before overlaps are looked at.
         spans = spans_of(candidates, self._names, self._best.may_hold if self._merge == "best" else None)
-        self._best.add(merged(spans, self._overlap, self._merge))
+        self._best.add(merge_overlaps(spans, self._overlap, self._merge))
 
     def all_of(self, candidates: Iterable[pa.Table]) -> Reduced:
         """What comes of some files, and of what was added before; see `add`."""

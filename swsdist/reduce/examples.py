@@ -34,12 +34,12 @@ from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, Tally, m
 from swsdist.calibrate.steps.q_norm import example_moments, standardised
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import chains as codes
 from swsdist.core.types import CANDIDATES
 from swsdist.kernels.scales import weighted
 from swsdist.reduce.detections import Bucket, Reduced
-from swsdist.reduce.overlaps import Merge, claimed, merged
-from swsdist.reduce.spans import Best, Kept, Names, Spans, spans_of
+from swsdist.reduce.overlaps import Merge, claim_places, merge_overlaps
+from swsdist.reduce.spans import Best, Names, SpanFilter, Spans, spans_of
 from swsdist.reduce.speakers import Speakers
 from swsdist.registry.registries import METHODS
 
@@ -88,14 +88,14 @@ def reduce_examples(
     statistics: Sequence[str] = (),
     fineness: int = FINENESS,
     speakers: Speakers | None = None,
-    kept: Kept | None = None,
+    span_filter: SpanFilter | None = None,
 ) -> Reduced:
     """Merge one bucket's candidates.
 
     Args:
         examples: whether the best of a query's examples counts, or their mean.
         candidates: gives CANDIDATES, one table a file; asked twice for the mean.
-        tick, overlap, nbest, system, merge, statistics, speakers, kept: see `Bucket`.
+        tick, overlap, nbest, system, merge, statistics, speakers, span_filter: see `Bucket`.
         fineness: of q-normed scores that are averaged.
 
     Returns:
@@ -115,14 +115,10 @@ def reduce_examples(
             merge=merge,
             statistics=statistics,
             speakers=speakers,
-            kept=kept,
+            span_filter=span_filter,
         ).all_of(candidates())
     if merge != "best" or CandidatePosteriors.name in statistics:
-        raise ConfigError(
-            "means of examples are no posteriors: they are not summed, and have no sums of posteriors",
-            where="search.examples: mean",
-            remedy="set reduce.merge: best, and calibrate.steps: [q-norm, ...]; or search.examples: best",
-        )
+        raise codes.MEANS_AS_POSTERIORS(where="search.examples: mean")
     sums = summed([Tally(CostSums.quantities), *map(CostSums().of, candidates())])
     several = Counter(query_id for query_id, _ in {key[:2] for key in sums.values})
     known = example_moments(sums)
@@ -130,14 +126,14 @@ def reduce_examples(
     wanted = made(statistics)
     parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in wanted.items()}
     names = Names()
-    best = Best(names, nbest, kept)
+    best = Best(names, nbest, span_filter)
 
     def whose(table: pa.Table) -> pa.Table:
         return table if speakers is None else speakers.added(table)
 
     for table in candidates():
         alone = pc.is_in(table["query_id"], single)
-        best.add(merged(spans_of(table.filter(alone), names), overlap, "best"))
+        best.add(merge_overlaps(spans_of(table.filter(alone), names), overlap, "best"))
         # Codes of documents hold until some are added.
         places, means = _places(
             spans_of(table.filter(pc.invert(alone)), names), names, known, several, overlap, fineness
@@ -168,7 +164,7 @@ def _places(
     """
     if spans.rows == 0:
         return spans, _MEANS.empty_table()
-    spans, order, owner = claimed(spans._replace(score=_normalised(spans, names, known)), overlap)
+    spans, order, owner = claim_places(spans._replace(score=_normalised(spans, names, known)), overlap)
     spans = spans.take(order)
     whole = np.rint(spans.score * fineness).astype(np.int64)
     # Best first: of an example's candidates at a place the first counts.
@@ -178,7 +174,7 @@ def _places(
 
     here = np.flatnonzero(owner == np.arange(spans.rows))
     places, total = spans.take(here), total[here]
-    query = [names.known[code] for code in places.query.tolist()]
+    query = [names.query_ids[code] for code in places.query.tolist()]
     scale = np.array([fineness * examples[query_id] for query_id in query], np.int64)
     where = [names.document_strings(places.document), places.channel.astype(np.int32)]
     means = pa.table([query, *where, np.zeros(len(query), np.int32), -total, scale], schema=_MEANS)
@@ -191,5 +187,5 @@ def _normalised(
     """The scores, each q-normed by its own example."""
     apart = spans.example.max() + 1
     keys, row = np.unique(spans.query * apart + spans.example, return_inverse=True)
-    pairs = np.array([known[names.known[key // apart], key % apart] for key in keys.tolist()])
+    pairs = np.array([known[names.query_ids[key // apart], key % apart] for key in keys.tolist()])
     return standardised(spans.score, *pairs[row].T)

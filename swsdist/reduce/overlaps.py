@@ -29,7 +29,7 @@ Merge = Literal["best", "sum"]
 POSTERIOR = 1 << 40
 
 
-def claimed(spans: Spans, overlap: float) -> tuple[Spans, NDArray[np.int64], NDArray[np.int64]]:
+def claim_places(spans: Spans, overlap: float) -> tuple[Spans, NDArray[np.int64], NDArray[np.int64]]:
     """Which candidate of the same query and document takes the place of which.
 
     Args:
@@ -72,7 +72,7 @@ def _stand_together(spans: Spans, starts: NDArray[np.int64]) -> bool:
     return bool((keys[1:] != keys[:-1]).all())
 
 
-def merged(spans: Spans, overlap: float, merge: Merge) -> Spans:
+def merge_overlaps(spans: Spans, overlap: float, merge: Merge) -> Spans:
     """One span a place.
 
     Raises:
@@ -80,7 +80,7 @@ def merged(spans: Spans, overlap: float, merge: Merge) -> Spans:
     """
     if merge == "sum":
         check_posteriors(spans.cost, spans.scale)
-    spans, order, owner = claimed(spans, overlap)
+    spans, order, owner = claim_places(spans, overlap)
     here = np.flatnonzero(owner == np.arange(spans.rows))
     kept = spans.take(order[here])
     if merge == "best":

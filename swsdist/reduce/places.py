@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.types import DETECTIONS
-from swsdist.reduce.overlaps import claimed
+from swsdist.reduce.overlaps import claim_places
 from swsdist.reduce.spans import Names, Spans, in_order
 
 #: Columns of DOCUMENTS that say where documents lie.
@@ -60,7 +60,7 @@ def in_recordings(detections: pa.Table, documents: pa.Table, overlap: float) -> 
         scale=none,
         score=np.array(placed["score"].to_numpy()),
     )
-    spans, order, owner = claimed(spans, overlap)
+    spans, order, owner = claim_places(spans, overlap)
     kept = in_order(spans.take(order[owner == np.arange(spans.rows)]), codes)
     return placed.take(pa.array(kept.cost))
 

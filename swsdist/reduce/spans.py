@@ -32,11 +32,11 @@ class Names:
     """The ids that have occurred, and their codes.
 
     A query has one code. A document has one in each file of candidates, since no two of one query are compared across files; so
-    only the names of what is kept need be held (`kept`), however many documents there are.
+    only the names of what is kept need be held (`compact`), however many documents there are.
     """
 
     def __init__(self) -> None:
-        self.known: list[str] = []  # of queries
+        self.query_ids: list[str] = []  # of queries
         self._code: dict[str, int] = {}
         self._documents: list[pa.Array] = []
         self._count = 0
@@ -49,13 +49,13 @@ class Names:
             names = made.dictionary.to_pylist()
             for name in names:
                 if name not in self._code:
-                    self._code[name] = len(self.known)
-                    self.known.append(name)
+                    self._code[name] = len(self.query_ids)
+                    self.query_ids.append(name)
             parts.append(np.array([self._code[name] for name in names], np.int64)[made.indices.to_numpy()])
         return np.concatenate(parts)
 
     def documents(self, column: pa.ChunkedArray) -> Ints:
-        """The same of documents; those of another call have other codes, and `kept` makes all of them others."""
+        """The same of documents; those of another call have other codes, and `compact` makes all of them others."""
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         if not len(coded):
             return np.empty(0, np.int64)
@@ -67,7 +67,7 @@ class Names:
         self._count += len(used)
         return codes
 
-    def kept(self, documents: Ints) -> Ints:
+    def compact(self, documents: Ints) -> Ints:
         """The codes that documents have from now on; all others are forgotten."""
         there = np.zeros(self._count, bool)
         there[documents] = True
@@ -80,7 +80,7 @@ class Names:
         return codes[documents]
 
     def _query_names(self, codes: Ints) -> pa.Array:
-        return pa.array([self.known[code] for code in codes.tolist()], pa.string())
+        return pa.array([self.query_ids[code] for code in codes.tolist()], pa.string())
 
     def _document_names(self, codes: Ints) -> pa.Array:
         if len(self._documents) > 1:  # else they would be joined anew for each of these
@@ -153,10 +153,10 @@ class Spans(NamedTuple):
 
 
 #: Of the codes of queries, and scores: which rows are wanted.
-Wanted = Callable[[Ints, NDArray[np.float64]], NDArray[np.bool_]]
+RowFilter = Callable[[Ints, NDArray[np.float64]], NDArray[np.bool_]]
 
 
-def spans_of(candidates: pa.Table, names: Names, wanted: Wanted | None = None) -> Spans:
+def spans_of(candidates: pa.Table, names: Names, wanted: RowFilter | None = None) -> Spans:
     """CANDIDATES as numbers, all or those that are wanted; the score is ``-cost / scale``, one float64 division."""
     query = names.queries(candidates["query_id"])
     cost, scale = (candidates[name].to_numpy() for name in ("cost", "scale"))
@@ -255,7 +255,7 @@ class _Rows:
 
 
 #: Chooses among the detections of whole documents.
-Kept = Callable[[Spans], Spans]
+SpanFilter = Callable[[Spans], Spans]
 
 
 class Best:
@@ -268,8 +268,8 @@ class Best:
     #: Fewer rows than these wait.
     LEAST = 1 << 17
 
-    def __init__(self, names: Names, nbest: int, kept: Kept | None = None) -> None:
-        self._names, self._nbest, self._kept = names, nbest, kept
+    def __init__(self, names: Names, nbest: int, span_filter: SpanFilter | None = None) -> None:
+        self._names, self._nbest, self._filter = names, nbest, span_filter
         self._rows = _Rows()
         self._cuts = 0
         self._looked = 0  # rows that were kept when they were looked through last
@@ -283,8 +283,8 @@ class Best:
 
     def add(self, spans: Spans) -> None:
         """Add some, in any order."""
-        if self._kept is not None:
-            spans = self._kept(spans)
+        if self._filter is not None:
+            spans = self._filter(spans)
         wanted = self.may_hold(spans.query, spans.score)
         self._rows.add(spans if wanted.all() else spans.take(wanted))
         if self._rows.count - self._looked > max(self.LEAST, self._looked // 4):
@@ -296,7 +296,7 @@ class Best:
         order = _by_query(held.query)
         query, score = held.query[order], held.score[order]
         starts = _starts(query)
-        limit = np.full(len(self._names.known) + 1, -np.inf)
+        limit = np.full(len(self._names.query_ids) + 1, -np.inf)
         for first, last in pairwise([*starts.tolist(), len(query)]):
             if last - first >= self._nbest:
                 limit[query[first]] = np.partition(score[first:last], last - first - self._nbest)[-self._nbest]
@@ -304,7 +304,7 @@ class Best:
         rows = np.flatnonzero(self.may_hold(held.query, held.score))
         if len(rows) > 2 * self._nbest * len(starts):  # very many are equal
             rows = np.sort(_best_in_order(held, self._names, self._nbest))
-        self._rows.keep(rows, self._names.kept)
+        self._rows.keep(rows, self._names.compact)
         self._looked = self._rows.count
         self._cuts += 1
         if self._cuts % _GIVE_BACK == 0:  # what is free lies between what is kept

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import chains as codes
 from swsdist.kernels.coding import coded
 
 #: Columns of DOCUMENTS that are wanted.
@@ -66,9 +66,5 @@ class Speakers:
             return self._of[key]
         those = self._in[key]
         if len(those) > 1:
-            raise DataError(
-                f"{len(those)} speakers speak in one recording, and scores are normalised by speaker",
-                where=f"{key[0]}, channel {key[1]}",
-                remedy="normalise by q-norm, or search the recordings as documents of their own",
-            )
+            raise codes.SEVERAL_SPEAKERS(where=f"{key[0]}, channel {key[1]}", count=len(those))
         return next(iter(those))

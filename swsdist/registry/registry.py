@@ -20,7 +20,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
 from swsdist.core.errors import ConfigError
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Registry(Generic[E]):
             return self._own[name]
         if name not in self._added:
             raise ConfigError(
-                f"there is no {self.kind} {name!r}{meant(name, self)}",
+                f"there is no {self.kind} {name!r}{suggestion(name, self)}",
                 where=self.where,
                 remedy=f"there are: {', '.join(self)}",
             )

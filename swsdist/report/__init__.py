@@ -4,7 +4,7 @@ One frozen tree, `swsdist.report.data.ReportData`, holds all that is shown; noth
 
 * `swsdist.report.schema.write_report_json` makes the content of `report.json`;
 * `swsdist.report.page.render_page` makes `report.html`;
-* `swsdist.report.opening` is what both begin with: six figures, and what is odd;
+* `swsdist.report.headline` is what both begin with: six figures, and what is odd;
 * `swsdist.report.summary.print_summary` prints every figure;
 * `swsdist.report.plots.svg` draws the plots, also alone for a paper.
 """

@@ -51,7 +51,7 @@ class Protocol:
     conventions: Annotated[str, _says("the program or evaluation whose conventions were followed")]
 
 
-def about(key: str) -> Quantity:
+def quantity_of(key: str) -> Quantity:
     """What is known of a measure; of one that is no longer registered, the least."""
     return quantities().get(key, Quantity(key))
 
@@ -111,7 +111,7 @@ class Measures:
     def rows(self) -> Iterator[tuple[Quantity, float | None, float | None, float | None, float | None]]:
         """The further measures: what each is, value, threshold, Pmiss and Pfa, where it has them."""
         for key, value in self.further.items():
-            if (known := about(key)).of not in self.further:
+            if (known := quantity_of(key)).of not in self.further:
                 threshold, pmiss, pfa = (
                     self.further.get(f"{key}_{beside}") for beside in ("threshold", "pmiss", "pfa")
                 )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.evaluation.evaluate import Evaluation, Part
-from swsdist.report.data import about
+from swsdist.report.data import quantity_of
 from swsdist.report.summary import NOTHING, fixed, gaps, reasons
 from swsdist.report.tables import Table
 
@@ -67,7 +67,7 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
 
     def shown(name: str) -> str:
         value = measures.get(name)
-        return "n/a" if value is None else f"{value:.{about(name).decimals}f}"
+        return "n/a" if value is None else f"{value:.{quantity_of(name).decimals}f}"
 
     counted = f"terms {task.terms.num_rows}, references {totals.ntrue}, detections {totals.detections}"
     if totals.ncorr is None:
@@ -76,7 +76,7 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
     else:
         yield f"{counted}: {totals.ncorr} correct, {totals.nfa} false alarms, {totals.nmiss} missed"
     for name in ("atwv", "mtwv", "otwv", "stwv"):
-        line = f"{about(name).name} {shown(name)}   Pmiss {shown(f'{name}_pmiss')}   Pfa {shown(f'{name}_pfa')}"
+        line = f"{quantity_of(name).name} {shown(name)}   Pmiss {shown(f'{name}_pmiss')}   Pfa {shown(f'{name}_pfa')}"
         yield line + (f"   threshold {shown('mtwv_threshold')}" if name == "mtwv" else "")
     yield f"precision {shown('precision')}   recall {shown('recall')}   F1 {shown('f1')}"
     if "map" in measures:
@@ -164,5 +164,5 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
     name = result.system.attributes.get("system_id") or result.system.path
     note = " ".join(filter(None, (f"{name}: {task.protocol.told(task.point)}.", gaps(reasons(measures)))))
     plain = [{"measure": key, "value": value} for key, value in measures.items()]
-    rows = [(key, fixed(value, about(key).decimals)) for key, value in measures.items()]
+    rows = [(key, fixed(value, quantity_of(key).decimals)) for key, value in measures.items()]
     return Table("Measures", ("measure", "value"), rows, note, plain=plain)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from swsdist.registry.entries import Quantity
-from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, about, thin_det
-from swsdist.report.opening import MOST_ODD, figures, odd
+from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, quantity_of, thin_det
+from swsdist.report.headline import MOST_ISSUES, issues, key_figures
 from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
 from swsdist.report.plots.timeline import timeline_svg
 from swsdist.report.resources import resource_table
@@ -55,9 +55,9 @@ def render_page(data: ReportData) -> str:
     return rendered(
         "report",
         data=data,
-        figures=figures(data),
-        odd=odd(data),
-        most_odd=MOST_ODD,
+        figures=key_figures(data),
+        odd=issues(data),
+        most_odd=MOST_ISSUES,
         rows=summary_rows(data),
         calibration=CALIBRATIONS[data.measures.calibration] if data.measures else "",
         det=det_plot(data),
@@ -352,11 +352,11 @@ def _measure_values(found: Measures) -> list[tuple[Quantity, float | None, float
     """What each measure is, value, threshold, Pmiss and Pfa; of several thresholds none."""
     limits = set(found.atwv_thresholds)
     limit = next(iter(limits)) if len(limits) == 1 else None
-    actual = about("atwv")
+    actual = quantity_of("atwv")
     if found.calibration == "oracle":
         actual = replace(actual, label=f"{actual.name} (oracle)")
     return [
-        (about("mtwv"), found.mtwv, found.mtwv_threshold, found.mtwv_pmiss, found.mtwv_pfa),
+        (quantity_of("mtwv"), found.mtwv, found.mtwv_threshold, found.mtwv_pmiss, found.mtwv_pfa),
         (actual, found.atwv, limit, found.atwv_pmiss, found.atwv_pfa),
         *found.rows(),
     ]

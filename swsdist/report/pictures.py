@@ -13,7 +13,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import report as codes
 
 #: What a picture's file ends in.
 PICTURES = (".svg", ".pdf", ".png")
@@ -34,12 +34,7 @@ def demand_converter(path: str) -> None:
     ending = Path(path).suffix.lower()
     if ending in (".pdf", ".png") and importlib.util.find_spec("vl_convert") is None:
         svg = Path(path).with_suffix(".svg")
-        raise UserError(
-            f"{ending} is written by vl-convert, which is not installed",
-            where=path,
-            remedy=f"pip install 'swsdist[figures]', or write {svg}, and convert it: "
-            f"rsvg-convert -f {ending[1:]} -o {path} {svg}",
-        )
+        raise codes.NO_CONVERTER(where=path, ending=ending, svg=svg, format=ending[1:], path=path)
 
 
 def write_picture(svg: str, path: str | Path) -> None:
@@ -56,7 +51,7 @@ def write_picture(svg: str, path: str | Path) -> None:
     if ending not in PICTURES:
         *others, last = PICTURES
         known = f"{', '.join(others)} or {last}"
-        raise UserError(f"a picture ends in {known}", where=str(path), remedy=f"name a file that ends in {known}")
+        raise codes.PICTURE_ENDING(where=str(path), endings=known)
     demand_converter(str(path))
     if ending == ".svg":
         Path(path).write_text(svg, encoding="utf-8")
@@ -82,9 +77,7 @@ def read_picture(path: str) -> str:
     with opened(path) as stream:
         text = stream.read().decode("utf-8", "replace")
     if not _ROOT.match(text):
-        raise DataError(
-            "this is no plot that swsdist has drawn", where=path, remedy="name an .svg of a run, a sweep or a command"
-        )
+        raise codes.NOT_A_PLOT(where=path)
     return text
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from swsdist.accounts.factors import Factors, factors
-from swsdist.core.errors import UserError
+from swsdist.core.codes import report as codes
 from swsdist.io.filesystem import Folder
 from swsdist.report.data import Resources
 from swsdist.report.summary import NOTHING, UNKNOWN_COSTS, fixed, gpu_figures, short
@@ -60,7 +60,7 @@ def from_numbers(
         "weight": weight,
     }
     if run is None and all(value is None for name, value in given.items() if name != "weight"):
-        raise UserError("there are no numbers", remedy="name a run folder, or give them: --indexing-cpu, --audio, ...")
+        raise codes.NO_NUMBERS()
     known, held = ({}, {}) if run is None else _known(run)
     values = known | {name: value for name, value in given.items() if value is not None}
     return replace(factors(**{name: value for name, value in values.items() if value is not None}), **held)
@@ -71,9 +71,7 @@ def _known(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         found = json.loads(Folder(run).read_bytes("report.json"))["resources"]
     except FileNotFoundError:
-        raise UserError(
-            "there is no report.json", where=run, remedy="name the folder of a run that has ended"
-        ) from None
+        raise codes.NO_REPORT(where=run) from None
     known = {name: found[key] for name, key in _OF_RUN.items()}
     for name in ("index_peaks_gb", "search_peaks_gb"):
         known[name] = None if known[name] is None else [known[name]]

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdist.accounts.factors import Factors
-from swsdist.report.data import Calibration, ReportData, Resources, about
+from swsdist.report.data import Calibration, ReportData, Resources, quantity_of
 
 if TYPE_CHECKING:
     import jinja2
@@ -153,7 +153,7 @@ def reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
     told = why_undefined(measures)
     found = {}
     for key, why in told.items():
-        known = about(key)
+        known = quantity_of(key)
         rate = known.best and known.of in measures and known.of not in told  # a threshold may be infinite
         if rate or not known.of:
             found[known.name] = why

@@ -19,9 +19,9 @@ from html import escape
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import report as codes
 from swsdist.core.plain import plain
-from swsdist.core.text import meant, shown
+from swsdist.core.text import shown, suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,7 +121,7 @@ def write_tables(tables: Sequence[Table], path: str | Path) -> list[Path]:
     if ending not in makers:
         *others, last = TABLES
         known = f"{', '.join(others)} or {last}"
-        raise UserError(f"a table ends in {known}", where=str(path), remedy=f"name a file that ends in {known}")
+        raise codes.TABLE_ENDING(where=str(path), endings=known)
     out.write_text(makers[ending](tables), encoding="utf-8", errors="replace")
     return [out]
 
@@ -175,10 +175,11 @@ def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, fi
     asked = [one.partition("=") for one in columns] or [(name, "", "") for name in rows.column_names]
     for name in [*(name for name, _, _ in asked), *([by.removeprefix("-")] if by else [])]:
         if name not in rows.column_names:
-            raise UserError(
-                f"there is no column {name!r}{meant(name, rows.column_names)}",
+            raise codes.NO_SUCH_COLUMN(
                 where=path,
-                remedy=f"there are {', '.join(rows.column_names)}",
+                column=name,
+                meant=suggestion(name, rows.column_names),
+                columns=", ".join(rows.column_names),
             )
     if by:
         rows = rows.sort_by([(by.removeprefix("-"), "descending" if by.startswith("-") else "ascending")])
@@ -212,9 +213,7 @@ def read_rows(path: str) -> pa.Table:
         )
         found = pyarrow.csv.read_csv(pa.BufferReader(content), parse_options=parsing, convert_options=texts)
     except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(
-            f"it is no table ({str(error).splitlines()[0]})", where=path, remedy="name a CSV or Parquet file"
-        ) from error
+        raise codes.NOT_A_TABLE(where=path, error=str(error).splitlines()[0]) from error
     return pa.table([_as_numbers(column) for column in found.columns], names=found.column_names)
 
 

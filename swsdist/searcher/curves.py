@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
-from swsdist.core.errors import ConfigError, StoreError
+from swsdist.core.codes import searcher as codes
 from swsdist.core.numbers import number
 from swsdist.core.times import frames_to_seconds, seconds_to_frame
 from swsdist.kernels.distances.interface import Distance
@@ -56,17 +56,9 @@ class Pair(NamedTuple):
             StoreError: there is no such document.
         """
         if config.method != "dtw":
-            raise ConfigError(
-                f"a curve and a path are those of dtw, not of {config.method}",
-                where="search.method",
-                remedy="leave it away",
-            )
+            raise codes.CURVE_METHOD(where="search.method", method=config.method)
         if config.skip_silence:
-            raise ConfigError(
-                "a curve and a path are of all frames of a document",
-                where="search.skip_silence",
-                remedy="leave it away",
-            )
+            raise codes.CURVE_WITHOUT_SILENCE(where="search.skip_silence")
         tracks = Tracks(store)
         placed = config.placed(tracks.places)
         query = prepared(examples, tracks.statistics(), placed, tracks.dimension)[0].frames
@@ -119,17 +111,9 @@ def _document(store: Store, doc_id: str, channel: int, config: Search) -> tuple[
     places = everywhere.filter(pc.equal(everywhere["recording"], doc_id))
     if not shards and places.num_rows:
         several = ", ".join(f"{row['doc_id']} (from {row['start']:g} s)" for row in places.slice(0, 5).to_pylist())
-        raise StoreError(
-            f"{doc_id!r} is a recording of {places.num_rows} documents",
-            where=store.folder.path(),
-            remedy=f"name a document, and count times from its start: {several}",
-        )
+        raise codes.NAME_OF_RECORDING(where=store.folder.path(), name=doc_id, count=places.num_rows, documents=several)
     if not shards:
-        raise StoreError(
-            f"there is no document {doc_id!r}, channel {channel}",
-            where=store.folder.path(),
-            remedy="`swsdist store info --documents` lists those there are",
-        )
+        raise codes.NO_DOCUMENT_IN_STORE(where=store.folder.path(), doc_id=doc_id, channel=channel)
     documents = Documents.of(store, shards, config)
     chosen = _is(documents.table, doc_id, channel).to_numpy()
     blocks = [block for _, blocks in documents.stream(chosen=chosen) for block in blocks]

@@ -14,48 +14,49 @@ import pyarrow as pa
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.config.search import Search
 from swsdist.config.section import Section
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import line_of
+from swsdist.core.codes import searcher as codes
 from swsdist.core.types import DETECTIONS, TRIALS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.task import Values
 from swsdist.registry.registries import CALIBRATION
-from swsdist.report.answers.hits import OTHERWISE, STRONG, Word
-from swsdist.report.answers.promise import measured, promised
+from swsdist.report.answers.hits import LOWER_VERDICTS, STRONG_SCORE, Verdict
+from swsdist.report.answers.promise import fit_promise, precision_at
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.provenance import calibration_file
-from swsdist.stages.inputs.settings import describe, in_words, other_scores
+from swsdist.stages.inputs.settings import as_text, describe, score_differences
 from swsdist.stages.task_results import Fitted
 
 _REMEDY = "name a run that was decided, or a file of its folder calibration/"
 
 
 @dataclass(frozen=True)
-class Judge:
+class HitThreshold:
     """What makes a hit likely, or strong.
 
     Attributes:
         threshold: least final score of such a hit.
-        said: the same in words.
-        word: what it is called.
+        description: the same in words.
+        verdict: of a hit above it.
         steps: that make final scores of q-normed ones; None: these are final.
         warnings: what is odd about it.
     """
 
     threshold: float
-    said: str
-    word: Word = "strong"
+    description: str
+    verdict: Verdict = "strong"
     steps: Procedure | None = None
     warnings: tuple[str, ...] = ()
 
-    def words(self, found: pa.Table) -> list[Word]:
+    def verdicts(self, found: pa.Table) -> list[Verdict]:
         """What each hit of DETECTIONS is called, with q-normed scores."""
         scores = (found if self.steps is None else self.steps.scores(found))["score"].to_numpy()
-        return [self.word if score >= self.threshold else OTHERWISE[self.word] for score in scores.tolist()]
+        return [self.verdict if score >= self.threshold else LOWER_VERDICTS[self.verdict] for score in scores.tolist()]
 
 
-def _of_lists(names: Sequence[str], options: Mapping[str, Mapping[str, object]]) -> bool:
+def _need_list(names: Sequence[str], options: Mapping[str, Mapping[str, object]]) -> bool:
     """Whether some steps look at more than a hit: at a whole list, at the query, at several systems, or speakers."""
     return any(
         step.of_list() or step.wants() or set(CALIBRATION[step.name].columns) - set(DETECTIONS.names)
@@ -63,30 +64,32 @@ def _of_lists(names: Sequence[str], options: Mapping[str, Mapping[str, object]])
     )
 
 
-def by_score() -> Judge:
+def default_threshold() -> HitThreshold:
     """By the query's own scores: nothing was fitted, and nobody knows how many are right."""
-    return Judge(STRONG, f"a score of {STRONG:g}; how many of such hits are right was not measured here")
+    return HitThreshold(
+        STRONG_SCORE, f"a score of {STRONG_SCORE:g}; how many of such hits are right was not measured here"
+    )
 
 
-def of_run(chain_run: ChainRun) -> Judge | None:
+def threshold_of_run(chain_run: ChainRun) -> HitThreshold | None:
     """By what decided in a run; None where nothing did, or where that cannot be applied to the hits of another search."""
     told = chain_run.results("fit", Fitted)
     known = [one for one in told[0].thresholds if one is not None and math.isfinite(one)] if told else []
     settings = chain_run.config.calibrate
-    if not known or settings.unfitted != ("q-norm",) or _of_lists(settings.fitted, settings.options):
+    if not known or settings.unfitted != ("q-norm",) or _need_list(settings.fitted, settings.options):
         return None
     if not settings.fitted:
         least = sum(known) / len(known)
-        return _by_measured(Judge(least, f"a score of {least:.3f} decided in that run"), chain_run)
+        return _with_measured_precision(HitThreshold(least, f"a score of {least:.3f} decided in that run"), chain_run)
     (part,) = chain_run.parts("fit", "calibration")
     try:
-        judge = _of_steps(chain_run.run.read_bytes(part.name), part.name, "decided in that run")
+        limit = _threshold_from_steps(chain_run.run.read_bytes(part.name), part.name, "decided in that run")
     except FileNotFoundError:
         return None
-    return _by_measured(judge, chain_run)
+    return _with_measured_precision(limit, chain_run)
 
 
-def _by_measured(judge: Judge, chain_run: ChainRun) -> Judge:
+def _with_measured_precision(limit: HitThreshold, chain_run: ChainRun) -> HitThreshold:
     """The same with what was measured in the run; with the threshold of likely hits, where these keep the promise."""
     trials = pa.concat_tables([TRIALS.empty_table(), *chain_run.read("align.final", "trials")])
     if (
@@ -94,19 +97,21 @@ def _by_measured(judge: Judge, chain_run: ChainRun) -> Judge:
         or protocol_of(chain_run.config.score).trials != "time"
         or not trials.num_rows
     ):
-        return judge  # scores know what is right; or trials do not say which place is
-    found = promised(trials)
+        return limit  # scores know what is right; or trials do not say which place is
+    found = fit_promise(trials)
     if found.is_kept:
-        said = (
+        description = (
             f"a score of {found.threshold:.3f}; in that run {found.right:.0%} of such hits were right, by thresholds of other "
             f"queries, and {found.called:.0%} of the right ones among each query's first ten were called so"
         )
-        return replace(judge, threshold=found.threshold, said=said, word="likely")
-    there = measured(trials, judge.threshold)
-    return replace(judge, said=f"{judge.said}; {there.right:.0%} of such hits were right in it")
+        return replace(limit, threshold=found.threshold, description=description, verdict="likely")
+    there = precision_at(trials, limit.threshold)
+    return replace(limit, description=f"{limit.description}; {there.right:.0%} of such hits were right in it")
 
 
-def named(path: str, search: Search, recipes: Iterable[Values], storage: Mapping[str, object] | None = None) -> Judge:
+def threshold_from(
+    path: str, search: Search, recipes: Iterable[Values], storage: Mapping[str, object] | None = None
+) -> HitThreshold:
     """By a calibration that the user names.
 
     Args:
@@ -122,27 +127,23 @@ def named(path: str, search: Search, recipes: Iterable[Values], storage: Mapping
     where = f"--calibration {path}"
     data = calibration_file(path, storage or {}, where)
     made = "decided in" if Folder(path.rstrip("/"), storage or {}).exists("plan.json") else "was fitted in"
-    known = _trained_on(data)
+    known = _training_scores(data)
     if "calibrate.steps" in known:
         steps = json.loads(known["calibrate.steps"])
-        if steps[:1] != ["q-norm"] or _of_lists(steps[1:], json.loads(known.get("calibrate.options", "{}"))):
-            raise ConfigError(
-                f"it is of other scores than a search without a run has, or needs a whole list: steps {', '.join(steps)}",
-                where=where,
-                remedy="name one of steps such as [q-norm], [q-norm, logistic] or [q-norm, llr]",
-            )
-    mine = in_words("search", Section.matters(search))
+        if steps[:1] != ["q-norm"] or _need_list(steps[1:], json.loads(known.get("calibrate.options", "{}"))):
+            raise codes.CALIBRATION_SCORES(where=where, steps=", ".join(steps))
+    mine = as_text("search", Section.matters(search))
     if "features" in known:
-        mine["features"] = _features_now(known["features"], list(recipes))
-    other = other_scores(mine, known)
-    odd = (f"{path} was fitted on other scores: {'; '.join(other)}",) if other else ()
-    judge = _of_steps(data, where, f"{made} {path}")
+        mine["features"] = _features_as_named(known["features"], list(recipes))
+    other = score_differences(mine, known)
+    odd = (line_of(codes.OTHER_CALIBRATION, path=path, differences="; ".join(other)),) if other else ()
+    limit = _threshold_from_steps(data, where, f"{made} {path}")
     if made == "decided in" and not odd:  # it is a run, and was searched alike
-        judge = _by_measured(judge, load_chain_run(Folder(path.rstrip("/"), storage or {})))
-    return replace(judge, warnings=odd)
+        limit = _with_measured_precision(limit, load_chain_run(Folder(path.rstrip("/"), storage or {})))
+    return replace(limit, warnings=odd)
 
 
-def _trained_on(data: bytes) -> dict[str, str]:
+def _training_scores(data: bytes) -> dict[str, str]:
     """What the scores depended on that something was fitted on; nothing where the file does not say, or is none."""
     try:
         found = json.loads(data)["trained_on"]["scores"]
@@ -151,7 +152,7 @@ def _trained_on(data: bytes) -> dict[str, str]:
     return found if isinstance(found, dict) else {}
 
 
-def _features_now(known: str, recipes: list[Values]) -> str:
+def _features_as_named(known: str, recipes: list[Values]) -> str:
     """The features of a store in the words of a config; those that are known where they made it.
 
     A config names the options that somebody gave, and a recipe has them all.
@@ -176,7 +177,7 @@ def _features_now(known: str, recipes: list[Values]) -> str:
     return "; ".join(map(describe, distinct))
 
 
-def _of_steps(data: bytes, where: str, made: str) -> Judge:
+def _threshold_from_steps(data: bytes, where: str, made: str) -> HitThreshold:
     """By what was fitted in a run.
 
     Raises:
@@ -184,11 +185,11 @@ def _of_steps(data: bytes, where: str, made: str) -> Judge:
     """
     fitted = Procedure.from_file(data, where)
     names = [step.name for step in fitted.steps]
-    if _of_lists(names, {step.name: step.options.model_dump() for step in fitted.steps}):
-        raise ConfigError(f"its steps need a whole list: {', '.join(names)}", where=where, remedy=_REMEDY)
+    if _need_list(names, {step.name: step.options.model_dump() for step in fitted.steps}):
+        raise codes.CALIBRATION_OF_LISTS(where=where, steps=", ".join(names))
     (least,) = fitted.thresholds
     assert least is not None  # from_file refuses a file without one
     if not names:
-        return Judge(least, f"a score of {least:.3f} {made}")
+        return HitThreshold(least, f"a score of {least:.3f} {made}")
     kind = "log-likelihood ratio" if CALIBRATION[names[-1]].gives == "llr" else "probability"
-    return Judge(least, f"a {kind} of {least:.3f} {made}", steps=fitted)
+    return HitThreshold(least, f"a {kind} of {least:.3f} {made}", steps=fitted)

@@ -15,7 +15,7 @@ from ray.exceptions import RayError, RayTaskError
 
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
-from swsdist.core.errors import UserError
+from swsdist.core.codes import searcher as codes
 from swsdist.core.needs import Needs
 from swsdist.methods.dtw.backends.registry import granted
 from swsdist.methods.method import Unit
@@ -36,7 +36,7 @@ class _Holder:
     ) -> None:
         self._limits = limit_threads(threads)
         root, state, storage = store
-        self._store = Store.at(root, state, storage=storage).holding(Memory(memory) if memory else None)
+        self._store = Store.at(root, state, storage=storage).with_memory(Memory(memory) if memory else None)
         self._method = create(settings)
         self._prepared: tuple[int, Any] = (0, None)
 
@@ -105,11 +105,7 @@ class RayShards:
         except RayTaskError as error:
             raise (error.cause if isinstance(error.cause, Exception) else error) from None
         except RayError as error:
-            raise UserError(
-                f"actors of the searcher are gone ({error})",
-                where="executor",
-                remedy="look at the nodes, and make another",
-            ) from None
+            raise codes.LOST_ACTORS(where="executor", error=error) from None
         finally:
             for call in left:
                 ray.cancel(call)  # nobody wants it any more

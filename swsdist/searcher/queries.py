@@ -6,20 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swsdist.config.search import Search
-from swsdist.core.errors import AudioError, DataError, UserError
+from swsdist.core import errors
+from swsdist.core.codes import searcher as codes
 from swsdist.features.interface import Extractor, Given
 from swsdist.features.registry import made_by
-from swsdist.io.frames.archive import single
+from swsdist.io.frames.archive import single_item
 from swsdist.methods.query.extraction import Extracted, extract
 from swsdist.methods.query.hearing import speaks
-from swsdist.searcher.query_input import Skip, leaving_out
+from swsdist.searcher.query_input import Skip, skipping
 from swsdist.store.reading import Store
 
 #: Hz at which is heard whether there is speech in a place.
 _RATE = 16_000
 
 
-def extracted_from(
+def extract_queries(
     store: Store,
     extractors: Sequence[Extractor | Given],
     rows: Sequence[dict[str, Any]],
@@ -40,12 +41,12 @@ def extracted_from(
     Raises:
         DataError: a query cannot be used.
     """
-    given = is_given(extractors)
+    given = is_precomputed(extractors)
     usable = []
     for row in rows:
-        with leaving_out(skip, str(row["query_id"]), int(str(row["example"]))):
+        with skipping(skip, str(row["query_id"]), int(str(row["example"]))):
             if given:
-                row = _with_own_frames(row, extractors, store)
+                row = _with_precomputed_frames(row, extractors, store)
             elif trim and row["path"] is not None and row["start"] is not None and row["end"] is not None:
                 _demand_speech(row, store)
             usable.append(row)
@@ -53,8 +54,9 @@ def extracted_from(
     typed: dict[tuple[object, object], Any] = {(row["query_id"], row["example"]): row.get("typed") for row in usable}
     for bad in extracted.rejected.to_pylist():
         key = bad["id"], bad["part"]
-        error = DataError(bad["message"], where=typed[key] or bad["path"], remedy=bad["remedy"])
-        with leaving_out(skip, *key):
+        where = typed[key] or bad["path"]
+        error = errors.DataError(bad["message"], where=where, remedy=bad["remedy"], code=bad["reason"])
+        with skipping(skip, *key):
             raise error
     return extracted
 
@@ -66,26 +68,21 @@ def _demand_speech(row: Mapping[str, Any], store: Store) -> None:
         AudioError: there is none in it, or it is no place in the recording.
     """
     if not speaks(row, _RATE, store.folder.storage):
-        raise AudioError(
-            "there is no speech in this place: silence, hum, noise, a tone or clicks only",
-            where=row.get("typed") or f"query {row['query_id']}, example {row['example']}",
-            reason="no-speech",
-            remedy="mark another place, or search it all the same (--no-trim; in Python trim=False)",
-        )
+        raise codes.PLACE_WITHOUT_SPEECH(where=row.get("typed") or f"query {row['query_id']}, example {row['example']}")
 
 
 def extractors_of(store: Store) -> list[Extractor | Given]:
     """Those that made a store, each once: tracks of one pass stand together and have one recipe."""
     recipes = {track.fingerprint: track.recipe for track in store.manifest.tracks}
-    return [made_by(_with_models_here(recipe, store)) for recipe in recipes.values()]
+    return [made_by(_with_moved_models(recipe, store)) for recipe in recipes.values()]
 
 
-def is_given(extractors: Sequence[Extractor | Given]) -> bool:
+def is_precomputed(extractors: Sequence[Extractor | Given]) -> bool:
     """Whether frames were given, of any of the tracks."""
     return any(isinstance(one, Given) for one in extractors)
 
 
-def _with_models_here(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
+def _with_moved_models(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
     """A recipe with the paths of models that moved with the store; that they are the same their fingerprint tells."""
 
     def here(path: str | None) -> str | None:
@@ -102,23 +99,19 @@ def _with_models_here(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
     return {**made, "transforms": [moved(one) for one in recipe["transforms"]]} if "transforms" in recipe else made
 
 
-def _with_own_frames(row: dict[str, Any], extractors: Sequence[Extractor | Given], store: Store) -> dict[str, Any]:
+def _with_precomputed_frames(
+    row: dict[str, Any], extractors: Sequence[Extractor | Given], store: Store
+) -> dict[str, Any]:
     """The row of a query that is a file of frames, for a store whose frames were given.
 
     Raises:
         UserError: it is none, or the store has further tracks, of which a query has to be told another file.
     """
     path = str(row["path"])
-    item = single(path, store.folder.storage)
+    item = single_item(path, store.folder.storage)
     if item is None or len(extractors) > 1:
-        several = f" in one of its {len(extractors)} tracks" if len(extractors) > 1 else ""
-        raise UserError(
-            f"frames of this store were given{several}: nothing here can make them of a recording",
-            where=path,
-            remedy="run a config, whose features.options.queries names the frames of the queries (docs/how-to/"
-            "use-your-own-features.md)"
-            if several
-            else "give frames of the query: a file .npy or HTK, maybe with a place (hello.npy:0.2-0.9)",
-        )
+        if len(extractors) > 1:
+            raise codes.PRECOMPUTED_TRACKS(where=path, tracks=len(extractors))
+        raise codes.PRECOMPUTED_FRAMES(where=path)
     cut = row["start"] is not None
     return {**row, "key": path, "items": {"": item}, "given": {"": item.identity}, "cut": {"": cut}}

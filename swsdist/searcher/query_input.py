@@ -21,13 +21,15 @@ import pyarrow.compute as pc
 from swsdist.audio.arrays import demand_samples, is_sound, write_samples
 from swsdist.audio.commands import is_command
 from swsdist.audio.reader import probe
+from swsdist.core.codes import line_of
+from swsdist.core.codes import searcher as codes
 from swsdist.core.errors import AudioError, DataError, StorageError, SwsdistError, UserError
 from swsdist.core.types import QUERIES
 from swsdist.corpora.queries import Finder, read_queries
 from swsdist.io.filesystem import is_remote
 from swsdist.io.notices import Notices
 from swsdist.methods.query.hearing import speaks
-from swsdist.store.places import found_again
+from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
 
 #: Is told of an example that is left out: query, number, and why.
@@ -57,21 +59,13 @@ def parse_query(text: str) -> dict[str, Any]:
             no UTF-8.
     """
     if not text.isprintable() and any("\udc80" <= one <= "\udcff" for one in text):
-        raise UserError("its name is not UTF-8", where=text, remedy="rename it: convmv -f latin1 -t utf8 --notest FILE")
+        raise codes.QUERY_NAME_NOT_UTF8(where=text)
     there = is_remote(text) or Path(text).exists()
     place = None if Path(text).exists() else _PLACE.match(text)
     if Path(text).is_dir():
-        raise UserError(
-            "a query is a recording, and this is a folder",
-            where=text,
-            remedy=f"give its files (ls {text}/*.wav | swsdist search STORE --query -), or run a config with corpus.queries",
-        )
+        raise codes.QUERY_IS_FOLDER(where=text, folder=text)
     if not there and place is None and _HALF.match(text):
-        raise UserError(
-            "there is no such file, and this is no place in one, which has a begin and an end",
-            where=text,
-            remedy="write FILE:START-END, in seconds or as a player shows them: talk.flac:12.3-13.1, talk.flac:1:02:03-1:02:04",
-        )
+        raise codes.INCOMPLETE_PLACE(where=text)
     row: dict[str, Any] = dict.fromkeys(QUERIES.names)
     row |= {"query_id": text, "example": 1, "path": text, "typed": text}
     if place is not None:
@@ -88,11 +82,7 @@ def _times(start: str, end: str, query: str) -> tuple[float, float]:
     commas = [one for one in (start, end) if "," in one]
     if commas and all(map(_THOUSANDS.fullmatch, commas)):
         point = commas[0].replace(",", ".")
-        raise UserError(
-            f"{commas[0]} may be {point} s, or {commas[0].replace(',', '')} s",
-            where=query,
-            remedy=f"write times with a point, and without separators of thousands: {point}",
-        )
+        raise codes.AMBIGUOUS_COMMA(where=query, text=commas[0], decimal=point, thousands=commas[0].replace(",", ""))
     return _seconds(start.replace(",", ".")), _seconds(end.replace(",", "."))
 
 
@@ -110,11 +100,7 @@ def _refuse_command(path: object, query: str) -> None:
         UserError: it is one.
     """
     if isinstance(path, str) and is_command(path):
-        raise UserError(
-            "a query is a recording, and this is a command, which stands in a Kaldi wav.scp alone",
-            where=query,
-            remedy="write its output to a file, and give that",
-        )
+        raise codes.QUERY_IS_COMMAND(where=query)
 
 
 def is_table(text: str) -> bool:
@@ -123,7 +109,7 @@ def is_table(text: str) -> bool:
 
 
 @contextmanager
-def leaving_out(skip: Skip | None, query_id: str, example: int = 1) -> Iterator[None]:
+def skipping(skip: Skip | None, query_id: str, example: int = 1) -> Iterator[None]:
     """Go on after what is wrong with one example, if somebody is told of it."""
     try:
         yield
@@ -135,7 +121,7 @@ def leaving_out(skip: Skip | None, query_id: str, example: int = 1) -> Iterator[
         skip(query_id, example, error)
 
 
-class Known:
+class StoreDocuments:
     """The documents of a store, read when the first is asked for."""
 
     def __init__(self, store: Store) -> None:
@@ -147,7 +133,7 @@ class Known:
         """As a corpus has them: PLACED without `listed`."""
         names = ["doc_id", "channel", "path", "duration", "speaker", "recording", "start"]
         table = self._store.documents(columns=names)
-        now = found_again(self._store.folder, self._store.manifest.recordings, table["path"], table["path"])
+        now = relocated_paths(self._store.folder, self._store.manifest.recordings, table["path"], table["path"])
         table = table.set_column(names.index("path"), "path", now)
         return table.append_column("end", pc.add(table["start"], table["duration"]))
 
@@ -156,9 +142,9 @@ class Known:
         return Finder(self.documents, pa.chunked_array([[name]], pa.string())).channels(name)
 
 
-def asked(
+def query_rows(
     queries: object,
-    known: Known,
+    known: StoreDocuments,
     folder: Path | None = None,
     skip: Skip | None = None,
     say: Callable[[str], None] | None = None,
@@ -180,7 +166,7 @@ def asked(
         UserError, DataError: a query cannot be used.
     """
     if hasattr(queries, "columns"):  # pandas or arrow
-        return _of_table(queries)
+        return _rows_of_table(queries)
     alone = isinstance(queries, str | Path) or is_sound(queries)
     given: Iterable[Any] = [queries] if alone or not isinstance(queries, Iterable) else queries
     rows, seen = list[dict[str, Any]](), set[str]()
@@ -190,34 +176,27 @@ def asked(
         elif isinstance(one, str | Path):
             text = str(one)
             if text not in seen:
-                with leaving_out(skip, text):
-                    rows += _of_file(text, known, say) if is_table(text) else [_found(text, known, say)]
+                with skipping(skip, text):
+                    rows += _rows_of_file(text, known, say) if is_table(text) else [_typed_row(text, known, say)]
             seen.add(text)
         else:
-            with leaving_out(skip, f"array {number}"):
-                rows.append(_recorded(one, f"array {number}", folder))
+            with skipping(skip, f"array {number}"):
+                rows.append(_sample_row(one, f"array {number}", folder))
     for (query_id, example), count in Counter((row["query_id"], row["example"]) for row in rows).items():
         if count > 1:
-            raise UserError(
-                f"there are {count} examples {example} of query {query_id!r}",
-                where="queries",
-                remedy="give them other numbers (example), or the queries other ids, each in all tables",
-            )
+            raise codes.DUPLICATE_QUERY_EXAMPLE(where="queries", count=count, example=example, query_id=query_id)
     return rows
 
 
-def typed_query(text: str, known: Known) -> dict[str, Any]:
+def typed_query(text: str, known: StoreDocuments) -> dict[str, Any]:
     """The row of one query that is typed; of a table there are several, so that is none."""
-    return _found(text, known, None)
+    return _typed_row(text, known, None)
 
 
-def _of_table(queries: Any) -> list[dict[str, Any]]:
+def _rows_of_table(queries: Any) -> list[dict[str, Any]]:
     table = queries if isinstance(queries, pa.Table) else pa.Table.from_pandas(queries, preserve_index=False)
     if "query_id" not in table.column_names or "path" not in table.column_names:
-        raise UserError(
-            f"the table of queries has the columns {', '.join(table.column_names)}",
-            remedy="it needs at least query_id and path",
-        )
+        raise codes.QUERY_TABLE_COLUMNS(columns=", ".join(table.column_names))
     rows = []
     for k, row in enumerate(table.to_pylist()):
         known = {name: row.get(name) for name in QUERIES.names}
@@ -228,7 +207,7 @@ def _of_table(queries: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _of_file(path: str, known: Known, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
+def _rows_of_file(path: str, known: StoreDocuments, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
     """The examples of a table, as a run reads them."""
     notices = Notices()
     rows: list[dict[str, Any]] = read_queries(path, known.documents, "all", known.storage, notices).to_pylist()
@@ -238,7 +217,7 @@ def _of_file(path: str, known: Known, say: Callable[[str], None] | None) -> list
     return rows
 
 
-def _found(text: str, known: Known, say: Callable[[str], None] | None) -> dict[str, Any]:
+def _typed_row(text: str, known: StoreDocuments, say: Callable[[str], None] | None) -> dict[str, Any]:
     """The row of a query that is typed: in which file, and which channel of it."""
     row, storage = parse_query(text), known.storage
     name = row["path"]
@@ -247,10 +226,8 @@ def _found(text: str, known: Known, say: Callable[[str], None] | None) -> dict[s
             row["channel"] = next(iter(channels))
         document = channels.get(row["channel"] or min(channels))
         if document is None:
-            raise UserError(
-                f"document {name!r} has no channel {row['channel']}",
-                where=text,
-                remedy=f"it has: {', '.join(map(str, sorted(channels)))}",
+            raise codes.NO_SUCH_DOCUMENT_CHANNEL(
+                where=text, doc_id=name, channel=row["channel"], channels=", ".join(map(str, sorted(channels)))
             )
         row |= {"path": document["path"], "speaker": document["speaker"]}
         if row["start"] is None and document.get("start") is not None:
@@ -278,24 +255,24 @@ def _channel_of(
     chosen = next(spoken, 1)
     if say is not None:
         place = row["query_id"][len(name) :]
-        others = [f"{name}#{k}{place}" for k in range(1, count + 1) if k != chosen]
-        why = "" if chosen == 1 else f", for there is no speech in {'channel 1' if chosen == 2 else 'those before'}"
-        verb = "is the other" if count == 2 else "are the others"
-        say(f"channel {chosen} of {count} of {row['query_id']} is searched{why}; {', '.join(others)} {verb}")
+        others = ", ".join(f"{name}#{k}{place}" for k in range(1, count + 1) if k != chosen)
+        why = "" if chosen == 1 else f": no speech in {'channel 1' if chosen == 2 else 'the channels before'}"
+        query = row["query_id"]
+        say(line_of(codes.CHOSEN_CHANNEL, channel=chosen, count=count, query=query, why=why, others=others))
     return chosen
 
 
 # -- samples ----------------------------------------------------------------------------------------------------------
 
 
-def _recorded(given: object, query_id: str, folder: Path | None) -> dict[str, Any]:
+def _sample_row(given: object, query_id: str, folder: Path | None) -> dict[str, Any]:
     """The row of samples, which are written to a file.
 
     Raises:
         UserError: they are no samples with a rate.
     """
     if folder is None:
-        raise UserError(f"{type(given).__name__} is no query", where=query_id, remedy="give text")
+        raise codes.NOT_A_QUERY(where=query_id, kind=type(given).__name__)
     path = folder / f"{query_id}.wav"
     try:
         samples, rate = demand_samples(given, query_id)

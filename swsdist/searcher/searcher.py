@@ -27,7 +27,8 @@ from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.loader import section_from
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.codes import line_of
+from swsdist.core.codes import searcher as codes
 from swsdist.core.numbers import integer
 from swsdist.core.types import DETECTIONS
 from swsdist.features.interface import Extractor, Given
@@ -44,10 +45,10 @@ from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.curves import Pair
-from swsdist.searcher.queries import extracted_from, extractors_of, is_given
-from swsdist.searcher.query_input import Known, Skip, asked, typed_query
-from swsdist.searcher.settings import Way, way_of
-from swsdist.stages.describe import described, joined
+from swsdist.searcher.queries import extract_queries, extractors_of, is_precomputed
+from swsdist.searcher.query_input import Skip, StoreDocuments, query_rows, typed_query
+from swsdist.searcher.settings import SearchSetup, setup_of
+from swsdist.stages.describe import joined, measure_examples
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
@@ -120,26 +121,22 @@ class Searcher:
         executor: Mapping[str, object] | None = None,
     ) -> None:
         memory = integer(memory, "memory", 0)
-        self.way = way_of(store) if isinstance(store, str) else Way(store.folder.root, {}, True)
-        self.settings = section_from(Search, "search", self.way.options, options)
-        self.options, self.trim = {**self.way.options, **(options or {})}, trim and self.way.trim
+        self.setup = setup_of(store) if isinstance(store, str) else SearchSetup(store.folder.root, {}, True)
+        self.settings = section_from(Search, "search", self.setup.options, options)
+        self.options, self.trim = {**self.setup.options, **(options or {})}, trim and self.setup.trim
         self._calibrate = section_from(Calibrate, "calibrate", calibrate)
         self._steps = _steps(self._calibrate, self.settings)
         if (takes := METHODS[self.settings.method].queries) != "spoken":
-            raise UserError(
-                f"the method {self.settings.method} takes {takes} queries, and here are spoken ones",
-                where="search.method",
-                remedy="run a config of the chain that belongs to the method: `swsdist run`",
-            )
+            raise codes.QUERY_KIND(where="search.method", method=self.settings.method, kind=takes)
         self._method = create(self.settings)
-        there = Store(Folder(self.way.store)) if isinstance(store, str) else store
+        there = Store(Folder(self.setup.store)) if isinstance(store, str) else store
         demand_readable(self.settings, there)
         ending = ExitStack()
         self._end = weakref.finalize(self, ending.close)
         now = ending.enter_context(reading(there))
         where = section_from(Executor, "executor", {"kind": "serial"}, executor)
         held = Memory(memory) if memory and where.kind == "serial" else None
-        self.store = (now if isinstance(store, str) else there).holding(held)
+        self.store = (now if isinstance(store, str) else there).with_memory(held)
         self._actors: RayShards | None = None
         if where.kind == "ray":
             from swsdist.searcher.on_ray import RayShards
@@ -159,11 +156,7 @@ class Searcher:
 
     def _demand_open(self) -> None:
         if not self._end.alive:  # what it read may be gone
-            raise UserError(
-                "this searcher is closed",
-                where=self.store.folder.path(),
-                remedy="make another, or search before `close` and within the `with`",
-            )
+            raise codes.CLOSED_SEARCHER(where=self.store.folder.path())
 
     def __repr__(self) -> str:
         return f"<Searcher of {self.store!r}>"
@@ -188,7 +181,7 @@ class Searcher:
         def say(text: str) -> None:
             warnings.warn(text, stacklevel=4)  # of whoever searches
 
-        for warning in self.way.warnings:
+        for warning in self.setup.warnings:
             say(warning)
         *_, hits = self.stream(queries, top, say=say, warn=say)
         frame: pd.DataFrame = hits.table().to_pandas()
@@ -199,7 +192,7 @@ class Searcher:
         queries: object,
         top: int = 20,
         *,
-        told: Callable[[Cut], None] | None = None,
+        on_cut: Callable[[Cut], None] | None = None,
         skip: Skip | None = None,
         say: Callable[[str], None] | None = None,
         warn: Callable[[str], None] | None = None,
@@ -208,13 +201,13 @@ class Searcher:
 
         Args:
             queries, top: as for `search`.
-            told: is told what was cut off.
+            on_cut: is called with what was cut off.
             skip: is told of each example that cannot be used, and the others are searched; without, it is an error.
             say: is told what was chosen that nobody said.
             warn: is told what is odd.
         """
         top = integer(top, "top", 1)
-        examples, sides = self._examples(queries, told, skip, say)
+        examples, sides = self._examples(queries, on_cut, skip, say)
         if not examples.num_rows:  # `skip` was told of all
             yield Hits(1.0, lambda: DETECTIONS.empty_table().drop_columns(_NOT_SHOWN))
             return
@@ -222,7 +215,7 @@ class Searcher:
             for odd in self._odd(examples):
                 warn(odd)
         rules = rules_of(
-            *(self.settings, self.way.reduce),
+            *(self.settings, self.setup.reduce),
             tick=self.store.manifest.shift,
             nbest=top,
             system="",
@@ -250,16 +243,16 @@ class Searcher:
         if not self._units:
             yield Hits(1.0, table)
 
-    def asked(
+    def query_rows(
         self,
         queries: object,
         skip: Skip | None = None,
         say: Callable[[str], None] | None = None,
         folder: Path | None = None,
     ) -> list[dict[str, Any]]:
-        """Rows of QUERIES, which can be changed and searched; see `swsdist.searcher.query_input.asked`."""
+        """Rows of QUERIES, which can be changed and searched; see `swsdist.searcher.query_input.query_rows`."""
         self._demand_open()
-        return asked(queries, self._known, folder, skip, say)
+        return query_rows(queries, self._known, folder, skip, say)
 
     def curve(self, query: str, doc_id: str, channel: int = 1) -> pd.DataFrame:
         """How well a spoken query fits if it ends at each frame of a document; see `swsdist.curve`."""
@@ -273,7 +266,7 @@ class Searcher:
 
     def _pair(self, query: str, doc_id: str, channel: int) -> Pair:
         channel = integer(channel, "channel", 1)
-        for warning in self.way.warnings:
+        for warning in self.setup.warnings:
             warnings.warn(warning, stacklevel=4)
         self._demand_open()
         examples, _ = self._examples([typed_query(query, self._known)])
@@ -282,22 +275,25 @@ class Searcher:
     def _examples(
         self,
         queries: object,
-        told: Callable[[Cut], None] | None = None,
+        on_cut: Callable[[Cut], None] | None = None,
         skip: Skip | None = None,
         say: Callable[[str], None] | None = None,
     ) -> tuple[pa.Table, dict[str, Tally]]:
         """EXAMPLES of what is asked for, and what steps want to know of them."""
         with tempfile.TemporaryDirectory(dir=scratch()) as place:
-            rows = self.asked(queries, skip, say, Path(place))
+            rows = self.query_rows(queries, skip, say, Path(place))
             if own_recording.are_wanted(self.settings):
                 tracks = [track.name for track in self.store.manifest.tracks]
                 rows = own_recording.with_statistics(rows, self.store, tracks)
-            extracted = extracted_from(self.store, self._extractors, rows, self.settings, self.trim, skip)
-            wanted, trim = made(sides_wanted(self._calibrate), "examples"), self.trim and not is_given(self._extractors)
-            sides = described(extracted.examples, self.store, rows, wanted, trim, self.store.folder.storage)
-        if told is not None:
+            extracted = extract_queries(self.store, self._extractors, rows, self.settings, self.trim, skip)
+            wanted, trim = (
+                made(sides_wanted(self._calibrate), "examples"),
+                self.trim and not is_precomputed(self._extractors),
+            )
+            sides = measure_examples(extracted.examples, self.store, rows, wanted, trim, self.store.folder.storage)
+        if on_cut is not None:
             for cut in extracted.cuts:
-                told(cut)
+                on_cut(cut)
         return extracted.examples, sides
 
     def _candidates(self, examples: pa.Table) -> Iterator[tuple[Unit, Iterable[pa.Table]]]:
@@ -313,19 +309,17 @@ class Searcher:
         """What is odd about queries."""
         for query in examples.select(["query_id", "duration"]).to_pylist():
             if query["duration"] < SHORTEST:
-                yield (
-                    f"{query['query_id']} lasts {query['duration']:.2f} s, and much else sounds like so little: give a phrase"
-                )
+                seconds = f"{query['duration']:.2f}"
+                yield line_of(codes.SHORT_QUERY, query_id=query["query_id"], seconds=seconds)
         for one in bands.apart(examples, self._bandwidths, bands.reach(self._extractors)):
-            yield (
-                f"{one.documents} of {self._bandwidths.num_rows} documents have another band than {one}; {bands.REMEDY}"
-            )
+            documents = self._bandwidths.num_rows
+            yield line_of(codes.OTHER_BAND, count=one.documents, of=documents, query=one)
 
     def _scored(self, reduced: Reduced, sides: dict[str, Tally]) -> pa.Table:
         """What was found, where it lies in recordings, with its final scores."""
         statistics = from_table(reduced.statistics)
         sides = joined([statistics, sides], sides_wanted(self._calibrate))
-        detections = in_recordings(reduced.detections, self._places, self.way.reduce.overlap)
+        detections = in_recordings(reduced.detections, self._places, self.setup.reduce.overlap)
         first, fitted = (replace(one, sides=sides) for one in self._steps)
         if self._speakers is not None:
             detections = self._speakers.added(detections, recordings=True)
@@ -339,8 +333,8 @@ class Searcher:
         return list(self._method.plan(self.store))
 
     @cached_property
-    def _known(self) -> Known:
-        return Known(self.store)
+    def _known(self) -> StoreDocuments:
+        return StoreDocuments(self.store)
 
     @cached_property
     def _extractors(self) -> list[Extractor | Given]:
@@ -368,8 +362,8 @@ def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:
         ConfigError: a step needs more than a search without a run has.
     """
     score, entries = METHODS[search.method].score, calibrate.entries()
-    if complaint := misfit_of(calibrate, score, references=False):
-        raise ConfigError(complaint, where="calibrate.steps", remedy="see docs/concepts/calibration-steps.md")
+    if error := misfit_of(calibrate, score, references=False, where="calibrate.steps"):
+        raise error
     check_steps(calibrate, score)
     needs = {
         "a cohort of queries": [name for name in entries if entries[name].cohort],
@@ -377,11 +371,7 @@ def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:
     }
     for what, names in needs.items():
         for name in names:
-            raise ConfigError(
-                f"{name} wants to know {what}, which a run tells",
-                where="calibrate.steps",
-                remedy="leave it out, or run a config: `swsdist run`",
-            )
+            raise codes.STEP_NEEDS_RUN(where="calibrate.steps", step=name, input=what)
     first, fitted = procedures(calibrate, Point(1, 1.0))  # which no step looks at
     if fitted.steps:
         fitted = fitted.with_file(calibration_file(calibrate.fit, {}), calibrate.fit, thresholds=False)

@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from swsdist.config.model import Reduce
-from swsdist.core.errors import UserError
+from swsdist.core.codes import line_of
+from swsdist.core.codes import searcher as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import config_of, load_partial_run
 from swsdist.pipeline.plan import load_plans
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
-from swsdist.searcher.hit_threshold import Judge, by_score, of_run
+from swsdist.searcher.hit_threshold import HitThreshold, default_threshold, threshold_of_run
 from swsdist.store.manifest import Manifest, load
 
 
-class Way(NamedTuple):
+class SearchSetup(NamedTuple):
     """How a store is searched.
 
     Attributes:
@@ -36,13 +37,13 @@ class Way(NamedTuple):
     run: tuple[Folder, str] | None = None
     reduce: Reduce = Reduce()
 
-    def judge(self) -> Judge:
-        """What makes a hit likely that was found in this way."""
-        known = None if self.run is None else of_run(load_partial_run(*self.run))
-        return known or by_score()
+    def hit_threshold(self) -> HitThreshold:
+        """What makes a hit likely that was found in this setup."""
+        known = None if self.run is None else threshold_of_run(load_partial_run(*self.run))
+        return known or default_threshold()
 
 
-def way_of(target: str) -> Way:
+def setup_of(target: str) -> SearchSetup:
     """The store that is meant, by its folder or by that of a run, and how it is searched.
 
     Args:
@@ -52,15 +53,15 @@ def way_of(target: str) -> Way:
         StoreError: the run's plan cannot be read.
         UserError: the run has several plans, of several stores.
     """
-    way = _way_of(target)
-    now = load(Folder(way.store))
+    setup = _setup_of(target)
+    now = load(Folder(setup.store))
     if now is None or now.progress is None:
-        return way
-    told = f"{now.progress}, and no more is searched; go on with `swsdist index CONFIG`"
-    return way._replace(warnings=(*way.warnings, told))
+        return setup
+    told = line_of(codes.INCOMPLETE_STORE, progress=now.progress)
+    return setup._replace(warnings=(*setup.warnings, told))
 
 
-def _usual(manifest: Manifest | None) -> dict[str, object]:
+def _default_options(manifest: Manifest | None) -> dict[str, object]:
     """The best way to search a store that nobody has searched: MFCC and the posteriors of a mixture of them, where it has both
     (`swsdist/config/folder.yaml`).
     """
@@ -78,30 +79,21 @@ def _usual(manifest: Manifest | None) -> dict[str, object]:
     return {"distance": "cosine-squared", "streams": [{"track": name} for name in (*plain, *mixed)]}
 
 
-def _way_of(target: str) -> Way:
+def _setup_of(target: str) -> SearchSetup:
     run = Folder(target.rstrip("/"))
     if run.exists("manifest.json") or not run.exists("plan.json"):
-        return Way(target, _usual(load(run)), True)
+        return SearchSetup(target, _default_options(load(run)), True)
     configs = {name: config_of(run, plan) for name, plan in load_plans(run).items()}
     if fused := next((config for config in configs.values() if is_chain(CHAINS, config.chain, "joined")), None):
-        raise UserError(
-            f"a run of the chain {fused.chain} has no store of its own",
-            where=run.path(),
-            remedy="name the run of one of its systems, such as those below systems/ in it",
-        )
+        raise codes.FUSION_WITHOUT_STORE(where=run.path(), chain=fused.chain)
     stores = list(dict.fromkeys(config.store for config in configs.values()))
     if len(stores) > 1:
-        raise UserError(
-            f"the run has {len(configs)} plans, of {len(stores)} stores",
-            where=run.path(),
-            remedy=f"name a store: {', '.join(stores)}",
-        )
+        raise codes.SEVERAL_STORES(where=run.path(), plans=len(configs), count=len(stores), stores=", ".join(stores))
     settings = [config.search.model_dump(mode="json", exclude_defaults=True) for config in configs.values()]
     trims = {config.queries.trim != "none" for config in configs.values()}
     if len(configs) == 1:
         ((name, config),) = configs.items()
-        return Way(stores[0], settings[0], trims.pop(), run=(run, name), reduce=config.reduce)
+        return SearchSetup(stores[0], settings[0], trims.pop(), run=(run, name), reduce=config.reduce)
     if len({json.dumps(one, sort_keys=True) for one in settings}) == len(trims) == 1:
-        return Way(stores[0], settings[0], trims.pop())
-    odd = f"the run has {len(configs)} plans, which search in different ways: the defaults of `search` are taken"
-    return Way(stores[0], {}, True, (f"{odd}; --set search.KEY=VALUE takes others",))
+        return SearchSetup(stores[0], settings[0], trims.pop())
+    return SearchSetup(stores[0], {}, True, (line_of(codes.SETTINGS_DIFFER, count=len(configs)),))

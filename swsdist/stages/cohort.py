@@ -21,10 +21,10 @@ from swsdist.core.types import COHORT_SUMS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
-from swsdist.reduce.own_places import elsewhere
+from swsdist.reduce.source_places import outside_places
 from swsdist.reduce.spans import Spans
 from swsdist.registry.registries import CALIBRATION
-from swsdist.stages.reduce import Reduce, Reducing, apart_of
+from swsdist.stages.reduce import Reduce, Reducing, excluded_places
 
 #: More than any query has.
 _ALL = 2**31 - 1
@@ -52,7 +52,7 @@ class Cohort(Reduce):
         # Stretches of a recording are known once overlaps between its documents are out.
         by_file = window is None or not task.payload.placed
         reduced = self.reduced(task, context, (lambda spans: best_of_places(spans, tick, window)) if by_file else None)
-        detections = elsewhere(reduced.detections, apart_of(task))
+        detections = outside_places(reduced.detections, excluded_places(task))
         if detections.num_rows:
             scores = QNorm(Options()).apply(detections, None, from_table(reduced.statistics), None)
             column = detections.schema.get_field_index("score")

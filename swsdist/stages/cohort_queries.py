@@ -31,12 +31,12 @@ class CohortQueries(Queries):
 
     def examples(self, own: SearchInputs) -> list[dict[str, Any]]:
         """Those of `corpus.cohort`."""
-        if own.first_look("cohort"):
-            _tell_of_queries(own)
+        if own.is_first("cohort"):
+            _note_shared_queries(own)
         return own.with_identities(own.corpus.cohort)
 
 
-def _tell_of_queries(own: SearchInputs) -> None:
+def _note_shared_queries(own: SearchInputs) -> None:
     """Tell of examples that are queries of the run too."""
     known = set(_places(own.corpus.queries))
     shared = [
@@ -45,7 +45,7 @@ def _tell_of_queries(own: SearchInputs) -> None:
         if place in known
     ]
     if shared:
-        own.noted.add(
+        own.notices.add(
             "examples of the cohort are queries of the run too",
             where=f"corpus.cohort: {shared[0]}",
             remedy="decisions then look at other queries: leave them out where that is not allowed",

@@ -78,11 +78,13 @@ class Describe(Stage[Describing]):
         folder, state = context.place(payload.queries)
         store = Store(folder, require(folder, state))
         with permitted(payload.commands):
-            found = described(examples_of(store), store, payload.rows, payload.names, payload.trim, context.storage)
+            found = measure_examples(
+                examples_of(store), store, payload.rows, payload.names, payload.trim, context.storage
+            )
         return TaskOutput((context.publish(task, "described", [to_table(found)], QUERY_STATISTICS),))
 
 
-def described(
+def measure_examples(
     examples: pa.Table,
     store: Store,
     rows: Iterable[Mapping[str, Any]],

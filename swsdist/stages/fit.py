@@ -21,7 +21,7 @@ from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.describe import read_sides, sides_of
 from swsdist.stages.inputs.provenance import calibration_file, named_calibration, provenance
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.operating_point import asked_of, point_of
+from swsdist.stages.operating_point import point_of, scored_queries
 from swsdist.stages.task_results import Fitted
 
 
@@ -110,7 +110,7 @@ class Fit(Stage[Fitting]):
             named = [files, wanted]
         if settings.fitted:
             _, steps = procedures(settings, point)
-            sides, asked = sides_of(inputs), tuple(sorted(asked_of(inputs)) if fitted else ())
+            sides, asked = sides_of(inputs), tuple(sorted(scored_queries(inputs)) if fitted else ())
             payload = payload._replace(sides=sides, asked=asked)
             of_list = by_document and any(step.of_list() for step in steps.steps)
             named += [steps.identity(), settings.threshold, asked]

@@ -38,9 +38,9 @@ from swsdist.registry.registries import FEATURES, TRANSFORMS
 from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.stages.inputs.unfitted_models import Pending
+from swsdist.stages.inputs.unfitted_models import UnfittedModel
 from swsdist.store import parquet
-from swsdist.store.writing import heard_recording, raise_what_may_pass, whole_recording
+from swsdist.store.writing import raise_transient, read_recording, read_with_speech
 
 #: Seconds of documents a task.
 _TASK_SECONDS = 300.0
@@ -124,7 +124,7 @@ class FitTransforms(Stage[Fitting]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Fitting]]:
         """The next tasks of each model: those that add up, or the one that goes on; of an extractor only its first model."""
         own = inputs.chain_inputs(SearchInputs)
-        of_this_round: dict[str, Pending] = {}
+        of_this_round: dict[str, UnfittedModel] = {}
         busy: set[int] = set()
         for one in own.features.fitted:
             ended = any(each.parts("model") for each in _of(inputs, one))
@@ -135,7 +135,7 @@ class FitTransforms(Stage[Fitting]):
         for one in of_this_round.values():
             yield from self._next(inputs, one)
 
-    def _next(self, inputs: Inputs, one: Pending) -> Iterator[Task[Fitting]]:
+    def _next(self, inputs: Inputs, one: UnfittedModel) -> Iterator[Task[Fitting]]:
         done = _of(inputs, one)
         steps = [each for each in done if "step" in each.result]
         number = len(steps)
@@ -241,7 +241,7 @@ class FitTransforms(Stage[Fitting]):
                 own.store.folder.remove(name)
 
 
-def _of(inputs: Inputs, one: Pending) -> list[Receipt]:
+def _of(inputs: Inputs, one: UnfittedModel) -> list[Receipt]:
     """Receipts of a model."""
     return [each for each in inputs.outcome.receipts if each.result.get("model") == one.file]
 
@@ -257,7 +257,7 @@ def _heard(
         try:
             blocks, speech = _read(row, extractor, folder, rounds.speech)
         except AudioError as error:
-            raise_what_may_pass(row, error)
+            raise_transient(row, error)
             continue
         count, said = sum(map(len, blocks)), None
         if labels is not None:
@@ -276,7 +276,7 @@ def _read(
     row: dict[str, Any], extractor: Extractor | Given, folder: Folder, listen: bool
 ) -> tuple[list[NDArray[np.float32]], NDArray[np.bool_] | None]:
     """Frames of a document, and, if somebody is to listen, in which of them there is speech."""
-    reading = (heard_recording if listen else whole_recording)(row, extractor, folder)
+    reading = (read_with_speech if listen else read_recording)(row, extractor, folder)
     blocks = []
     while True:
         try:
@@ -285,11 +285,11 @@ def _read(
             return blocks, ended.value.speech
 
 
-def _chosen(own: SearchInputs, one: Pending) -> Iterator[tuple[list[Row], float]]:
+def _chosen(own: SearchInputs, one: UnfittedModel) -> Iterator[tuple[list[Row], float]]:
     """Documents that are fitted on, in parts of some minutes, each with its seconds: of the corpus's part `train` where it has
     one, and of those that have labels where these are wanted.
     """
-    rows, corpus = list(own.wanted.values()), own.config.corpus
+    rows, corpus = list(own.corpus_documents.values()), own.config.corpus
     if corpus.parts.train is not None:
         part = part_of(own.corpus.documents, corpus.parts.train, own.config.storage)
         of_part = set(zip(part["doc_id"].to_pylist(), part["channel"].to_pylist(), strict=True))

@@ -29,27 +29,27 @@ from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
-from swsdist.stages.inputs.corpus_documents import State, held, keys_of, places_in, refused
+from swsdist.stages.inputs.corpus_documents import StoreContents, compare_tables, keys_of, places_in, still_rejected
 from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.stages.inputs.unfitted_models import named
+from swsdist.stages.inputs.unfitted_models import pinned_names
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.libraries import made_with
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Shard, commit, frozen_statistics
-from swsdist.store.mapped import or_mapped
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, frozen_statistics
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
+from swsdist.store.stored_frames import reuse_frames
 from swsdist.store.unfinished import Unfinished
 from swsdist.store.writing import (
     documents_name,
-    heard_recording,
+    read_recording,
+    read_with_speech,
     rejected_name,
     shard_name,
-    telling,
     track_file,
-    whole_recording,
+    with_progress,
     write_tracks,
 )
 
@@ -112,7 +112,7 @@ class Index(Stage[Indexing]):
         """A task a new shard, and one a shard whose frames of an extractor are missing; of each extractor."""
         own, config = inputs.chain_inputs(SearchInputs), inputs.config
         state = own.store.load(anew=inputs.redo)
-        wanted = own.wanted
+        wanted = own.corpus_documents
         _, same, _, carry = own.store.compare(wanted)
         new = np.flatnonzero(~same)
         self._demand_permission(own, new, own.features.sources)
@@ -164,7 +164,7 @@ class Index(Stage[Indexing]):
     def _demand_permission(own: SearchInputs, places: NDArray[np.int64], sources: Iterable[Source]) -> None:
         """Refuse to read what commands give, unless that is allowed: here, where the user is told at once."""
         if any(isinstance(source.extractor, Extractor) for source in sources):
-            paths = own.wanted.table["path"].take(pa.array(places))
+            paths = own.corpus_documents.table["path"].take(pa.array(places))
             for chunk in paths.chunks:
                 for first in range(0, len(chunk), _PIECE):
                     some = chunk.slice(first, _PIECE).to_pylist()
@@ -184,7 +184,7 @@ class Index(Stage[Indexing]):
     def run(self, task: Task[Indexing], context: Context) -> TaskOutput:
         """Decode, compute, write."""
         payload, extractor = task.payload, task.payload.extractor.granted(context.granted)
-        reading = heard_recording if payload.listen else whole_recording
+        reading = read_with_speech if payload.listen else read_recording
         with permitted(payload.commands), ffmpeg.watched() as used:
             made = write_tracks(
                 context.folder(task),
@@ -192,7 +192,7 @@ class Index(Stage[Indexing]):
                 payload.documents,
                 extractor,
                 payload.partition,
-                telling(or_mapped(reading), lambda seconds: context.report(seconds / max(task.work, 1e-3))),
+                with_progress(reuse_frames(reading), lambda seconds: context.report(seconds / max(task.work, 1e-3))),
             )
         frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
         parts: list[Part] = []
@@ -230,10 +230,10 @@ class Index(Stage[Indexing]):
 
     def _commit(self, inputs: Inputs, unfinished: Unfinished | None) -> None:
         own, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
-        old, wanted, state = own.store.manifest, own.wanted, own.store.held
+        old, wanted, state = own.store.manifest, own.corpus_documents, own.store.contents
         store = Store(own.store.folder, old) if old is not None else None
         rejected = store.rejected() if store is not None and not state.left else REJECTED_DOCUMENTS.empty_table()
-        still = rejected.filter(pa.array(refused(wanted, rejected)))
+        still = rejected.filter(pa.array(still_rejected(wanted, rejected)))
         same = still.num_rows == rejected.num_rows
         # What a document's frames come from is little to read; means and variances are much, and read if there is a new state.
         kept = [name for name in own.features.tracks if store is not None and name in state.kept]
@@ -242,7 +242,7 @@ class Index(Stage[Indexing]):
             if store is not None
             else {}
         )
-        _, current = held(wanted, found, dict(own.features.recipes))
+        _, current = compare_tables(wanted, found, dict(own.features.recipes))
         moved = own.store.moved
         current[moved] = True
         same = same and not len(moved)
@@ -302,10 +302,10 @@ class Index(Stage[Indexing]):
                     where=inputs.config.corpus.documents,
                     remedy=f"the first: {first['path']}: {first['message']}" if first else told,
                 )
-        _tell_of_copies(own, next(iter(live.values())))
+        _note_copies(own, next(iter(live.values())))
         used = [Shard(name, files[name], *held) for name, held in _by_shard(live.values()).items()]
         made = [
-            Made(
+            NewTrack(
                 track.name,
                 recipe(source.extractor),
                 track.stop - track.first,
@@ -320,7 +320,7 @@ class Index(Stage[Indexing]):
         ]
         shift = frame_shift(own.features.sources[0].extractor)
         models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
-        models |= named(own.features.fitted)
+        models |= pinned_names(own.features.fitted)
         provisional = bool(ended.failures) or unfinished is not None
         libraries = {} if old is None else old.libraries
         said = [one.result_as(Indexed) for one in new]
@@ -342,7 +342,7 @@ class Index(Stage[Indexing]):
             own.store.interrupted = True
             return
         own.store.manifest, own.store.interrupted = state_now, False
-        own.store.held = State(
+        own.store.contents = StoreContents(
             kept=[track.name for track in own.store.manifest.tracks], files={shard.name: shard.files for shard in used}
         )
 
@@ -352,7 +352,7 @@ class Index(Stage[Indexing]):
         return {} if own.store.manifest is None else digest.of_store(own.store.open())
 
 
-def _tell_of_copies(own: SearchInputs, documents: pa.Table) -> None:
+def _note_copies(own: SearchInputs, documents: pa.Table) -> None:
     """Recordings whose bytes are those of another one. Each is indexed: corpora of benchmarks have some on purpose."""
     names = documents.select(["sha256", "doc_id"]).group_by("sha256").aggregate([("doc_id", "count_distinct")])
     if names.num_rows == 0 or pc.max(names["doc_id_count_distinct"]).as_py() == 1:
@@ -360,7 +360,7 @@ def _tell_of_copies(own: SearchInputs, documents: pa.Table) -> None:
     several = names.filter(pc.greater(names["doc_id_count_distinct"], 1))
     equal = documents.filter(pc.is_in(documents["sha256"], several["sha256"].combine_chunks()))
     first, *copies = sorted(set(equal.filter(pc.equal(equal["sha256"], equal["sha256"][0]))["doc_id"].to_pylist()))
-    own.noted.inform(
+    own.notices.inform(
         "recordings with the bytes of another one",
         where=f"{copies[0]!r} of {first!r}",
         remedy="each is indexed; drop them if that is not meant",
@@ -372,15 +372,18 @@ def _where_now(documents: pa.Table, own: SearchInputs, source: Source) -> pa.Tab
     """Documents with the paths and identities that their recordings have now, if some were moved."""
     if not len(own.store.moved):
         return documents
-    at = pa.array(own.wanted.places(keys_of(documents["doc_id"], documents["channel"])))
-    now = {"path": own.wanted.table["path"].take(at), "identity": own.wanted.identities[source.fingerprint].take(at)}
+    at = pa.array(own.corpus_documents.places(keys_of(documents["doc_id"], documents["channel"])))
+    now = {
+        "path": own.corpus_documents.table["path"].take(at),
+        "identity": own.corpus_documents.identities[source.fingerprint].take(at),
+    }
     for name, column in now.items():
         k = documents.schema.get_field_index(name)
         documents = documents.set_column(k, DOCUMENTS.field(name), column.cast(pa.string()))
     return documents
 
 
-def _is_held(state: State, source: Source, shard: str) -> bool:
+def _is_held(state: StoreContents, source: Source, shard: str) -> bool:
     """Whether a store has all frames of an extractor for a shard."""
     return all(track.name in state.files.get(shard, {}) for track in source.tracks)
 

@@ -31,24 +31,24 @@ def point_of(inputs: Inputs) -> OperatingPoint:
         found = segments_for(rules, spans_of(own.population), speech)
         segments = found.num_rows if found is not None else None
     references = own.corpus.references
-    left_out = left_out_of(inputs)
+    left_out = unscorable_queries(inputs)
     true = 0 if references is None else sum(query not in left_out for query in references["query_id"].to_pylist())
     return operating_point(
         rules,
         seconds=own.seconds,
         true=true,
-        queries=len(asked_of(inputs)),
+        queries=len(scored_queries(inputs)),
         documents=own.population.num_rows,
         segments=segments,
     )
 
 
-def asked_of(inputs: Inputs) -> set[str]:
+def scored_queries(inputs: Inputs) -> set[str]:
     """Queries whose trials count, whatever was found of them."""
-    return set(inputs.chain_inputs(CorpusInputs).corpus.queries["query_id"].to_pylist()) - left_out_of(inputs)
+    return set(inputs.chain_inputs(CorpusInputs).corpus.queries["query_id"].to_pylist()) - unscorable_queries(inputs)
 
 
-def left_out_of(inputs: Inputs) -> set[str]:
+def unscorable_queries(inputs: Inputs) -> set[str]:
     """Queries that cannot be scored: of document trials those that occur in every document, which have no non-targets."""
     own = inputs.chain_inputs(CorpusInputs)
     if protocol_of(inputs.config.score).trials != "document" or own.corpus.references is None:
@@ -68,7 +68,7 @@ def population_for(inputs: Inputs) -> Values:
 def trial_settings(inputs: Inputs) -> Values:
     """What trials depend on besides the protocol: queries that are left out, speech, and the population; JSON values."""
     own, settings = inputs.chain_inputs(CorpusInputs), inputs.config.score
-    values: Values = {"left_out": sorted(left_out_of(inputs))}
+    values: Values = {"left_out": sorted(unscorable_queries(inputs))}
     if protocol_of(settings).trials == "segment":
         check_needs(protocol_of(settings), {"speech": settings.speech is not None}, "score.speech")
         try:

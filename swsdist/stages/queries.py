@@ -39,7 +39,7 @@ from swsdist.store.libraries import made_with
 from swsdist.store.manifest import (
     GROUPS,
     REJECTED_DOCUMENTS,
-    Made,
+    NewTrack,
     Shard,
     commit,
     load,
@@ -127,7 +127,7 @@ class Queries(Stage[Extracting]):
                 where="search.method",
                 remedy="name the chain that belongs to the method (key chain)",
             )
-        longest = RECURRENCES[search.recurrence].longest(search.of_recurrence())
+        longest = RECURRENCES[search.recurrence].longest(search.recurrence_settings())
         # Long examples are refused by templates and by some recurrences; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []
@@ -136,7 +136,7 @@ class Queries(Stage[Extracting]):
         refusing += [["trim", speech.VERSION]] if trim else []
         by_query: dict[str, list[dict[str, Any]]] = {}
         rows = self.examples(own)
-        if own.theirs is None and own_recording.are_wanted(search):
+        if own.query_inputs is None and own_recording.are_wanted(search):
             rows = own_recording.with_statistics(rows, own.store.open(), list(own.features.tracks))
         for row in rows:
             by_query.setdefault(row["query_id"], []).append(row)
@@ -211,7 +211,7 @@ class Queries(Stage[Extracting]):
         groups = [Store(folder, require(folder, name)) for name in states]
         # A group that was made under another name of its track is told by its place.
         made = [
-            Made(
+            NewTrack(
                 track.name,
                 recipe(source.extractor),
                 track.stop - track.first,

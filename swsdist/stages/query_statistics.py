@@ -32,7 +32,7 @@ from swsdist.stages.inputs.cross_corpus import speaker_of
 from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.store.writing import raise_what_may_pass, whole_recording
+from swsdist.store.writing import raise_transient, read_recording
 
 #: Seconds of documents a task.
 _TASK_SECONDS = 300.0
@@ -103,7 +103,7 @@ class QueryStatistics(Stage[Summing | Merging]):
 
     @staticmethod
     def _summing(inputs: Inputs, own: SearchInputs) -> Iterator[Task[Summing | Merging]]:
-        theirs = own.theirs
+        theirs = own.query_inputs
         assert theirs is not None  # or the chain is without this stage
         rows = _chosen(own, theirs)
         demand_permission([row["path"] for row, _ in rows], theirs.config.corpus.documents, own.config.storage)
@@ -136,9 +136,9 @@ class QueryStatistics(Stage[Summing | Merging]):
         with permitted(payload.commands):
             for row in payload.documents:
                 try:
-                    found = Sums.of(whole_recording(row, extractor, folder), extractor.dimension)
+                    found = Sums.of(read_recording(row, extractor, folder), extractor.dimension)
                 except AudioError as error:
-                    raise_what_may_pass(row, error)
+                    raise_transient(row, error)
                     continue  # there are others
                 count += 1
                 for kind, name in row["scopes"]:
@@ -155,7 +155,7 @@ def _chosen(own: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Sco
     if config.search.queries_by == "speaker":
         names = {name for name in own.corpus.queries["speaker"].to_pylist() if name}
         wanted |= {("speaker", name): 0.0 for name in names}
-    rows = in_random_order(theirs.wanted.values())
+    rows = in_random_order(theirs.corpus_documents.values())
     chosen = []
     for row, seconds in zip(rows, document_seconds(rows, config.storage), strict=True):
         speaker = speaker_of(row["speaker"], config)

@@ -20,9 +20,9 @@ from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
-from swsdist.reduce.own_places import OwnPlaces, elsewhere
 from swsdist.reduce.places import WHERE, in_recordings
-from swsdist.reduce.spans import Kept
+from swsdist.reduce.source_places import SourcePlaces, outside_places
+from swsdist.reduce.spans import SpanFilter
 from swsdist.reduce.speakers import WHO
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.buckets import BucketStage
@@ -55,7 +55,7 @@ class Reducing(NamedTuple):
         store: where something of its documents is wanted.
         placed: whether documents are places in recordings.
         by_speaker: whether a statistic wants to know who speaks.
-        apart: places that the queries were cut from, and which are left out.
+        excluded: places that the queries were cut from, and which are left out.
         window: of a cohort.
     """
 
@@ -64,7 +64,7 @@ class Reducing(NamedTuple):
     store: tuple[str, str]
     placed: bool
     by_speaker: bool
-    apart: list[list[Any]]
+    excluded: list[list[Any]]
     window: float | None = None
 
 
@@ -78,9 +78,9 @@ def _files(task: Task[Reducing], context: Context) -> list[str]:
     return found
 
 
-def apart_of(task: Task[Reducing]) -> OwnPlaces:
+def excluded_places(task: Task[Reducing]) -> SourcePlaces:
     """Places that the queries of a bucket were cut from, and which are left out."""
-    return {(query_id, recording): spans for query_id, recording, spans in task.payload.apart}
+    return {(query_id, recording): spans for query_id, recording, spans in task.payload.excluded}
 
 
 class Reduce(BucketStage[Reducing]):
@@ -153,11 +153,11 @@ class Reduce(BucketStage[Reducing]):
     def run(self, task: Task[Reducing], context: Context) -> TaskOutput:
         """Overlaps out, the best N kept."""
         reduced = self.reduced(task, context)
-        found = elsewhere(reduced.detections, apart_of(task))
+        found = outside_places(reduced.detections, excluded_places(task))
         statistics = context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS)
         return self.done(task, context, found, statistics)
 
-    def reduced(self, task: Task[Reducing], context: Context, kept: Kept | None = None) -> Reduced:
+    def reduced(self, task: Task[Reducing], context: Context, span_filter: SpanFilter | None = None) -> Reduced:
         """The detections of a bucket, or of each document those that are kept, with names and times of recordings, and its
         statistics."""
         payload = task.payload
@@ -170,7 +170,7 @@ class Reduce(BucketStage[Reducing]):
             candidates=candidates,
             **payload.rules,
             speakers=speakers_of(payload.store, context) if payload.by_speaker else None,
-            kept=kept,
+            span_filter=span_filter,
         )
         if not payload.placed:
             return reduced

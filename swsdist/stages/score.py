@@ -20,7 +20,7 @@ from swsdist.score.parts.evaluating import identities, merge, values
 from swsdist.score.parts.events import curve_of
 from swsdist.score.parts.merging import ROWS
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.operating_point import asked_of, left_out_of, point_of
+from swsdist.stages.operating_point import point_of, scored_queries, unscorable_queries
 from swsdist.stages.task_results import Counted, Fitted, Measured
 from swsdist.store import parquet
 
@@ -61,8 +61,8 @@ class Score(Stage[Scoring]):
         point = point_of(inputs)
         fitted = [told for _, told in inputs.results("calibration", Fitted)]
         calibration = fitted[0] if fitted else Fitted("none", [])
-        calibration = calibration._replace(thresholds=deciding(asked_of(inputs), calibration.thresholds))
-        payload = Scoring(files, point, calibration, sorted(left_out_of(inputs)))
+        calibration = calibration._replace(thresholds=deciding(scored_queries(inputs), calibration.thresholds))
+        payload = Scoring(files, point, calibration, sorted(unscorable_queries(inputs)))
         matters = files, identities(), point.as_json(), calibration._asdict()
         yield inputs.task(*matters, label=point.protocol, work=len(counted), payload=payload)
 

@@ -21,7 +21,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import BACKENDS
-from swsdist.stages.inputs.cross_corpus import moved
+from swsdist.stages.inputs.cross_corpus import renormalise
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import read_group
 from swsdist.stages.task_results import Extracted, Searched
@@ -50,7 +50,7 @@ class Shared(NamedTuple):
     search: Settings
     buckets: int
     queries: str
-    theirs: str | None
+    query_statistics: str | None
 
 
 class Searching(NamedTuple):
@@ -196,11 +196,11 @@ def _prepared(shared: Shared, context: Context, method: Method, store: Store) ->
 
     def prepared() -> Any:
         examples = read_group(context, shared.queries)
-        if shared.theirs is not None:
+        if shared.query_statistics is not None:
             tracks = Tracks(store)
             settings = shared.search.placed(tracks.places)
-            theirs = statistics_in(context.read(shared.theirs))
-            examples = moved(examples, theirs, tracks.statistics()["collection", ""], settings)
+            theirs = statistics_in(context.read(shared.query_statistics))
+            examples = renormalise(examples, theirs, tracks.statistics()["collection", ""], settings)
         return method.prepare(examples, store)
 
-    return context.cached("queries", (shared.queries, shared.store, shared.theirs, shared.search), prepared)
+    return context.cached("queries", (shared.queries, shared.store, shared.query_statistics, shared.search), prepared)

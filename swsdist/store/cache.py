@@ -67,7 +67,7 @@ class Cache:
         if folder.local() is not None or size > self.most or not self._is_mine():
             return folder, name
         file = self.root / f"{sha256}{_ENDING}"
-        if not self._stands(file, size, sha256):
+        if not self._is_valid(file, size, sha256):
             try:
                 self._fetch(folder, name, file, size, sha256)
             except OSError:  # the disk is full, or may not be written to
@@ -97,7 +97,7 @@ class Cache:
                     part.unlink(missing_ok=True)
             self._checked.add(sha256)
 
-    def held(self) -> list[tuple[str, int]]:
+    def files(self) -> list[tuple[str, int]]:
         """SHA-256 and bytes of the files that lie there, as their names say, the least recently used first."""
         found = []
         if self._is_mine():
@@ -115,7 +115,7 @@ class Cache:
         except OSError:
             return False
 
-    def _stands(self, file: Path, size: int, sha256: str) -> bool:
+    def _is_valid(self, file: Path, size: int, sha256: str) -> bool:
         try:
             if file.stat().st_size != size:
                 return False
@@ -175,9 +175,9 @@ def use(cache: Cache | None) -> None:
     _present[:] = [] if cache is None else [cache]
 
 
-def held() -> list[tuple[str, int]]:
-    """What lies in this process's cache, as `Cache.held` tells it."""
-    return _present[0].held() if _present else []
+def cached_files() -> list[tuple[str, int]]:
+    """What lies in this process's cache, as `Cache.files` tells it."""
+    return _present[0].files() if _present else []
 
 
 def keep(folder: Folder, file: Path, size: int, sha256: str) -> None:

@@ -17,8 +17,8 @@ from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.model import load_model
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.manifest import File, Made, Manifest, Shard, Track, commit
-from swsdist.store.places import found_again
+from swsdist.store.manifest import File, Manifest, NewTrack, Shard, Track, commit
+from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
 from swsdist.store.writing import ShardWriter, shard_name
@@ -196,11 +196,11 @@ def _committed(store: Store, shards: list[Shard], rows: pa.Table, numbers: NDArr
         order = order[number[order] >= 0]
         placed = names.take(number[order])
         documents = documents.take(order).set_column(documents.column_names.index("shard"), "shard", placed)
-        paths = found_again(store.folder, store.manifest.recordings, documents["path"], documents["path"])
+        paths = relocated_paths(store.folder, store.manifest.recordings, documents["path"], documents["path"])
         documents = documents.set_column(documents.column_names.index("path"), "path", paths)
         documents = documents.select(DOCUMENTS.names).cast(DOCUMENTS)
         frozen = None if anew else parquet.read(folder, manifest.models[f"statistics.{track.name}"])
-        tracks.append(Made(track.name, track.recipe, track.dimension, documents, frozen, track.columns, track.kind))
+        tracks.append(NewTrack(track.name, track.recipe, track.dimension, documents, frozen, track.columns, track.kind))
     others = {name: file for name, file in manifest.models.items() if not name.startswith("statistics.")}
     if anew:  # what is fitted on documents is fitted again when it is next needed
         others = {name: file for name, file in others.items() if not name.startswith("codebook.")}

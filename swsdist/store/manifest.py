@@ -42,7 +42,7 @@ from swsdist.features.registry import recipe_fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet, totals
 from swsdist.store.libraries import with_these
-from swsdist.store.places import way_to
+from swsdist.store.places import recordings_root
 from swsdist.store.sharding import by_shard
 from swsdist.store.statistics import pinned
 from swsdist.store.unfinished import Unfinished, tasks_done
@@ -116,7 +116,7 @@ class Track:
     documents: str
 
 
-class Made(NamedTuple):
+class NewTrack(NamedTuple):
     """A track that is to be committed.
 
     Attributes:
@@ -225,7 +225,7 @@ class Manifest:
     @property
     def progress(self) -> str | None:
         """How far its index is, for people; None: it is whole."""
-        return None if self.unfinished is None else self.unfinished.told(self.counts["seconds"])
+        return None if self.unfinished is None else self.unfinished.describe(self.counts["seconds"])
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -323,7 +323,7 @@ def frozen_statistics(folder: Folder, track: str, recipe: str) -> pa.Table | Non
 
 def commit(
     folder: Folder,
-    made: Made | Sequence[Made],
+    made: NewTrack | Sequence[NewTrack],
     tick: float,
     shards: Iterable[Shard],
     rejected: pa.Table,
@@ -350,7 +350,7 @@ def commit(
         libraries: versions that its parts were made with; by default those that are here.
         unfinished: it is of an index that was interrupted.
     """
-    tracks, shards = [made] if isinstance(made, Made) else list(made), tuple(shards)
+    tracks, shards = [made] if isinstance(made, NewTrack) else list(made), tuple(shards)
     fitted = {
         one.name: pinned(folder, one.name, one.documents, one.dimension, one.frozen, provisional) for one in tracks
     }
@@ -381,7 +381,7 @@ def commit(
         provisional=provisional,
         libraries={name: tuple(known) for name, known in (with_these({}) if libraries is None else libraries).items()},
         unfinished=unfinished,
-        recordings=way_to(folder, first["path"]),
+        recordings=recordings_root(folder, first["path"]),
     )
     for one, track in zip(tracks, manifest.tracks, strict=True):
         parquet.publish(folder, track.documents, by_shard(one.documents), DOCUMENTS)
@@ -414,7 +414,7 @@ def _publish(folder: Folder, manifest: Manifest) -> None:
     folder.write_bytes(NAME, _text(manifest))
 
 
-def _track(one: Made, state: str, place: int) -> Track:
+def _track(one: NewTrack, state: str, place: int) -> Track:
     columns = tuple(one.columns) if one.columns is not None else tuple(f"c{k}" for k in range(one.dimension))
     table = f"documents-{state}.parquet" if place == 0 else f"documents-{state}-{place}.parquet"
     return Track(one.name, one.recipe, recipe_fingerprint(one.recipe), one.dimension, columns, one.kind, table)

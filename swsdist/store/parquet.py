@@ -54,7 +54,7 @@ def publish(folder: Folder, name: str, tables: Iterable[pa.Table], schema: pa.Sc
     """Write tables to one Parquet file, a row group a table, and put it in its place.
 
     A table of more than `LARGEST_ROW_GROUP` rows becomes several row groups: readers find rows by what they hold
-    (`holding`), never by the position of a row group.
+    (`row_groups_with`), never by the position of a row group.
     """
     with folder.temporary(".parquet") as path:
         with writer(path, schema) as file:
@@ -158,7 +158,7 @@ def read(folder: Folder, name: str, columns: list[str] | None = None, codes: Seq
         return file.read(columns=columns, use_threads=False)
 
 
-def holding(file: Any, column: str, value: Any, last: Any = None) -> list[int]:
+def row_groups_with(file: Any, column: str, value: Any, last: Any = None) -> list[int]:
     """Row groups of an open file that may hold a value of a column, or one of a range, by the file's own statistics.
 
     Args:
@@ -177,7 +177,7 @@ def holding(file: Any, column: str, value: Any, last: Any = None) -> list[int]:
     return found
 
 
-def having(
+def read_where(
     folder: Folder, name: str, column: str, value: str, columns: list[str] | None = None, codes: Sequence[str] = ()
 ) -> pa.Table:
     """The row groups of a table that hold a value of a column of strings, none of them null.
@@ -217,7 +217,7 @@ def in_slots(
     """The rows of a table whose column `slot` is in a range, which is not empty, whatever the table's row groups are."""
     wanted = None if columns is None else sorted({*columns, "slot"})
     with reader(folder, name, codes) as file:
-        groups = holding(file, "slot", slots[0], slots[-1])
+        groups = row_groups_with(file, "slot", slots[0], slots[-1])
         table = file.read_row_groups(groups, columns=wanted, use_threads=False)
     slot = table["slot"]
     found = pc.min_max(slot).as_py()

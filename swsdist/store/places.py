@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from swsdist.io.filesystem import Folder
 
 
-def way_to(folder: Folder, paths: pa.ChunkedArray) -> str | None:
+def recordings_root(folder: Folder, paths: pa.ChunkedArray) -> str | None:
     """The way from a store to the folder that local recordings are in."""
     root, here = _folder_of(paths), folder.local()
     if root is None or here is None or len(os.path.commonpath([root, str(here)])) < 2:
@@ -23,12 +23,12 @@ def way_to(folder: Folder, paths: pa.ChunkedArray) -> str | None:
     return os.path.relpath(root, here)
 
 
-def found_again(folder: Folder, way: str | None, paths: pa.ChunkedArray, every: pa.ChunkedArray) -> pa.ChunkedArray:
+def relocated_paths(folder: Folder, way: str | None, paths: pa.ChunkedArray, every: pa.ChunkedArray) -> pa.ChunkedArray:
     """Paths of a documents table as they are now.
 
     Args:
         folder: the store, where it lies now.
-        way: to the folder of the recordings, of `way_to`.
+        way: to the folder of the recordings, of `recordings_root`.
         paths: of some documents.
         every: of all.
     """

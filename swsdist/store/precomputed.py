@@ -21,7 +21,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.frames.item import MISSING, UNREADABLE, Item
 
 
-def given_frames(
+def precomputed_frames(
     document: Mapping[str, Any], given: Given, folder: Folder
 ) -> Generator[NDArray[np.float32], None, float]:
     """Frames of a document; what it returns is its duration: its recording's, else the table's, else that of the frames.
@@ -53,7 +53,7 @@ def given_frames(
     return float(seconds) if seconds is not None else frames_seconds(given, frames)
 
 
-def given_example(document: Mapping[str, Any], given: Given, folder: Folder) -> NDArray[np.float32]:
+def precomputed_example(document: Mapping[str, Any], given: Given, folder: Folder) -> NDArray[np.float32]:
     """Frames of an example of a query: all that are given of it, or those of its place in a document.
 
     Args:

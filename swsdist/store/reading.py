@@ -22,7 +22,7 @@ from swsdist.store import parquet
 from swsdist.store.cache import nearest
 from swsdist.store.manifest import File, Manifest, require, state_name
 from swsdist.store.memory import Memory
-from swsdist.store.places import found_again
+from swsdist.store.places import relocated_paths
 
 
 class Block(NamedTuple):
@@ -72,7 +72,7 @@ class Store:
             f"<Store {self.folder.root}, {counts['documents']} documents, {counts['seconds'] / 3600:.4g} h, {tracks}>"
         )
 
-    def holding(self, memory: Memory | None) -> Store:
+    def with_memory(self, memory: Memory | None) -> Store:
         """The same, with a memory, or none."""
         return Store(self.folder, self.manifest, self._watch, memory)
 
@@ -102,7 +102,7 @@ class Store:
             return parquet.read(self.folder, name, columns, codes)
         wanted = None if columns is None else sorted({*columns, "shard"})
         # A row group a shard, or a few: only those that have this one are read.
-        table = parquet.having(self.folder, name, "shard", shard, wanted, codes)
+        table = parquet.read_where(self.folder, name, "shard", shard, wanted, codes)
         return table.filter(pc.equal(table["shard"], shard))
 
     def recordings(self, names: Sequence[str] | None = None) -> dict[tuple[str, int], Recording]:
@@ -118,7 +118,7 @@ class Store:
         documents = documents.set_column(documents.schema.get_field_index("doc_id"), "doc_id", known)
         if names is not None:
             documents = documents.filter(pc.is_in(documents["doc_id"], pa.array(names, pa.string())))
-        paths = found_again(self.folder, self.manifest.recordings, documents["path"], everywhere)
+        paths = relocated_paths(self.folder, self.manifest.recordings, documents["path"], everywhere)
         documents = documents.set_column(documents.schema.get_field_index("path"), "path", paths)
         found: dict[tuple[str, int], Recording] = {}
         for row in documents.to_pylist():

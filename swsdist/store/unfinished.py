@@ -26,7 +26,7 @@ class Unfinished:
     seconds: float
     before: str | None
 
-    def told(self, seconds: float) -> str:
+    def describe(self, seconds: float) -> str:
         """For people, where so many seconds are indexed."""
         part = seconds / max(seconds + self.seconds, 1e-9)
         return f"{self.done} of {self.tasks} tasks, {100 * part:.0f} % of the audio, are indexed"

@@ -28,15 +28,15 @@ from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Columns, Extractor, Given, frame_shift, spoken_by, tracks_of
 from swsdist.features.statistics import Statistics
-from swsdist.io.failures import own_fault
+from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store import parquet
 from swsdist.store.cache import keep
 from swsdist.store.manifest import REJECTED_DOCUMENTS
-from swsdist.store.precomputed import given_frames
+from swsdist.store.precomputed import precomputed_frames
 
 
-class Read(NamedTuple):
+class ReadResult(NamedTuple):
     """What is known of a recording when it was read.
 
     Attributes:
@@ -58,7 +58,7 @@ class Read(NamedTuple):
 
 #: A row, an extractor and a folder (for its storage options) to blocks of frames, float32 (frames, dimension), of at most
 #: BLOCK_FRAMES; what it returns is known at the end.
-Reading = Callable[[dict[str, Any], Extractor | Given, Folder], Generator[NDArray[np.float32], None, Read]]
+Reading = Callable[[dict[str, Any], Extractor | Given, Folder], Generator[NDArray[np.float32], None, ReadResult]]
 
 #: How the identity of a file begins that was not there, or could not be read (`stages.inputs.recordings.identities`).
 NO_FILE = ("missing", "unreadable")
@@ -151,7 +151,7 @@ def write_tracks(
         reading: how a row is read; by default a whole recording, which is listened to, or all of its given frames.
         kind: what a row is called, where it is rejected.
     """
-    reading = reading or heard_recording
+    reading = reading or read_with_speech
     tracks = tracks_of(extractor)
     names = [shard_name(fingerprint), *(track_file(fingerprint, track.name) for track in tracks[1:])]
     live: list[list[dict[str, Any]]] = [[] for _ in tracks]
@@ -172,7 +172,7 @@ def write_tracks(
                         document = files_read.with_digest(document)
                     row, taken = _write_document(shards, tracks, document, extractor, folder, reading)
                 except DataError as error:
-                    raise_what_may_pass(document, error)
+                    raise_transient(document, error)
                     rejected.append(rejection(document, error, kind))
                     continue
                 for rows, one in zip(live, taken, strict=True):
@@ -215,7 +215,7 @@ def _write_document(
             digest = Digest(document["path"])
         else:
             document = {**document, "sha256": sha256(document["path"], folder.storage)}
-    read, running = _Ended(reading(document, extractor, folder)), hashlib.sha256()
+    read, running = _WithResult(reading(document, extractor, folder)), hashlib.sha256()
     with digesting(digest):
         for frames in read:
             if "sha256" not in document and digest is None:
@@ -232,19 +232,19 @@ def _write_document(
         "doc_id": document["doc_id"],
         "channel": document["channel"],
         "path": document["path"],
-        "duration": read.told.seconds,
+        "duration": read.result.seconds,
         "frames": first,
         "rows": rows,
         "identity": document["identity"],
         "sha256": document["sha256"] if "sha256" in document else running.hexdigest(),
         "speaker": document["speaker"],
-        "speech": None if read.told.speech is None else packed(read.told.speech),
-        "recording": document.get("recording") or read.told.recording,
+        "speech": None if read.result.speech is None else packed(read.result.speech),
+        "recording": document.get("recording") or read.result.recording,
         "start": document.get("start"),
-        "cut_off": read.told.cut_off,
-        "bandwidth": read.told.bandwidth,
+        "cut_off": read.result.cut_off,
+        "bandwidth": read.result.bandwidth,
     }
-    return row, list(read.told.statistics or statistics)
+    return row, list(read.result.statistics or statistics)
 
 
 class _Files:
@@ -265,28 +265,28 @@ class _Files:
         return {**document, "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def heard_recording(
+def read_with_speech(
     document: dict[str, Any], extractor: Extractor | Given, folder: Folder
-) -> Generator[NDArray[np.float32], None, Read]:
-    """`whole_recording`, and where there is speech in it; nobody listens where frames are given."""
+) -> Generator[NDArray[np.float32], None, ReadResult]:
+    """`read_recording`, and where there is speech in it; nobody listens where frames are given."""
     if isinstance(extractor, Given):
-        return (yield from whole_recording(document, extractor, folder))
+        return (yield from read_recording(document, extractor, folder))
     listener, frames = Listener(extractor.sample_rate), 0
-    read = _Ended(whole_recording(document, extractor, folder, listener))
+    read = _WithResult(read_recording(document, extractor, folder, listener))
     for block in read:
         frames += len(block)
         yield block
     marks = listener.marks(frames, extractor.hop, extractor.frame_length)
-    return read.told._replace(speech=marks, bandwidth=listener.bandwidth)
+    return read.result._replace(speech=marks, bandwidth=listener.bandwidth)
 
 
-def whole_recording(
+def read_recording(
     document: dict[str, Any], extractor: Extractor | Given, folder: Folder, listener: Listener | None = None
-) -> Generator[NDArray[np.float32], None, Read]:
+) -> Generator[NDArray[np.float32], None, ReadResult]:
     """The `Reading` of a document: a channel of a recording, from its beginning to its end, or to where it is cut off; or the
     place that it is."""
     if isinstance(extractor, Given):
-        return Read((yield from given_frames(document, extractor, folder)))
+        return ReadResult((yield from precomputed_frames(document, extractor, folder)))
     extractor = spoken_by(extractor, document["speaker"])
     samples, cut_off = 0, None
     start, end = _place(document, folder) if document.get("start") is not None else (None, None)
@@ -312,23 +312,23 @@ def whole_recording(
             cut_off = error.told or 0.0
 
     yield from in_blocks(extractor, counted())
-    return Read(samples / extractor.sample_rate, cut_off=cut_off)
+    return ReadResult(samples / extractor.sample_rate, cut_off=cut_off)
 
 
-def telling(reading: Reading, told: Callable[[float], None]) -> Reading:
+def with_progress(reading: Reading, told: Callable[[float], None]) -> Reading:
     """The same; `told` is told how many seconds of frames it has yielded so far, of all rows."""
     seconds = 0.0
 
     def read(
         document: dict[str, Any], extractor: Extractor | Given, folder: Folder
-    ) -> Generator[NDArray[np.float32], None, Read]:
+    ) -> Generator[NDArray[np.float32], None, ReadResult]:
         nonlocal seconds
-        shift, blocks = frame_shift(extractor), _Ended(reading(document, extractor, folder))
+        shift, blocks = frame_shift(extractor), _WithResult(reading(document, extractor, folder))
         for frames in blocks:
             yield frames
             seconds += len(frames) * shift
             told(seconds)
-        return blocks.told
+        return blocks.result
 
     return read
 
@@ -364,7 +364,7 @@ def _demand_file(document: dict[str, Any]) -> None:
         )
 
 
-def raise_what_may_pass(document: dict[str, Any], error: DataError) -> None:
+def raise_transient(document: dict[str, Any], error: DataError) -> None:
     """A file that was there when the work was planned, and is not there here and now, is not to be done without.
 
     Args:
@@ -391,19 +391,19 @@ def raise_what_may_pass(document: dict[str, Any], error: DataError) -> None:
         )
     cause = error.__cause__
     there = document["identity"] and not document["identity"].startswith(NO_FILE)
-    if isinstance(cause, OSError) and there and own_fault(cause, document["path"]).cause == "missing":
+    if isinstance(cause, OSError) and there and as_file_fault(cause, document["path"]).cause == "missing":
         raise cause
 
 
-class _Ended:
+class _WithResult:
     """What a generator yields; `told` is what it has returned."""
 
-    def __init__(self, blocks: Generator[NDArray[np.float32], None, Read]) -> None:
+    def __init__(self, blocks: Generator[NDArray[np.float32], None, ReadResult]) -> None:
         self._blocks = blocks
-        self.told = Read(0.0)
+        self.result = ReadResult(0.0)
 
     def __iter__(self) -> Iterator[NDArray[np.float32]]:
-        self.told = yield from self._blocks
+        self.result = yield from self._blocks
 
 
 def rejection(document: dict[str, Any], error: DataError, kind: str = "document") -> dict[str, Any]:

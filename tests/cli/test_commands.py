@@ -19,8 +19,9 @@ import soundfile
 
 import swsdist as package
 from swsdist.config import load_config
+from swsdist.core.codes import bench as bench_codes
 from swsdist.core.codes import pipeline as codes
-from swsdist.report.answers.hits import answers
+from swsdist.report.answers.hits import answers_by_query
 from swsdist.report.answers.lines import lines
 from swsdist.report.summary import clock
 from tests.support.coded import says
@@ -113,7 +114,8 @@ def test_forecast_of_a_run_on_other_machines(swsdist, place: Path, tmp_path: Pat
 def test_bench_takes_a_config_or_two_results(swsdist, place: Path) -> None:
     assert "or --compare" in swsdist("bench", code=2).err
     assert "'1;2' is no list of numbers" in swsdist("bench", "config.yaml", "--times", "1;2", cwd=place, code=2).err
-    assert "a serial run has one worker" in swsdist("bench", "config.yaml", "--folder", "b", cwd=place, code=2).err
+    refused = swsdist("bench", "config.yaml", "--folder", "b", cwd=place, code=2).err
+    assert says(refused, bench_codes.SERIAL_WORKERS)
     assert not (place / "b").exists()
 
 
@@ -250,7 +252,7 @@ def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     csv = ("--query", word, "--csv")
 
     def scores(*ask: str | Path) -> pd.DataFrame:
-        return pd.read_csv(io.StringIO(swsdist("search", *ask, *csv, cwd=place).out)).drop(columns="word")
+        return pd.read_csv(io.StringIO(swsdist("search", *ask, *csv, cwd=place).out)).drop(columns="verdict")
 
     pd.testing.assert_frame_equal(scores("run"), scores("run/store"))
     swsdist("run", "config.yaml", "--run", tmp_path / "squared", "--set", "search.distance=cosine-squared", cwd=place)
@@ -259,8 +261,8 @@ def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     )
     values = json.loads(swsdist("search", "run", "--query", word, "--top", "2", "--json", cwd=place).out)
     columns = package.search(str(place / "run/store"), str(place / word), top=2).columns.tolist()
-    assert [list(row) for row in values] == [[*columns, "rank", "word", "path"]] * 2
-    assert all(Path(row["path"]).is_file() and row["word"] in ("strong", "weak") for row in values)
+    assert [list(row) for row in values] == [[*columns, "rank", "verdict", "path"]] * 2
+    assert all(Path(row["path"]).is_file() and row["verdict"] in ("strong", "weak") for row in values)
     swsdist("search", "run", "--query", word, "--csv", "--json", cwd=place, code=2)
 
 
@@ -306,7 +308,9 @@ def test_hits_are_shown_whole_and_once() -> None:
         {**one, "channel": 2},
         {**one, "score": 2.0, "channel": 2, "start": 4000.0, "end": 4000.5},
     ]
-    first, head, best, rest, _, note = lines(answers(rows, ["likely", "likely", "unsure"]), "likely", "a score of 4")
+    first, head, best, rest, _, note = lines(
+        answers_by_query(rows, ["likely", "likely", "unsure"]), "likely", "a score of 4"
+    )
     assert first == "q: 2 hits shown, 1 likely"
     assert head.split() == ["score", "channel", "place"]
     assert best.split() == ["1", "likely", "5.250", "1", "+", "2", f"{name}#1:0:01.00-0:01.50"]

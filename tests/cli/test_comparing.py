@@ -17,12 +17,14 @@ from click.testing import CliRunner
 
 from swsdist.cli.comparing import compare, resources
 from swsdist.cli.scoring import score
+from swsdist.core.codes import report as report_codes
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import read_task
 from swsdist.io.tables import write_csv
 from swsdist.score.compare.paired import compare as compare_tables
 from swsdist.score.measures.twv import PER_TERM
+from tests.support.coded import raises
 
 ECF = """<ecf source_signal_duration="3600" language="english" version="1">
 <excerpt audio_filename="talk1.sph" channel="1" tbeg="0" dur="2000" source_type="bnews"/>
@@ -548,9 +550,9 @@ def test_figures_of_a_run(place: Path) -> None:
 
 
 def test_resources_of_nothing(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no numbers"):
+    with raises(report_codes.NO_NUMBERS):
         said(resources)
-    with pytest.raises(UserError, match=r"no report\.json"):
+    with raises(report_codes.NO_REPORT):
         said(resources, str(tmp_path))
     with pytest.raises(UserError, match="duration of the audio is -1"):
         said(resources, "--audio", "-1")

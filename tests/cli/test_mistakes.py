@@ -56,7 +56,7 @@ def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "complaint", "help_"),
     [
-        ("serch: {}\n", 10, "serch: no such key", "did you mean search"),
+        ("serch: {}\n", 10, "serch: unknown key; did you mean search?", "[unknown-key]"),
         ("search: {distance: cosin}\n", 10, "distance", "cosine-squared"),
         ("search: {lanes: many}\n", 10, "search.lanes", "integer"),
         ("run: twice\n", 10, "run", "twice"),
@@ -164,8 +164,8 @@ def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None
         (("store", "cat", "run/store", "nobody"), "there is no document 'nobody'"),
         (("search", "corpus", "--query", "corpus/queries/q001_1.wav"), "there is no feature store here"),
         (("search", "run/store", "--query", "gone.wav"), "there is no such file"),
-        (("paper", "figure", "corpus/refs.csv", "x.pdf"), "this is no plot that swsdist has drawn"),
-        (("paper", "table", "run/report.html", "x.md"), "it is no table"),
+        (("paper", "figure", "corpus/refs.csv", "x.pdf"), "[not-a-plot]"),
+        (("paper", "table", "run/report.html", "x.md"), "[not-a-table]"),
         (("search", "run/store", "--query", "config.yaml"), "no audio format was recognised"),
         (("search", "run/store", "--query", "corpus/audio/d001.flac:3-2"), "not a place in the recording"),
     ],
@@ -189,7 +189,7 @@ def test_broken_data(swsdist, place: Path, arguments: tuple[str, ...], complaint
         (("paper", "figure", "gone.svg", "x.svg"), "there is no such file"),
         (("paper", "table", "gone.csv", "x.csv"), "there is no such file"),
         (("paper", "table", "corpus/refs.csv", "x.md", "--columns", "query"), "did you mean query_id?"),
-        (("paper", "table", "corpus/refs.csv", "x.md", "--sort", "-begin"), "there is no column 'begin'"),
+        (("paper", "table", "corpus/refs.csv", "x.md", "--sort", "-begin"), "no column 'begin' [no-such-column]"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

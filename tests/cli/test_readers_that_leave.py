@@ -52,6 +52,7 @@ QUICK = [
     ("status", "run"),
     ("check", "config.yaml"),
     ("init", "new.yaml"),
+    ("explain",),
 ]
 SLOW = [
     ("run", "config.yaml", *NEW, "--strict", "--set", "corpus.documents=more.csv"),

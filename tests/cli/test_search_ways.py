@@ -15,13 +15,15 @@ from commands import Command
 
 import swsdist as package
 from swsdist.cli import progress
+from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.plan import load_plans, save_plans
-from swsdist.searcher.settings import way_of
+from swsdist.searcher.settings import setup_of
 from swsdist.store.maintaining import compact
 from swsdist.store.manifest import require, state_name
+from tests.support.coded import says
 
 WORD = "corpus/queries/q001_1.wav"
 
@@ -70,14 +72,15 @@ def test_of_several_plans(run: Path) -> None:
         save_plans(folder, {"a": plan, "b": other})
 
     written()
-    assert way_of(str(run))[:3] == (str(run / "store"), {}, True)
-    assert not way_of(str(run)).warnings
+    assert setup_of(str(run))[:3] == (str(run / "store"), {}, True)
+    assert not setup_of(str(run)).warnings
     written(search={**plan.config["search"], "distance": "cosine-squared"})
-    (warning,) = way_of(str(run)).warnings
-    assert "2 plans, which search in different ways" in warning
+    (warning,) = setup_of(str(run)).warnings
+    assert says(warning, searcher_codes.SETTINGS_DIFFER)
+    assert "the 2 plans of the run" in warning
     written(index={**plan.config["index"], "store": "/elsewhere"})
     with pytest.raises(UserError, match="2 plans, of 2 stores") as caught:
-        way_of(str(run))
+        setup_of(str(run))
     assert "/elsewhere" in str(caught.value)
 
 
@@ -115,7 +118,7 @@ def test_warnings_and_strictness(swsdist: Command, place: Path) -> None:
 def test_commands_stand_in_lists_alone(swsdist: Command, place: Path, tmp_path: Path) -> None:
     mark = tmp_path / "was here"
     ask = ("search", "run", "--query", f"touch '{mark}'; cat {WORD} |", "--allow-commands")
-    assert "this is a command" in swsdist(*ask, cwd=place, code=2).err
+    assert says(swsdist(*ask, cwd=place, code=2).err, searcher_codes.QUERY_IS_COMMAND)
     assert not mark.exists()
 
 

@@ -15,9 +15,11 @@ import soundfile
 
 import swsdist as package
 from swsdist.audio.clips import MARKER
+from swsdist.core.codes import searcher as searcher_codes
 from swsdist.report.answers import page as pages
-from swsdist.report.answers.hits import answers
+from swsdist.report.answers.hits import answers_by_query
 from swsdist.report.plots.waveform import waveform_svg
+from tests.support.coded import says
 
 WORD, OTHER = "corpus/queries/q001_1.wav", "corpus/queries/q002_1.wav"
 
@@ -70,9 +72,9 @@ def test_the_page(swsdist, place: Path, tmp_path: Path) -> None:
 def test_names_of_others_stay_text(tmp_path: Path, place: Path) -> None:
     evil = '<script>alert("x")</script>/"&amp;'
     row = {"query_id": evil, "doc_id": evil, "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0}
-    found = answers([row], ["strong"], paths={(evil, 1): str(place / "corpus/audio/d001.flac")})
-    about = pages.Searched(evil, 1.0, 1, "strong", evil, {"distance": evil})
-    text = pages.render_answers(found, [pages.Asked(evil, str(place / WORD))], about)
+    found = answers_by_query([row], ["strong"], paths={(evil, 1): str(place / "corpus/audio/d001.flac")})
+    about = pages.SearchFacts(evil, 1.0, 1, "strong", evil, {"distance": evil})
+    text = pages.render_answers(found, [pages.PlayedQuery(evil, str(place / WORD))], about)
     page = Elements(text)
     assert len(list(page.all("script"))) == 1
     assert page.text.count(evil) >= 4
@@ -88,9 +90,9 @@ def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.Mon
         for query in ("q1", "q2")
         for k in range(3)
     ]
-    found = answers(rows, ["strong"] * 6, paths={(row["doc_id"], 1): recording for row in rows})
-    asked = [pages.Asked(query, str(place / WORD)) for query in ("q1", "q2")]
-    text = pages.render_answers(found, asked, pages.Searched("s", 1.0, 1, "strong", "so", {}))
+    found = answers_by_query(rows, ["strong"] * 6, paths={(row["doc_id"], 1): recording for row in rows})
+    asked = [pages.PlayedQuery(query, str(place / WORD)) for query in ("q1", "q2")]
+    text = pages.render_answers(found, asked, pages.SearchFacts("s", 1.0, 1, "strong", "so", {}))
     heard = [one["aria-label"] for one in Elements(text).all("audio")]
     assert heard == ["query q1", "hit 1 in q1-0", "hit 2 in q1-1", "query q2", "hit 1 in q2-0"]
     assert "3 clips are not on this page" in text
@@ -98,9 +100,9 @@ def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.Mon
 
 def test_a_recording_that_has_gone_has_no_player(place: Path) -> None:
     row = {"query_id": "q", "doc_id": "d", "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0}
-    found = answers([row], ["strong"], paths={("d", 1): "gone.wav"})
+    found = answers_by_query([row], ["strong"], paths={("d", 1): "gone.wav"})
     text = pages.render_answers(
-        found, [pages.Asked("q", "gone too.wav")], pages.Searched("s", 1.0, 1, "strong", "so", {})
+        found, [pages.PlayedQuery("q", "gone too.wav")], pages.SearchFacts("s", 1.0, 1, "strong", "so", {})
     )
     assert "No sound: there is no such file." in text
     assert "The query cannot be played: there is no such file." in text
@@ -162,6 +164,7 @@ def test_a_calibration_says_what_is_likely(swsdist, place: Path, tmp_path: Path)
     (tmp_path / "other.json").write_text(json.dumps(values))
     odd = swsdist(*ask, "--calibration", tmp_path / "other.json", cwd=place).err
     assert "other.json was fitted on other scores: features was" in odd
+    assert says(odd, searcher_codes.OTHER_CALIBRATION)
     assert "here mfcc version 1" in odd
     steps = ("--set", "calibrate.steps=[q-norm, logistic]", "--set", "report.exports=[csv]")
     swsdist("run", "config.yaml", "--run", tmp_path / "log", *steps, cwd=place)
@@ -194,7 +197,8 @@ def test_ratios_say_what_is_likely(swsdist, place: Path, tmp_path: Path) -> None
     sides = ("--set", "calibrate.options={llr: {covariates: [duration]}}")
     swsdist("run", "config.yaml", "--run", tmp_path / "b", *steps, *sides, cwd=place)
     told = swsdist("search", "run/store", "--query", WORD, "--calibration", tmp_path / "b", cwd=place, code=2).err
-    assert "or needs a whole list: steps q-norm, llr" in told
+    assert says(told, searcher_codes.CALIBRATION_SCORES)
+    assert "its steps are q-norm, llr" in told
 
 
 @pytest.mark.parametrize(
@@ -223,10 +227,10 @@ def test_a_run_that_decided_nothing_is_no_calibration(swsdist, place: Path, tmp_
 @pytest.mark.parametrize(
     ("query", "code", "complaint", "remedy"),
     [
-        ("corpus/queries", 2, "this is a folder", "ls corpus/queries/*.wav | swsdist search STORE --query -"),
-        (":0.1", 2, "this is no place in one", "FILE:START-END"),
-        (f"{WORD}:0.1", 2, "this is no place in one", "FILE:START-END"),
-        (f"{WORD}:0.1-", 2, "this is no place in one", "FILE:START-END"),
+        ("corpus/queries", 2, "[query-is-folder]", "ls corpus/queries/*.wav | swsdist search STORE --query -"),
+        (":0.1", 2, "[incomplete-place]", "FILE:START-END"),
+        (f"{WORD}:0.1", 2, "[incomplete-place]", "FILE:START-END"),
+        (f"{WORD}:0.1-", 2, "[incomplete-place]", "FILE:START-END"),
         ("s3:/bucket/a.wav", 2, "an S3 url begins with s3://", "s3://bucket/a.wav"),
         (f"{WORD}:1:00-1:01", 3, "60.0 s to 61.0 s is not a place in the recording", "inside of the recording"),
         ("silent.wav", 3, "there is no speech in the query", "--no-trim"),

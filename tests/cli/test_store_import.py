@@ -9,7 +9,9 @@ import pytest
 from commands import Command
 
 import swsdist as package
+from swsdist.core.codes import searcher as searcher_codes
 from swsdist.store.reading import Store
+from tests.support.coded import says
 
 SHIFT = ("--shift", "0.01", "--dimension", "39", "--length", "0.032")
 
@@ -115,7 +117,7 @@ def test_documents_of_a_table(swsdist: Command, place: Path, frames: Path) -> No
 def test_a_query_must_be_frames(swsdist: Command, place: Path, frames: Path) -> None:
     swsdist("store", "import", "there", "f", *SHIFT, cwd=frames)
     told = swsdist("search", "there", "--query", str(place / "corpus/queries/q001_1.wav"), cwd=frames, code=2).err
-    assert "nothing here can make them of a recording" in told
+    assert says(told, searcher_codes.PRECOMPUTED_FRAMES)
     assert "remedy: give frames of the query" in told
     assert "there is no such file" in swsdist("search", "there", "--query", "q/gone.npy", cwd=frames, code=2).err
     beyond = swsdist("search", "there", "--query", "q/q001-1.npy:30-40", cwd=frames, code=3).err

@@ -67,7 +67,21 @@ LINES = [
 #: Exit codes of those that find nothing to do.
 REFUSED = {("cancel", "run"): 2, ("store", "info", "run"): 3}
 #: These take a config, which is trusted, or make something new; `sweep` of lists and `phones` take no run.
-TRUSTED = {"init", "check", "run", "index", "reduce", "export", "bench", "sweep", "corpus", "doctor", "demo", "phones"}
+TRUSTED = {
+    "init",
+    "check",
+    "run",
+    "index",
+    "reduce",
+    "export",
+    "bench",
+    "sweep",
+    "corpus",
+    "doctor",
+    "demo",
+    "explain",
+    "phones",
+}
 
 HUSH = "hush-hush-0123456789"
 

@@ -83,17 +83,17 @@ def test_the_run_folder_of_a_config_in_the_sweep_is_relative_to_here(place: Path
 @pytest.mark.parametrize(
     ("text", "arguments", "complaint"),
     [
-        ("config: gone.yaml\npoints: {list: [{}]}\n", (), "cannot read the config"),
+        ("config: gone.yaml\npoints: {list: [{}]}\n", (), "[unreadable-config]"),
         (
             GRID.replace("alpha: [0.5", "alpah: [0.5"),
             (),
-            "sweep.yaml:6, point 1 (calibrate.alpah: 0.5): calibrate.alpah: no",
+            "sweep.yaml:6, point 1 (calibrate.alpah: 0.5): calibrate.alpah: unknown key",
         ),
-        (GRID.replace("[0.5, 1]", "[]"), (), "this key has no values"),
+        (GRID.replace("[0.5, 1]", "[]"), (), "[no-grid-values]"),
         (GRID.replace("[0.5, 1]", "[0.5, 0.5]"), (), "sweep.yaml:4, point 2: points 1 and 2 are the same"),
         (GRID.replace("[0.5, 1]", "[0.5, -1]"), (), "sweep.yaml:6, point 2 (calibrate.alpha: -1): calibrate.alpha: -1"),
-        (GRID + "set: {calibrate.fodls: 3}\n", (), "sweep.yaml:8, set.calibrate.fodls: calibrate.fodls: no such key"),
-        (GRID.replace("config.yaml", "{systme: a}"), (), "sweep.yaml:1: systme: no such key"),
+        (GRID + "set: {calibrate.fodls: 3}\n", (), "sweep.yaml:8, set.calibrate.fodls: calibrate.fodls: unknown key"),
+        (GRID.replace("config.yaml", "{systme: a}"), (), "sweep.yaml:1: systme: unknown key"),
         (GRID.replace("kst]", "kts]"), (), "sweep.yaml:5, point 1 (calibrate.steps: [q-norm, logistic, kts])"),
         (
             GRID.replace("calibrate.alpha: [0.5, 1]", "calibrate.options.kst.alpha: [1, x]"),
@@ -111,16 +111,20 @@ def test_the_run_folder_of_a_config_in_the_sweep_is_relative_to_here(place: Path
         (
             GRID.replace("[atwv, atwv_pmiss, atwv_pfa]", "all") + "report: kst\n",
             (),
-            "sweep.yaml:8, report: report: kst",
+            "sweep.yaml:8, report: report: kst needs points",
         ),
-        (GRID + "report_alpha: 1.5\n", (), "sweep.yaml:8, report_alpha: report_alpha is where report: kst compares"),
+        (
+            GRID + "report_alpha: 1.5\n",
+            (),
+            "[unused-report-alpha]",
+        ),
         (GRID, ("--set", "serch.distance=cosine"), "search"),
         (
             "lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n",
             ("--set", "a=b"),
             "sweep.yaml:1, lists: a sweep over lists has no config",
         ),
-        ("lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n", (), "there is no folder to write to"),
+        ("lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n", (), "[no-result-folder]"),
     ],
 )
 def test_mistakes(place: Path, swsdist: Command, text: str, arguments: tuple[str, ...], complaint: str) -> None:

@@ -169,7 +169,7 @@ def broken() -> Iterator[tuple[type[Halving], StepEntry, str]]:
     yield Halving, replace(ENTRY, looks_at=("own query", "references")), "looks_at names references"
     yield Halving, replace(ENTRY, statistics=("sums",)), "it wants the statistic 'sums'; there are cost-sums"
     yield Halving, replace(ENTRY, first=True), "it must come first, but wants no statistics"
-    yield Halving, replace(ENTRY, columns=("speaker",)), "it wants the column 'speaker'"
+    yield Halving, replace(ENTRY, columns=("voice",)), "it wants the column 'voice'"
     yield Halving, replace(ENTRY, own_threshold=True), "its own threshold is None"
     yield HasAThreshold, ENTRY, "does not say so"
     yield TakesAnything, ENTRY, "an unknown option is accepted"

@@ -9,7 +9,7 @@ from markdown_pages import ROOT, blocks
 from rich.console import Console
 
 from swsdist import RunResult
-from swsdist.report.opening import print_opening, print_place
+from swsdist.report.headline import print_headline, print_location
 
 
 @pytest.mark.docs
@@ -18,8 +18,8 @@ def test_mboshi_dev(mboshi_dev: RunResult) -> None:
     shown = next(block.code for block in blocks(ROOT / "README.md") if block.code.startswith("protocol"))
     assert mboshi_dev.report is not None
     out = io.StringIO()
-    print_opening(mboshi_dev.report, Console(file=out))
-    print_place(mboshi_dev.report, Console(file=out))
+    print_headline(mboshi_dev.report, Console(file=out))
+    print_location(mboshi_dev.report, Console(file=out))
 
     def lines(text: str) -> list[list[str]]:
         rows = [line.split() for line in text.splitlines()]

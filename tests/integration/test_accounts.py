@@ -19,8 +19,8 @@ from kept_receipts import receipts_in
 
 import swsdist
 from swsdist.accounts.journal import _said, cpu_seconds, pss_bytes
-from swsdist.bench.measure import measure
-from swsdist.bench.points import Point
+from swsdist.bench.measure import measure_point
+from swsdist.bench.points import BenchPoint
 from swsdist.config import load_config
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
@@ -116,7 +116,7 @@ def test_one_isf_in_all_places_whoever_indexed(scene: Any, made: str) -> None:
             assert value == pytest.approx(isf, rel=1e-2 if place in ("type A alone", "all") else 1e-9), (run, place)
     # A benchmark makes a store of its own.
     config = load_config(scene.config, [*CONFIGS[made], f"run={scene.folder / 'benched'}"])
-    benched = measure(config, 0, Point(1, 1, 0), [], swsdist.run, keep=True)
+    benched = measure_point(config, 0, BenchPoint(1, 1, 0), [], swsdist.run, keep=True)
     assert benched.figures["isf"] == pytest.approx(_isfs(scene, "benched")["stages"])
 
 

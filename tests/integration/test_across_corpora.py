@@ -23,7 +23,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import prepared
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages import query_statistics
-from swsdist.stages.inputs.cross_corpus import moved
+from swsdist.stages.inputs.cross_corpus import renormalise
 from swsdist.store.reading import Store
 
 #: Of the documents that the field recordings are made of; the archive has them all.
@@ -220,13 +220,13 @@ def test_moved_is_normalised_by_theirs() -> None:
     table = pa.Table.from_pylist([row], EXAMPLES)
     of_theirs = {("collection", ""): ours, ("speaker", "s"): theirs}
     search = Search()
-    found = moved(table, of_theirs, ours, search)
+    found = renormalise(table, of_theirs, ours, search)
     assert found["speaker"].to_pylist() == [None]
     (wanted,) = prepared(table, of_theirs, search, 5)
     (made,) = prepared(found, {("collection", ""): ours}, search, 5)
     assert np.abs(made.frames.astype(int) - wanted.frames.astype(int)).max() <= 1
     # Nothing is taken out of posteriors, so they stay.
-    plain = moved(table, of_theirs, ours, Search(normalise="none"))
+    plain = renormalise(table, of_theirs, ours, Search(normalise="none"))
     assert plain["features"].to_pylist() == table["features"].to_pylist()
 
 

@@ -10,14 +10,16 @@ import pytest
 
 import swsdist
 from swsdist.bench.compare import as_json as comparison_json
-from swsdist.bench.compare import compared, comparison_lines
-from swsdist.bench.measure import Measured
+from swsdist.bench.compare import compare_results, comparison_lines
+from swsdist.bench.measure import Measurement
 from swsdist.bench.page import text_lines, write_page
-from swsdist.bench.points import Point, config_at, multiplied, points_of
-from swsdist.bench.results import Plan, Results, go, read, settings_of
+from swsdist.bench.points import BenchPoint, config_at, multiplied, points_of
+from swsdist.bench.results import Plan, Results, read_results, run_benchmark, settings_of
 from swsdist.bench.statistics import mean, ratio, strong, weak
 from swsdist.config import load_config
+from swsdist.core.codes import bench as bench_codes
 from swsdist.core.errors import IncompleteError, UserError
+from tests.support.coded import raises
 
 
 def here(path: Path) -> None:
@@ -27,7 +29,7 @@ def here(path: Path) -> None:
 
 def test_points_are_in_random_order_and_each_comes_once() -> None:
     found = points_of([1, 2, 4], [1, 2], 3, seed=1)
-    assert sorted(found) == [Point(w, x, r) for w in (1, 2, 4) for x in (1, 2) for r in range(3)]
+    assert sorted(found) == [BenchPoint(w, x, r) for w in (1, 2, 4) for x in (1, 2) for r in range(3)]
     assert found == points_of([1, 2, 4], [1, 2], 3, seed=1)
     assert found != points_of([1, 2, 4], [1, 2], 3, seed=2)
     assert [one.repeat for one in found] == [0] * 6 + [1] * 6 + [2] * 6
@@ -44,8 +46,8 @@ def test_data_are_multiplied_by_name_alone(scene: Any) -> None:
     assert names[0] == "d001"
     assert names[8] == "d001~1"
     assert len(set(table["path"].to_pylist())) == 8
-    with pytest.raises(UserError, match="a serial run has one worker"):
-        config_at(config, Point(2, 1, 0), scene.folder)
+    with raises(bench_codes.SERIAL_WORKERS, workers=2):
+        config_at(config, BenchPoint(2, 1, 0), scene.folder)
 
 
 @pytest.mark.slow
@@ -53,8 +55,8 @@ def test_from_end_to_end(scene: Any) -> None:
     config, folder = load_config(scene.config), scene.folder / "bench"
     told: list[str] = []
     plan = Plan([1], [1, 2], 1)
-    results = go(config, folder, plan, told.append, here)
-    assert [one.point for one in results.measured] == [Point(1, 1, 0), Point(1, 2, 0)]
+    results = run_benchmark(config, folder, plan, told.append, here)
+    assert [one.point for one in results.measured] == [BenchPoint(1, 1, 0), BenchPoint(1, 2, 0)]
     assert told[0].startswith("warm-up: 1 worker, 1 times the data")
     once, twice = (one.figures for one in results.measured)
     assert once["audio_s"] is not None
@@ -74,7 +76,7 @@ def test_from_end_to_end(scene: Any) -> None:
     assert not (folder / "strong-scaling.svg").exists(), "one number of workers"
     assert "measured once" in page
     assert "Forecasts from the first point" in "\n".join(text_lines(results))
-    assert read(str(folder)) == results
+    assert read_results(str(folder)) == results
     values = json.loads((folder / "bench.json").read_text("utf-8"))
     assert values["schema"] == "swsdist-bench/1"
     assert [row["times"] for row in values["figures"]["isf"]] == [1, 2]
@@ -82,18 +84,18 @@ def test_from_end_to_end(scene: Any) -> None:
     def refuse(path: Path) -> None:
         raise AssertionError(path)
 
-    assert go(config, folder, plan, told.append, refuse) == results  # all is there
+    assert run_benchmark(config, folder, plan, told.append, refuse) == results  # all is there
     with pytest.raises(AssertionError, match="w1-x1-r1"):
-        go(config, folder, Plan([1], [1], 2), told.append, refuse)  # only what is new
+        run_benchmark(config, folder, Plan([1], [1], 2), told.append, refuse)  # only what is new
     other = load_config(scene.config, ["reduce.overlap=0.3"])
-    with pytest.raises(UserError, match="another config"):
-        go(other, folder, plan, told.append, refuse)
+    with raises(bench_codes.OTHER_BENCHMARK):
+        run_benchmark(other, folder, plan, told.append, refuse)
 
 
 @pytest.mark.ray
 def test_with_workers_on_a_cluster(scene: Any, cluster: Any) -> None:
     config = load_config(scene.config, cluster.sets)
-    results = go(config, scene.folder / "bench", Plan([1, 2], [1], 1), lambda line: None, here)
+    results = run_benchmark(config, scene.folder / "bench", Plan([1, 2], [1], 1), lambda line: None, here)
     assert [one.point.workers for one in results.measured] == [1, 2]
     assert all(one.figures["start_s"] for one in results.measured)
     assert [(one.workers, one.times) for one in strong(results.values("wall_s"))] == [(2, 1)]
@@ -104,18 +106,18 @@ def test_a_run_that_fails_is_told(scene: Any) -> None:
     config = load_config(scene.config)
     broken = config.model_copy(update={"corpus": config.corpus.model_copy(update={"queries": "/gone.csv"})})
     with pytest.raises(IncompleteError, match=r"gone\.csv"):
-        go(broken, scene.folder / "bench", Plan([1], [1], 1), lambda line: None)
+        run_benchmark(broken, scene.folder / "bench", Plan([1], [1], 1), lambda line: None)
 
 
-def measured(workers: int, times: int, repeat: int, wall: float, **figures: float) -> Measured:
+def measured(workers: int, times: int, repeat: int, wall: float, **figures: float) -> Measurement:
     hardware = [{"nodes": 1, "brand": "x", "cpu": "Chip", "cores": 64, "clock_ghz": 3, "ram_gb": 8, "os": "L"}]
     values: dict[str, float | None] = {"wall_s": wall, **figures}
-    return Measured(
-        Point(workers, times, repeat), 0, values, {"w1-x1": 100.0, "w2-x1": 55.0}, hardware, {"numpy": "2"}, 0.1
+    return Measurement(
+        BenchPoint(workers, times, repeat), 0, values, {"w1-x1": 100.0, "w2-x1": 55.0}, hardware, {"numpy": "2"}, 0.1
     )
 
 
-def results(*all_of: Measured, config: str = "a: 1\n") -> Results:
+def results(*all_of: Measurement, config: str = "a: 1\n") -> Results:
     return Results("s", config, "1", None, all_of)
 
 
@@ -174,7 +176,7 @@ def test_one_run_has_no_interval(tmp_path: Path) -> None:
 def test_two_results_beside_each_other() -> None:
     before = results(*(measured(1, 1, k, wall, isf=0.01 + 0.0001 * k) for k, wall in enumerate((100, 101, 99, 100.5))))
     after = results(*(measured(1, 1, k, wall, isf=0.01 + 0.00011 * k) for k, wall in enumerate((80, 81, 79, 80.5))))
-    told = compared(before, after)
+    told = compare_results(before, after)
     found = {one.figure: one for one in told.differences}
     assert found["wall_s"].beyond_noise
     assert found["wall_s"].ratio.value == pytest.approx(0.8, abs=0.01)
@@ -192,7 +194,7 @@ def test_what_is_not_alike_is_told() -> None:
     one = measured(1, 1, 0, 50.0)._replace(hardware=chip, versions={"numpy": "3"})
     more = measured(2, 1, 0, 30.0)._replace(hardware=chip, versions={"numpy": "3"})
     after = results(one, more, config="a: 2\n")
-    told = compared(before, after)
+    told = compare_results(before, after)
     assert [one.beyond_noise for one in told.differences] == [None]
     said = "\n".join(told.notices)
     assert "the hardware differs: Chip" in said
@@ -216,5 +218,5 @@ def test_settings_are_of_the_work_alone(scene: Any) -> None:
 @pytest.mark.parametrize("text", ["", "{}", '{"schema": "swsdist-bench/0"}', "[1]"])
 def test_what_is_no_result(tmp_path: Path, text: str) -> None:
     (tmp_path / "bench.json").write_text(text)
-    with pytest.raises(UserError, match="no results of a benchmark"):
-        read(str(tmp_path))
+    with raises(bench_codes.NOT_A_BENCHMARK):
+        read_results(str(tmp_path))

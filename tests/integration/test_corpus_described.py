@@ -11,6 +11,9 @@ import pytest
 import soundfile as sf
 from commands import Command, expecting, in_this_process
 
+from swsdist.core.codes import report as report_codes
+from tests.support.coded import says
+
 RATE = 16000
 
 
@@ -173,7 +176,8 @@ def test_without_references_and_with_a_broken_recording(swsdist: Command, here: 
     (tmp_path / "queries.csv").write_text(f"query_id,path\nq,{here}/q.wav\n")
     (tmp_path / "c.yaml").write_text("documents: docs.csv\nqueries: queries.csv\n")
     ended = swsdist("corpus", "describe", "c.yaml", "--table", "c.md", cwd=tmp_path)
-    assert "warning: 1 recordings cannot be used, and a run will reject them (first: " in ended.err
+    assert says(ended.err, report_codes.UNUSABLE_RECORDING)
+    assert "warning: 1 unusable recording;" in ended.err
     assert "broken.wav" in ended.err
     assert "q (500)" in ended.out
     assert "(0)" not in ended.out  # that is not known
@@ -219,7 +223,8 @@ def test_places_in_recordings(swsdist: Command, here: Path, tmp_path: Path) -> N
     (train,), (test,) = found["Queries, train"], found["Queries, test"]
     assert (train["occurrences"], test["occurrences"], test["own_speaker"]) == (1, 2, 1)
     said = swsdist("corpus", "describe", "c.yaml", "--no-audio", cwd=tmp_path).err
-    assert "1 words of the alignment lie in no document, and are not counted (first: " in said
+    assert says(said, report_codes.UNPLACED_WORDS)
+    assert "1 word of the alignment" in said
 
 
 def test_channels_are_documents_of_one_recording(swsdist: Command, tmp_path: Path) -> None:

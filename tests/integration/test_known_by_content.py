@@ -102,9 +102,9 @@ def test_all_moved_together(scene: Scene) -> None:
     before = {path: path.stat().st_mtime_ns for path in (scene.archive / "run" / "store" / "shards").iterdir()}
     outcome = scene.index()
     assert (scene.extracted, outcome.tasks_done) == (0, 0)
-    assert outcome.chain_run.chain.inputs.store.compared.counts == (0, 0, 0, 4, 0)
+    assert outcome.chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 4, 0)
     assert {path: path.stat().st_mtime_ns for path in (scene.archive / "run" / "store" / "shards").iterdir()} == before
-    assert scene.index().chain_run.chain.inputs.store.compared.counts == (0, 0, 0, 0, 0)
+    assert scene.index().chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 0, 0)
     assert scene.extracted == 0
     scene.demand_as_fresh()
 
@@ -144,7 +144,7 @@ def test_renamed_and_copied_are_copied_in_the_store(scene: Scene, channels: int)
     outcome = scene.index()
     assert scene.extracted == 0
     assert sum(held(outcome)) == 2 * channels + 1
-    assert outcome.chain_run.chain.inputs.store.compared.counts == (
+    assert outcome.chain_run.chain.inputs.store.comparison.counts == (
         2 * channels + 1,
         0,
         2 * channels,
@@ -157,7 +157,7 @@ def test_renamed_and_copied_are_copied_in_the_store(scene: Scene, channels: int)
 def test_touched_is_not_computed_again(scene: Scene) -> None:
     scene.index()
     os.utime(scene.sounds / "b.wav", ns=(1, 1))
-    assert scene.index().chain_run.chain.inputs.store.compared.counts == (0, 0, 0, 1, 0)
+    assert scene.index().chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 1, 0)
     assert scene.extracted == 0
     scene.demand_as_fresh()
 
@@ -184,7 +184,7 @@ def test_another_recording_under_the_path_of_one_is_computed(scene: Scene) -> No
     soundfile.write(scene.sounds / "b.wav", samples.astype(np.float32), 1000, subtype="FLOAT")
     os.utime(scene.sounds / "b.wav", ns=(status.st_atime_ns, status.st_mtime_ns))
     assert (scene.sounds / "b.wav").stat().st_size == status.st_size
-    assert scene.index().chain_run.chain.inputs.store.compared.counts == (0, 1, 0, 3, 0)
+    assert scene.index().chain_run.chain.inputs.store.comparison.counts == (0, 1, 0, 3, 0)
     assert scene.extracted
     scene.demand_as_fresh()
 
@@ -226,5 +226,5 @@ def test_on_s3_etags_tell(scene: Scene, s3: Any) -> None:
         config = config_from_dict({**values, "corpus": {"documents": place}}, ".")
         outcome = run_stages(config, StepSelection(until="index"), Progress())
     assert (scene.extracted, outcome.tasks_done) == (0, 0)
-    assert outcome.chain_run.chain.inputs.store.compared.counts == (0, 0, 0, 4, 0)
+    assert outcome.chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 4, 0)
     assert {one.path for one in scene.store().recordings().values()} == {f"{place}/{name}.wav" for name in NAMES}

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from swsdist.core.codes import chains as chains_codes
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.model import load_model
 from swsdist.io.filesystem import Folder
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.store.reading import Store
+from tests.support.coded import says
 
 STREAMS = "search.streams=[{track: made, normalise: none, distance: cosine}]"
 
@@ -65,8 +67,8 @@ def test_labels_of_what_is_searched_are_oracle(scene: Any, labels: str) -> None:
     # Labels of a program that was told nothing are no oracle.
     scene.run(LDA.replace('"columns"', '"automatic": true, "columns"'), STREAMS, named, run="automatic")
     for run in ("run", "automatic"):
-        (cost,) = (one for one in scene.report(run)["warnings"] if "not in ISF" in one)
-        assert cost.endswith("is not in ISF: labels.ctm")
+        (cost,) = (one for one in scene.report(run)["warnings"] if says(one, chains_codes.UNCOUNTED_LABEL_COST))
+        assert "(first: labels.ctm)" in cost
     assert not warnings(scene, "automatic")
     # In any cut it is the same; and other labels make another model.
     scene.run(LDA, STREAMS, named, "index.shards=3", run="three")

@@ -254,18 +254,18 @@ def test_on_s3(s3: Any, monkeypatch: pytest.MonkeyPatch, server: str) -> None:
 
 def test_a_conditional_write(s3: Any, tmp_path: Path) -> None:
     folder = Folder(f"s3://{s3.bucket}/conditional", s3.storage)
-    first = folder.exchange("file", b"one", None)
+    first = folder.write_if_unchanged("file", b"one", None)
     assert first == folder.identity("file")
-    assert folder.exchange("file", b"two", None) is None
-    second = folder.exchange("file", b"three", first)
+    assert folder.write_if_unchanged("file", b"two", None) is None
+    second = folder.write_if_unchanged("file", b"three", first)
     assert second == folder.identity("file") != first
-    assert folder.exchange("file", b"four", first) is None
+    assert folder.write_if_unchanged("file", b"four", first) is None
     assert folder.read_bytes("file") == b"three"
-    assert folder.exchange("nothing", b"five", first) is None
+    assert folder.write_if_unchanged("nothing", b"five", first) is None
     with pytest.raises(UnsupportedOperation):
-        Folder(str(tmp_path)).exchange("file", b"one", None)
+        Folder(str(tmp_path)).write_if_unchanged("file", b"one", None)
     with pytest.raises(StorageError, match="no bucket"):
-        Folder("s3://no-such-bucket-here/a", s3.storage).exchange("file", b"one", None)
+        Folder("s3://no-such-bucket-here/a", s3.storage).write_if_unchanged("file", b"one", None)
 
 
 def test_a_damaged_lock_is_nobodys(tmp_path: Path) -> None:

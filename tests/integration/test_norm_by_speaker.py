@@ -15,7 +15,9 @@ from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.speaker_norm import SpeakerNorm, SpeakerNormOptions
 from swsdist.chains.search.check import check
 from swsdist.config import load_config
-from swsdist.core.errors import DataError, StoreError, UserError
+from swsdist.core.codes import chains as chains_codes
+from swsdist.core.codes import config as config_codes
+from swsdist.core.errors import DataError, StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_plans
@@ -26,6 +28,7 @@ from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.stages.document_lookup import speakers_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store.reading import Store
+from tests.support.coded import raises, says
 
 STEPS = ("calibrate.steps=[speaker-norm]", "report.exports=[]")
 
@@ -79,7 +82,7 @@ def test_documents_are_read_once_a_process(scene: Any, tmp_path: Path, monkeypat
 
 
 def test_it_comes_first(scene: Any) -> None:
-    with pytest.raises(UserError, match="speaker-norm is of the scores that the search gave: it must come first"):
+    with raises(config_codes.STEPS_MISFIT):
         scene.run("calibrate.steps=[q-norm, speaker-norm]")
 
 
@@ -87,8 +90,8 @@ def test_without_speakers_it_says_so(own_corpus: Any) -> None:
     docs = own_corpus.corpus / "docs.csv"
     pd.read_csv(docs).drop(columns="speaker").to_csv(docs, index=False)
     own_corpus.run(*STEPS)
-    (warning,) = (one for one in own_corpus.report()["warnings"] if "no speaker" in one)
-    assert "speaker-norm takes them for one speaker's: it is q-norm then" in warning
+    (warning,) = (one for one in own_corpus.report()["warnings"] if says(one, chains_codes.MISSING_SPEAKERS))
+    assert "speaker-norm takes all as one speaker" in warning
 
 
 def test_recordings_of_several_speakers_are_refused_before_any_work(own_corpus: Any) -> None:
@@ -101,7 +104,7 @@ def test_recordings_of_several_speakers_are_refused_before_any_work(own_corpus: 
     (data / "utt2spk").write_text("u1 ada\nu2 eva\n")
     sets = (*STEPS, f"corpus.documents={data}", "corpus.references=null")
     told = "2 speakers speak in one recording, and scores are normalised by speaker"
-    with pytest.raises(DataError, match=told) as caught:
+    with raises(chains_codes.SEVERAL_SPEAKERS, count=2) as caught:
         own_corpus.run(*sets)
     assert caught.value.where == f"{recording}, channel 1"
     assert not (own_corpus.folder / "run" / "store").exists()

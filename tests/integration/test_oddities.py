@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import soundfile
 
+from swsdist.core.codes import chains as chains_codes
 from swsdist.core.errors import ImplausibleError
 from swsdist.io.filesystem import Folder
 from swsdist.stages.index import Index
@@ -17,6 +18,7 @@ from swsdist.stages.queries import Queries
 from swsdist.store import libraries
 from swsdist.store.maintaining import compact
 from swsdist.store.manifest import load
+from tests.support.coded import says
 
 Rows = list[dict[str, str]]
 
@@ -111,7 +113,8 @@ def test_speakers_that_do_not_match(scene: Any) -> None:
         assert warnings(scene) == []
         (told,) = warnings(scene, "calibrate.steps=[speaker-norm]")
         count = len(list((scene.corpus / "audio").iterdir()))
-        assert told.startswith(f"{count} documents have no speaker, and speaker-norm takes them")
+        assert says(told, chains_codes.MISSING_SPEAKERS)
+        assert told.startswith(f"{count} documents without a speaker")
 
 
 def test_queries_cut_from_what_is_searched(scene: Any) -> None:
@@ -148,15 +151,16 @@ def test_libraries_of_another_machine(scene: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(libraries, "versions", lambda: {**real, "soxr": "9.9"})
     assert scene.run("calibrate.fit=none", "report.exports=[]").outcome.tasks_done == 0
     (warning,) = scene.run("calibrate.fit=none", "report.exports=[]").outcome.chain_run.notices()
-    assert f"were made with soxr {real['soxr']}, and 9.9 is here" in warning
+    assert says(warning, chains_codes.OTHER_LIBRARY)
+    assert f"soxr {real['soxr']} made features of this store, and 9.9 is" in warning
     compact(store, 1.0)
     assert load(store).libraries == mine  # no frame was made
     changed = scene.corpus / "audio" / "d008.flac"
     sound, rate = soundfile.read(changed, dtype="int16")
     soundfile.write(changed, sound[:-rate], rate)
-    (warning,) = (one for one in warnings(scene) if "made with" in one)
+    (warning,) = (one for one in warnings(scene) if says(one, chains_codes.OTHER_LIBRARY))
     assert load(store).libraries["soxr"] == tuple(sorted([real["soxr"], "9.9"]))
-    assert f"soxr {', '.join(sorted([real['soxr'], '9.9']))}, and 9.9 is here" in warning
+    assert f"soxr {', '.join(sorted([real['soxr'], '9.9']))} made" in warning
 
 
 def test_a_store_names_what_its_workers_had(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +176,7 @@ def test_a_store_names_what_its_workers_had(scene: Any, monkeypatch: pytest.Monk
 
         monkeypatch.setattr(stage, "run", elsewhere)
     (warning,) = warnings(scene)
-    assert f"were made with soxr 9.9, and {real['soxr']} is here" in warning
+    assert f"soxr 9.9 made features of this store, and {real['soxr']} is" in warning
     for store in (scene.folder / "run").rglob("manifest.json"):
         assert load(Folder(str(store.parent))).libraries["soxr"] == ("9.9",)
 

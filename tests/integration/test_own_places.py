@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 import swsdist
-from swsdist.core.errors import ConfigError
-from swsdist.reduce.own_places import elsewhere, own_places
+from swsdist.core.codes import chains as chains_codes
+from swsdist.reduce.source_places import outside_places, source_places
 from swsdist.stages.task_results import Measured
+from tests.support.coded import raises
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_of_trials_that_are_documents_none_is_left_out(scene: Any) -> None:
         "score.trials=document",
     ]
     assert at_own(scene, scene.run(*sets)) == len(scene.first)
-    with pytest.raises(ConfigError, match="left out where trials are seconds of audio"):
+    with raises(chains_codes.OWN_PLACES_WITHOUT_TIMES):
         scene.run(*sets, "corpus.own_places=leave-out")
 
 
@@ -76,13 +77,13 @@ def test_a_place_is_left_out_on_all_channels() -> None:
     """The other channel has the same sound, softly."""
     documents = pa.table({"doc_id": ["tape", "tape"], "channel": [1, 2], "path": ["tape.wav"] * 2})
     query = {"query_id": "q", "doc_id": "tape", "path": None, "channel": 2, "start": 3.0, "end": 4.0}
-    places = own_places([query], documents, by_path=False)
+    places = source_places([query], documents, by_path=False)
     assert places == {("q", "tape"): [(3.0, 4.0)]}
     found = pa.table(
         {"query_id": ["q", "q", "q", "p"], "doc_id": ["tape"] * 4, "channel": [1, 2, 2, 2]}
         | {"start": [3.1, 2.9, 3.6, 3.0], "end": [4.1, 3.9, 4.6, 4.0]}
     )
-    assert elsewhere(found, places)["start"].to_pylist() == [3.6, 3.0]
+    assert outside_places(found, places)["start"].to_pylist() == [3.6, 3.0]
 
 
 @pytest.mark.slow

@@ -99,9 +99,9 @@ def test_a_query_is_not_rejected_either(
 
 def test_permissions_that_are_mended(scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]) -> None:
     """They change neither size nor time of a file."""
-    real = recordings.may_be_read
+    real = recordings.is_readable
     with monkeypatch.context() as patch:
-        patch.setattr(recordings, "may_be_read", lambda path: not path.endswith("d003.flac") and real(path))
+        patch.setattr(recordings, "is_readable", lambda path: not path.endswith("d003.flac") and real(path))
         scene.run(SHARDS)
         (row,) = scene.rejected()
         assert (row["id"], row["reason"]) == ("d003", "unreadable")

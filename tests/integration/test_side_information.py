@@ -14,6 +14,7 @@ from commands import in_this_process
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.zt_norm import cohort_sums
+from swsdist.core.codes import chains as chains_codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import load_chain_run
@@ -21,6 +22,7 @@ from swsdist.registry.calibration_entries import looked_at
 from swsdist.registry.registries import CALIBRATION
 from swsdist.stages import cohort as module
 from swsdist.testing.synthesis import make_corpus
+from tests.support.coded import raises
 
 pytestmark = pytest.mark.filterwarnings("ignore:the slope of the llr", "ignore:the logistic's slope")
 
@@ -187,7 +189,7 @@ def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:
 
 
 def test_a_cohort_that_no_step_asks_for(scene: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="none of the steps q-norm normalises by a cohort"):
+    with raises(chains_codes.UNUSED_COHORT, steps="q-norm"):
         scene.run(cohort(scene, tmp_path))
     with pytest.raises(UserError, match=r"none\.csv: there is no such table or folder"):
         scene.run("calibrate.steps=[zt-norm]", f"corpus.cohort={scene.corpus}/none.csv")

@@ -17,7 +17,7 @@ from swsdist.config import config_from_dict
 from swsdist.core.errors import ConfigError, StoreError
 from swsdist.features.registry import create, recipe
 from swsdist.io.filesystem import Folder
-from swsdist.store.manifest import File, Made, Shard, commit
+from swsdist.store.manifest import File, NewTrack, Shard, commit
 from swsdist.store.reading import Store
 from swsdist.store.writing import write_tracks
 
@@ -123,7 +123,7 @@ def test_what_nobody_listened_to_is_not_skipped(scene: Any, tmp_path: Path) -> N
         pa.nulls(2, pa.large_binary()),
     )
     shard = Shard(made.outputs[0].name, {"mfcc": File(*made.outputs[0])}, 2, 1)
-    commit(folder, [Made("mfcc", recipe(extractor), extractor.dimension, without)], 0.01, [shard], made.rejected)
+    commit(folder, [NewTrack("mfcc", recipe(extractor), extractor.dimension, without)], 0.01, [shard], made.rejected)
     query = str(next((scene.corpus / "queries").iterdir()))
     with pytest.raises(StoreError, match="where there is speech in the document d0 is not known"):
         swsdist.search(Store(folder), query, options={"skip_silence": True})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist.core.types import TRIALS
-from swsdist.report.answers.promise import CALLED, RIGHT, measured, promised
+from swsdist.report.answers.promise import CALLED, RIGHT, fit_promise, precision_at
 
 
 def trials_of(seed: int, queries: int, hits: int, apart: float) -> pa.Table:
@@ -35,30 +35,30 @@ def trials_of(seed: int, queries: int, hits: int, apart: float) -> pa.Table:
 @given(seed=st.integers(0, 10**6), apart=st.floats(0, 8))
 def test_a_promise_that_is_kept_holds_for_queries_that_nobody_has_seen(seed: int, apart: float) -> None:
     """Of many others drawn alike, with some room for chance."""
-    found = promised(trials_of(seed, 60, 20, apart))
+    found = fit_promise(trials_of(seed, 60, 20, apart))
     if found.is_kept:
-        others = measured(trials_of(seed + 1, 300, 20, apart), found.threshold)
+        others = precision_at(trials_of(seed + 1, 300, 20, apart), found.threshold)
         assert others.right >= RIGHT - 0.12
         assert others.called >= CALLED - 0.12
 
 
 def test_where_hits_are_told_apart_it_is_kept() -> None:
-    assert promised(trials_of(1, 60, 20, 6.0)).is_kept
+    assert fit_promise(trials_of(1, 60, 20, 6.0)).is_kept
 
 
 @pytest.mark.parametrize("queries", [0, 1, 3])
 def test_of_few_or_of_none_nothing_is_promised(queries: int) -> None:
-    assert not promised(trials_of(1, queries, 6, 6.0)).is_kept
+    assert not fit_promise(trials_of(1, queries, 6, 6.0)).is_kept
 
 
 def test_where_hits_are_alike_it_is_not() -> None:
-    assert not promised(trials_of(1, 200, 20, 0.5)).is_kept
+    assert not fit_promise(trials_of(1, 200, 20, 0.5)).is_kept
 
 
 def test_equal_scores_are_called_alike() -> None:
     """A threshold stands below all hits of one score, so what is right of them all is what counts."""
     table = trials_of(1, 60, 20, 6.0)
     ones = pa.array([None if score is None else 1.0 for score in table["score"].to_pylist()])
-    found = promised(table.set_column(table.schema.get_field_index("score"), "score", ones))
+    found = fit_promise(table.set_column(table.schema.get_field_index("score"), "score", ones))
     assert found.threshold == float("inf")
     assert not found.is_kept

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.errors import UserError
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
@@ -192,7 +192,9 @@ def main(arguments: Sequence[str]) -> int:
     names = parser.parse_args(arguments).cases
     for name in names:
         if name not in CASES:
-            parser.error(f"there is no case {name!r}{meant(name, CASES)} (choose from {', '.join(map(repr, CASES))})")
+            parser.error(
+                f"there is no case {name!r}{suggestion(name, CASES)} (choose from {', '.join(map(repr, CASES))})"
+            )
     bad = 0
     for name in names or CASES:
         try:

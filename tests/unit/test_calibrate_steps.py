@@ -23,6 +23,7 @@ from swsdist.calibrate.steps.logistic import Labelled, Logistic, LogisticStep, f
 from swsdist.calibrate.threshold import by_fold, fold_of
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.config import config_from_dict
+from swsdist.core.codes import config as config_codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist
@@ -31,6 +32,7 @@ from swsdist.registry.calibration_entries import StepEntry, looked_at, misfit
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score import Counts, align, atwv, mtwv, score_limits, twv_curve
 from tests.oracles.thresholds import fit_threshold
+from tests.support.coded import raises
 
 # On a corpus as small as this some folds learn that higher scores are less likely.
 pytestmark = pytest.mark.filterwarnings("ignore:the logistic's slope")
@@ -186,9 +188,9 @@ def test_a_change_of_method_does_not_search_again(place: Path) -> None:
 
 
 def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:
-    with pytest.raises(ConfigError, match=r"calibrate.steps: logistic is fitted, but calibrate.fit is none"):
+    with raises(config_codes.STEP_NOT_FITTED, step="logistic", lacks="calibrate.fit is none"):
         run(place, steps=STEPS["kst"], fit="none")
-    with pytest.raises(ConfigError, match=r"needs corpus\.references, or a fitted file"):
+    with raises(config_codes.STEP_NOT_FITTED, step="logistic", lacks="there are no references"):
         run(place, steps=STEPS["sto"], references=False)
     (place / "wrong.json").write_text('{"schema": "swsdist-calibration/1"}')
     with pytest.raises(ConfigError, match="not fitted steps"):
@@ -410,14 +412,14 @@ def test_what_steps_want_before_they_are_fitted() -> None:
         assert config.steps == tuple(new)
         assert config.unfitted == tuple(new[:1])
         assert config.statistics == (("cost-sums",) if new else ())
-    with pytest.raises(
-        ConfigError, match=r"there is no step qnorm \(did you mean q-norm\?\); there are q-norm, m-norm"
-    ):
+    with raises(config_codes.NO_SUCH_STEP, step="qnorm", meant="; did you mean q-norm?") as caught:
         config_from_dict({**least, "calibrate": {"steps": ["qnorm"]}}, ".")
+    assert str(caught.value.values["steps"]).startswith("q-norm, m-norm")
     for field in ("znorm", "z-norm", "Z_norm"):
-        with pytest.raises(ConfigError, match="did you mean q-norm, which is the field's z-norm, or zt-norm, which"):
+        with raises(config_codes.NO_SUCH_STEP, step=field) as caught:
             config_from_dict({**least, "calibrate": {"steps": [field]}}, ".")
-    with pytest.raises(ConfigError, match="options are given for sto, which is not among the steps"):
+        assert "q-norm (z-norm per query), or zt-norm" in str(caught.value.values["meant"])
+    with raises(config_codes.OPTIONS_WITHOUT_STEP, step="sto"):
         config_from_dict({**least, "calibrate": {"options": {"sto": {"alpha": 2}}}}, ".")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from swsdist.core.errors import StorageError, StoreError, TransitError
-from swsdist.io.failures import explain, explained
+from swsdist.io.failures import explain, storage_errors
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.executor import error_action, failure_of
 from swsdist.pipeline.execution.failure_files import origin
@@ -121,7 +121,7 @@ def test_temporary_names_are_not_told(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_stays_one() -> None:
-    with pytest.raises(FileNotFoundError), explained("/here"):
+    with pytest.raises(FileNotFoundError), storage_errors("/here"):
         Path("/nowhere/at/all").read_bytes()
 
 

@@ -19,7 +19,7 @@ from swsdist.audio.formats import ffmpeg
 from swsdist.audio.formats.headers import CutOff
 from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
 from swsdist.core.errors import AudioError
-from swsdist.corpora.documents import endings_read, read_documents
+from swsdist.corpora.documents import read_documents, readable_endings
 from swsdist.io.filesystem import Folder
 
 RATE = 22050
@@ -224,14 +224,14 @@ def test_a_program_that_does_not_start(made, tmp_path: Path, monkeypatch: pytest
 
 def test_without_ffmpeg_the_remedy_is_to_have_it(made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made("alac.m4a", "-c:a", "alac")
-    assert "not installed" not in endings_read()
+    assert "not installed" not in readable_endings()
     monkeypatch.setattr(ffmpeg, "program", lambda: None)
     for call in (probe, read):
         with pytest.raises(AudioError) as caught:
             call(path)
         assert caught.value.reason == "unsupported"
         assert "install ffmpeg" in caught.value.remedy
-    assert "with ffmpeg, which is not installed" in endings_read()
+    assert "with ffmpeg, which is not installed" in readable_endings()
 
 
 def test_what_decoded_is_known(made, sound: Path) -> None:

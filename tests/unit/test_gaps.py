@@ -11,7 +11,7 @@ from swsdist.evaluation.evaluate import evaluate, more_values, values
 from swsdist.evaluation.lists import make_system
 from swsdist.evaluation.reading import make_task
 from swsdist.registry.registries import MEASURES
-from swsdist.report.data import Measures, about
+from swsdist.report.data import Measures, quantity_of
 from swsdist.report.evaluation import measures_table
 from swsdist.report.page import measures_table as of_run
 from swsdist.report.resources import resource_lines
@@ -49,7 +49,7 @@ def test_reasons_that_are_the_same_are_told_once() -> None:
     ],
 )
 def test_measures_have_names_for_people(name: str, label: str) -> None:
-    assert about(name).name == label
+    assert quantity_of(name).name == label
 
 
 def test_a_table_with_a_dash_says_what_it_means() -> None:

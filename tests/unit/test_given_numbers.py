@@ -14,10 +14,12 @@ import soundfile
 
 import swsdist
 from swsdist import metrics
+from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.errors import TableError, UserError
 from swsdist.core.numbers import integer, number
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.searcher.searcher import Searcher
+from tests.support.coded import raises
 
 RATE = 8000
 TRUE = {"query_id": ["a"], "doc_id": ["x"], "start": [10.0], "end": [10.5]}
@@ -41,7 +43,7 @@ def numbers() -> Iterator[tuple[str, str, bool]]:
     for name, function in FUNCTIONS.items():
         known = {key: str(one.annotation) for key, one in inspect.signature(function).parameters.items()}
         if name.startswith("metrics."):
-            known |= {key: str(kind.__forward_arg__) for key, kind in metrics.Asked.__annotations__.items()}
+            known |= {key: str(kind.__forward_arg__) for key, kind in metrics.Options.__annotations__.items()}
         yield from ((name, key, "None" in kind) for key, kind in known.items() if kind in NUMBERS)
 
 
@@ -125,9 +127,9 @@ def test_numbers_of_numpy_are_numbers(place: Path) -> None:
 def test_a_closed_searcher_searches_no_more(place: Path) -> None:
     with Searcher(str(place / "run" / "store"), trim=False) as searcher:
         assert len(searcher.search(str(place / "hello.wav")))
-    for name in ("search", "stream", "asked", "curve", "warping_path"):
+    for name in ("search", "stream", "query_rows", "curve", "warping_path"):
         function = FUNCTIONS[f"Searcher.{name}"]
-        with pytest.raises(UserError, match="this searcher is closed"):
+        with raises(searcher_codes.CLOSED_SEARCHER):
             list(function(searcher, **given(f"Searcher.{name}", place)))
 
 

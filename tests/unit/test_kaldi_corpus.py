@@ -11,7 +11,7 @@ from swsdist.core.errors import AudioError, DataError, TableError, UserError
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.documents import read_documents
 from swsdist.corpora.kaldi import demand_permission
-from swsdist.corpora.places import Places, searched
+from swsdist.corpora.places import Places, searched_stretches
 from swsdist.corpora.queries import read_queries
 from swsdist.corpora.references import read_references
 from swsdist.io.filesystem import Folder
@@ -60,8 +60,8 @@ def test_segments_are_places_in_recordings(placed: str) -> None:
     assert (first["speaker"], first["duration"], first["channel"]) == ("anna", 1.75, 1)
     assert first["listed"] == f"{placed}/segments, line 1"
     assert table["path"].to_pylist() == [f"{placed}/audio/one.wav"] * 2 + ["/a/b c.flac"]
-    assert searched(table) == {("r1", 1): [(0.5, 4.0)], ("r2", 1): [(0.0, 1.0)]}
-    held = Places(table).holding("r1", 1, 2.0, 2.2)
+    assert searched_stretches(table) == {("r1", 1): [(0.5, 4.0)], ("r2", 1): [(0.0, 1.0)]}
+    held = Places(table).containing("r1", 1, 2.0, 2.2)
     assert [place.doc_id for place in held] == ["r1-a", "r1-b"]
 
 

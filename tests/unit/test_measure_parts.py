@@ -11,7 +11,8 @@ import pytest
 
 from swsdist.config.loader import section_values
 from swsdist.config.model import Score
-from swsdist.core.errors import ConfigError, DataError, TableError, UserError
+from swsdist.core.codes import config as config_codes
+from swsdist.core.errors import DataError, TableError, UserError
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.evaluation.lists import named_paths
 from swsdist.io.nist.speech import read_speech
@@ -29,6 +30,7 @@ from swsdist.score.parts.events import curve_of
 from swsdist.score.parts.merging import Merged, check_part, of_table
 from swsdist.score.trials.making import TrialRules, check_needs, in_every_document, make_trials, segments_for
 from swsdist.testing.conformance.measures import example, example_point
+from tests.support.coded import raises
 
 SCHEMA = pa.schema([("score", pa.float64()), ("ntrue", pa.int64()), ("hits", pa.int64())])
 
@@ -255,7 +257,7 @@ def test_a_config_says_which_protocol() -> None:
 def test_keys_of_a_section_are_read_as_a_config_would() -> None:
     found = section_values(["search.first_pass.name=averaged", "candidates.least=5", "search.streams=[]"], "search")
     assert found == {"first_pass": {"name": "averaged"}, "candidates": {"least": 5}, "streams": []}
-    with pytest.raises(ConfigError, match="must be KEY=VALUE"):
+    with raises(config_codes.INVALID_ASSIGNMENT, assignment="search.lanes"):
         section_values(["search.lanes"], "search")
 
 

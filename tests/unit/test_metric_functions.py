@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist import metrics
+from swsdist.core.codes import api as api_codes
 from swsdist.core.errors import ConfigError, SwsdistError, TableError, UserError
 from swsdist.evaluation import evaluate, make_system, make_task, more_values, values
 from swsdist.report.plots.det_file import write_det
+from tests.support.coded import raises
 
 TRUE = {"query_id": ["a", "a", "b"], "doc_id": ["x", "y", "x"], "start": [10.0, 20.0, 30.0], "end": [10.5, 20.5, 30.5]}
 FOUND = {
@@ -109,7 +111,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"there is no measure 'mtvw'; did you mean mtwv\?"):
         metrics.value("mtvw", TRUE, FOUND, 1000.0)
     nothing = {key: value[:0] for key, value in TRUE.items()}
-    with pytest.raises(UserError, match="no query has a reference"), pytest.warns(UserWarning, match="no reference"):
+    with raises(api_codes.NO_CURVE), pytest.warns(UserWarning, match="no reference"):
         metrics.det(nothing, FOUND, 1000.0, queries=["a", "b"])
 
 
@@ -124,7 +126,7 @@ def test_queries_that_are_no_list_of_ids(queries: object) -> None:
 @pytest.mark.parametrize(
     ("true", "asked", "told"),
     [
-        ({key: value[:0] for key, value in TRUE.items()}, {}, "there are no references, so nobody knows which queries"),
+        ({key: value[:0] for key, value in TRUE.items()}, {}, r"\[unknown-queries\]"),
         (TRUE, {"queries": ["c"]}, "references are of queries that the list `queries` lacks"),
         ({**TRUE, "query_id": ["c", "c", "d"]}, {}, "queries or detections are not of the table of references"),
         ({**TRUE, "query_id": ["c", "c", "d"]}, {"protocol": "kwseval"}, "a query is not in the table of references"),

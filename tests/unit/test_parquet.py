@@ -48,9 +48,9 @@ def test_a_table_that_is_too_large_for_a_row_group_is_cut_and_found(
     parquet.publish(folder, "c.parquet", [slotful(0, 20), slotful(1, 7), slotful(3, 1)], CANDIDATES)
     with parquet.reader(folder, "c.parquet") as file:
         assert file.num_row_groups == 3 + 1 + 1
-        assert [parquet.holding(file, "slot", slot) for slot in range(4)] == [[0, 1, 2], [3], [], [4]]
-        assert parquet.holding(file, "slot", 1, 2) == [3]
-        assert parquet.holding(file, "slot", 1, 3) == [3, 4]
+        assert [parquet.row_groups_with(file, "slot", slot) for slot in range(4)] == [[0, 1, 2], [3], [], [4]]
+        assert parquet.row_groups_with(file, "slot", 1, 2) == [3]
+        assert parquet.row_groups_with(file, "slot", 1, 3) == [3, 4]
     assert [parquet.in_slots(folder, "c.parquet", range(k, k + 1)).num_rows for k in range(4)] == [20, 7, 0, 1]
     assert parquet.in_slots(folder, "c.parquet", range(1, 4)).num_rows == 8
 
@@ -66,18 +66,18 @@ def test_row_groups_that_hold_a_value(tmp_path: Path) -> None:
 
     write([["c", "a"], ["b"], ["a", "d"]])
     for _ in range(2):
-        found = parquet.having(folder, "t.parquet", "shard", "a")
+        found = parquet.read_where(folder, "t.parquet", "shard", "a")
         assert found["shard"].to_pylist() == ["c", "a", "a", "d"]
         assert found.schema.equals(schema)
-        assert parquet.having(folder, "t.parquet", "shard", "b", ["k"])["k"].to_pylist() == [0]
-        assert parquet.having(folder, "t.parquet", "shard", "no").num_rows == 0
-        coded = parquet.having(folder, "t.parquet", "shard", "d", codes=["shard"])["shard"]
+        assert parquet.read_where(folder, "t.parquet", "shard", "b", ["k"])["k"].to_pylist() == [0]
+        assert parquet.read_where(folder, "t.parquet", "shard", "no").num_rows == 0
+        coded = parquet.read_where(folder, "t.parquet", "shard", "d", codes=["shard"])["shard"]
         assert (coded.to_pylist(), pa.types.is_dictionary(coded.type)) == (["a", "d"], True)
     write([["no"], ["a"]])
-    assert parquet.having(folder, "t.parquet", "shard", "no")["shard"].to_pylist() == ["no"]
+    assert parquet.read_where(folder, "t.parquet", "shard", "no")["shard"].to_pylist() == ["no"]
     write([])
-    assert parquet.having(folder, "t.parquet", "shard", "a").num_rows == 0
+    assert parquet.read_where(folder, "t.parquet", "shard", "a").num_rows == 0
     for k in range(9):
         parquet.publish(folder, f"t{k}.parquet", [], schema)
-        parquet.having(folder, f"t{k}.parquet", "shard", "a")
+        parquet.read_where(folder, f"t{k}.parquet", "shard", "a")
     assert len(parquet._footers) <= 4

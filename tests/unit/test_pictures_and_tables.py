@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsdist.core.codes import report as report_codes
 from swsdist.core.errors import UserError
 from swsdist.report.pictures import PICTURES, write_picture
 from swsdist.report.plots.run import Axes, Series, beside, lines_svg
 from swsdist.report.tables import TABLES, Table, latex, markdown, to_json, write_tables
+from tests.support.coded import raises
 
 ODD = r"50% of a_b & {x} #1 $~^\ <q> a--b | `*` " "[q]"
 
@@ -85,7 +87,7 @@ def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pictures.importlib.util, "find_spec", lambda name: None)
     path = str(tmp_path / "p.pdf")
     for call in (lambda: write_picture(plot(), path), lambda: written(*PICTURES).convert(path, None, None)):
-        with pytest.raises(UserError, match="vl-convert, which is not installed") as caught:
+        with raises(report_codes.NO_CONVERTER) as caught:
             call()
         assert "pip install 'swsdist[figures]'" in (caught.value.remedy or "")
         assert f"rsvg-convert -f pdf -o {path}" in (caught.value.remedy or "")

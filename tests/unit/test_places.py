@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swsdist
-from swsdist.core.errors import StoreError
+from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.types import DETECTIONS, DOCUMENTS
 from swsdist.corpora.documents import part_of, read_documents
-from swsdist.corpora.places import Places, by_document, searched, stored, stretches
+from swsdist.corpora.places import Places, by_document, searched_stretches, stored, stretches
 from swsdist.reduce.places import in_recordings
+from tests.support.coded import raises
 
 #: doc_id, recording, start (s), duration (s): three places of r1, one of r2, and a recording of its own.
 LAID = [
@@ -97,13 +97,13 @@ def test_it_is_greedy_suppression_in_the_recording(rows: list[tuple[str, int, in
 
 def test_which_documents_hold_a_place() -> None:
     places = Places(stored(documents()))
-    assert [one.doc_id for one in places.holding("r1", 1, 4.1, 4.9)] == ["a", "b"]
-    assert [one.doc_id for one in places.holding("r1", 1, 3.0, 4.9)] == ["a"]
-    assert places.holding("r1", 1, 10.0, 11.0) == places.holding("r1", 2, 0.0, 1.0) == []
-    assert [one.doc_id for one in places.holding("e", 1, 1.0, 2.0)] == ["e"]
+    assert [one.doc_id for one in places.containing("r1", 1, 4.1, 4.9)] == ["a", "b"]
+    assert [one.doc_id for one in places.containing("r1", 1, 3.0, 4.9)] == ["a"]
+    assert places.containing("r1", 1, 10.0, 11.0) == places.containing("r1", 2, 0.0, 1.0) == []
+    assert [one.doc_id for one in places.containing("e", 1, 1.0, 2.0)] == ["e"]
     table = detections(("q", "r1", 4.1, 4.9, 1.0), ("q", "r1", 10.0, 11.0, 1.0), ("q", "e", 1.0, 2.0, 1.0))
     assert by_document(table, places)["doc_id"].to_pylist() == ["a", "b", "e"]
-    assert searched(stored(documents()))["r1", 1] == [(0.0, 9.005), (20.0, 23.0)]
+    assert searched_stretches(stored(documents()))["r1", 1] == [(0.0, 9.005), (20.0, 23.0)]
     assert [tuple(row.values()) for row in stretches(documents()).to_pylist()] == [
         ("r1", 1, 0.0, 9.005),
         ("r1", 1, 20.0, 3.0),
@@ -119,7 +119,9 @@ places_of_one = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 40)), min_
 @given(places_of_one, st.integers(0, 100), st.integers(1, 30))
 def test_holding_is_what_its_words_say(spans: list[tuple[int, int]], start: int, length: int) -> None:
     laid = [(f"d{k}", "r", float(begin), float(duration)) for k, (begin, duration) in enumerate(spans)]
-    found = {one.doc_id for one in Places(stored(documents(laid))).holding("r", 1, float(start), float(start + length))}
+    found = {
+        one.doc_id for one in Places(stored(documents(laid))).containing("r", 1, float(start), float(start + length))
+    }
     assert found == {name for name, _, begin, long in laid if begin <= start and start + length <= begin + long}
 
 
@@ -150,6 +152,6 @@ def test_a_recording_is_no_document_of_the_store(tmp_path: Path) -> None:
     swsdist.run(config, selection=StepSelection(until="index"))
     store, query = f"{tmp_path}/run/store", str(tmp_path / "corpus" / "queries" / "q001_1.wav")
     assert swsdist.curve(store, query, "d001")["score"].max() > -1
-    with pytest.raises(StoreError, match="'rec1' is a recording of 2 documents") as caught:
+    with raises(searcher_codes.NAME_OF_RECORDING, name="rec1", count=2) as caught:
         swsdist.curve(store, query, "rec1")
     assert "d001 (from 0.35 s)" in str(caught.value)

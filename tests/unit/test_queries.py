@@ -193,7 +193,7 @@ def test_what_planning_takes_is_what_the_recurrence_holds(recurrence: tuple[str,
 
 
 def test_the_band_where_none_is_given() -> None:
-    assert Search(recurrence="segmental").of_recurrence() == {"band": 10}
+    assert Search(recurrence="segmental").recurrence_settings() == {"band": 10}
     assert RECURRENCES["segmental"].longest({"band": 10}) == 2**18 - 10
     assert RECURRENCES["segmental"].longest({"band": 2**19}) == 0
 

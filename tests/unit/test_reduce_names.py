@@ -32,7 +32,7 @@ def test_a_document_has_one_code_in_all_row_groups_of_a_file(names: list[str], c
 def test_what_is_kept_has_new_codes_and_the_rest_is_forgotten(names: list[str], others: list[str]) -> None:
     known = Names()
     known.documents(pa.chunked_array([others]))
-    codes = known.kept(known.documents(pa.chunked_array([names])))
+    codes = known.compact(known.documents(pa.chunked_array([names])))
     assert sorted(set(codes.tolist())) == list(range(len(set(names))))
     assert known.document_strings(codes).to_pylist() == names
     more = known.documents(pa.chunked_array([others]))
@@ -44,7 +44,7 @@ def test_a_query_has_one_code_in_all_files() -> None:
     known = Names()
     first = known.queries(pa.chunked_array([["b", "a"], ["b"]]))
     second = known.queries(pa.chunked_array([pa.array(["c", "a"]).dictionary_encode()]))
-    assert (first.tolist(), second.tolist(), known.known) == ([0, 1, 0], [2, 1], ["b", "a", "c"])
+    assert (first.tolist(), second.tolist(), known.query_ids) == ([0, 1, 0], [2, 1], ["b", "a", "c"])
     assert known.query_ranks(np.array([0, 1, 2, 0])).tolist() == [1, 0, 2, 1]
     assert known.query_strings(np.array([2, 0])).to_pylist() == ["c", "b"]
     assert known.queries(pa.chunked_array([], pa.string())).tolist() == []

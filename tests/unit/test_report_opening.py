@@ -13,7 +13,7 @@ from rich.console import Console
 from test_report_outputs import Elements, a_run, an_oracle_run, an_unscored_run, in_browser
 
 from swsdist.report.data import RejectedRow, ReportData
-from swsdist.report.opening import cut, figures, odd, print_opening, print_place, rejections
+from swsdist.report.headline import issues, key_figures, print_headline, print_location, rejections, truncated
 from swsdist.report.page import render_page
 
 
@@ -43,15 +43,15 @@ every_run = pytest.mark.parametrize("make", RUNS.values(), ids=RUNS.keys())
 def printed(run: ReportData, terminal: bool = False) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=80, color_system=None)
-    print_opening(run, console)
-    print_place(run, console)
+    print_headline(run, console)
+    print_location(run, console)
     return out.getvalue().splitlines()
 
 
 def test_a_scored_run_has_six_figures_of_quality_cost_and_amount() -> None:
     run = a_whole_run()
     assert run.measures is not None
-    assert [(row.name, row.value) for row in figures(run)] == [
+    assert [(row.name, row.value) for row in key_figures(run)] == [
         ("MTWV", f"{run.measures.mtwv:.4f}"),
         ("ATWV", f"{run.measures.atwv:.4f}"),
         ("STWV", "0.9400"),
@@ -59,14 +59,14 @@ def test_a_scored_run_has_six_figures_of_quality_cost_and_amount() -> None:
         ("SSF", "0.001031"),
         ("audio", "2.1 h"),
     ]
-    notes = {row.name: row.note for row in figures(run)}
+    notes = {row.name: row.note for row in key_figures(run)}
     assert notes["MTWV"].startswith("0.3100 to 0.4200 (95 %); Pmiss ")
     assert notes["audio"] == "8 queries, 1204 documents, 61240 detections"
-    assert "(95 %)" not in figures(dataclasses.replace(run, mtwv_interval=None))[0].note
+    assert "(95 %)" not in key_figures(dataclasses.replace(run, mtwv_interval=None))[0].note
 
 
 def test_a_run_without_references_has_six_others() -> None:
-    assert [(row.name, row.value) for row in figures(an_unscored_run())] == [
+    assert [(row.name, row.value) for row in key_figures(an_unscored_run())] == [
         ("audio", "2.1 h"),
         ("documents", "1204"),
         ("queries", "5"),
@@ -80,13 +80,13 @@ def test_a_figure_without_a_value_says_why() -> None:
     run = a_whole_run()
     assert run.measures is not None
     nothing = dataclasses.replace(run.measures, mtwv=None, atwv=None, further={"stwv": None, "cnxe_min": None})
-    rows = figures(dataclasses.replace(run, measures=nothing))[:4]
+    rows = key_figures(dataclasses.replace(run, measures=nothing))[:4]
     assert {row.value for row in rows} == {"–"}
     assert all(row.note.startswith("not defined where ") for row in rows)
 
 
 def test_oracle_is_named() -> None:
-    row = figures(an_oracle_run())[1]
+    row = key_figures(an_oracle_run())[1]
     assert (row.name, row.tone) == ("ATWV (oracle)", "warning")
 
 
@@ -108,13 +108,13 @@ def test_what_is_odd_begins_with_what_is_worst() -> None:
         stages=(dataclasses.replace(run.stages[0], failed=2),),
         rejected=(*run.rejected, RejectedRow(kind="task", id="shard 1", reason="bug", message="no\nmemory")),
     )
-    lines = [one.line for one in odd(failed)]
+    lines = [one.line for one in issues(failed)]
     assert lines[0] == "failed: 2 tasks, and the figures lack their part; the first: shard 1: no memory"
     assert lines[2] == (
         "rejected: 1 document(s), truncated; the first: audio/broken_01.flac: the file ends after 1.2 of 4.0 s; copy it again"
     )
     assert lines[4:] == [f"warning: oddity {number}" for number in range(4)]
-    assert odd(a_quiet_run()) == []
+    assert issues(a_quiet_run()) == []
 
 
 def test_queries_with_more_detections_than_trials_are_odd() -> None:
@@ -126,7 +126,7 @@ def test_queries_with_more_detections_than_trials_are_odd() -> None:
         protocol=dataclasses.replace(run.protocol, trials=10),
         measures=dataclasses.replace(run.measures, further={"eer": None}),
     )
-    assert [one.line.partition(" queries")[0] for one in odd(crowd)] == ["warning: 8 of 8"]
+    assert [one.line.partition(" queries")[0] for one in issues(crowd)] == ["warning: 8 of 8"]
 
 
 @every_run
@@ -134,25 +134,25 @@ def test_queries_with_more_detections_than_trials_are_odd() -> None:
 def test_a_dozen_lines_with_room_for_what_is_odd(make: Callable[[], ReportData], terminal: bool) -> None:
     run = make()
     lines = printed(run, terminal)
-    shown = cut([one.line for one in odd(run)], 3, "swsdist report RUN --all")
+    shown = truncated([one.line for one in issues(run)], 3, "swsdist report RUN --all")
     assert len(lines) + len(shown) <= 12
     assert lines[0].split()[:1] == ["measures" if run.measures is None else "protocol"]
-    assert [line.split("  ")[0] for line in lines[1:7]] == [row.name for row in figures(run)]
+    assert [line.split("  ")[0] for line in lines[1:7]] == [row.name for row in key_figures(run)]
     assert lines[-1] == "digest 3b7c3b7c3b7c3b7c, report /data/runs/mboshi-dev/report.html"
 
 
 def test_on_a_terminal_names_are_bold_and_what_counts_is_green() -> None:
     out = io.StringIO()
-    print_opening(a_whole_run(), Console(file=out, force_terminal=True, width=80, color_system="standard"))
+    print_headline(a_whole_run(), Console(file=out, force_terminal=True, width=80, color_system="standard"))
     first, maximum = out.getvalue().splitlines()[:2]
     assert first.startswith("\x1b[1mprotocol  \x1b[0msws2013 ")
     assert re.match(r"\x1b\[1mMTWV +\x1b\[0m\x1b\[1;32m0\.\d{4} +\x1b\[0m\x1b\[2m0\.3100 to ", maximum)
 
 
 def test_what_has_no_line_is_counted() -> None:
-    shown = cut([one.line for one in odd(an_odd_run())], 3, "swsdist report RUN --all")
+    shown = truncated([one.line for one in issues(an_odd_run())], 3, "swsdist report RUN --all")
     assert shown[3:] == ["... and 4 more: swsdist report RUN --all"]
-    assert cut(["a", "b", "c"], 3, "x") == ["a", "b", "c"]
+    assert truncated(["a", "b", "c"], 3, "x") == ["a", "b", "c"]
 
 
 # The page
@@ -181,7 +181,9 @@ def test_the_page_has_the_six_figures(make: Callable[[], ReportData]) -> None:
     text = render_page(make())
     assert Elements(text).open == []
     block = text[text.index('<dl class="figures"') : text.index('id="odd"')]
-    assert re.findall(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>", block) == [(row.name, row.value) for row in figures(make())]
+    assert re.findall(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>", block) == [
+        (row.name, row.value) for row in key_figures(make())
+    ]
 
 
 def test_the_page_shows_three_oddities_and_folds_the_others() -> None:

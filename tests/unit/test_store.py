@@ -24,7 +24,7 @@ from swsdist.pipeline.operation.cleaning import clean
 from swsdist.store import manifest as manifests
 from swsdist.store import parquet, writing
 from swsdist.store.maintaining import check, compact
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Made, Manifest, Shard, commit
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit
 from swsdist.store.reading import Store
 from swsdist.store.writing import ShardWriter, rejection, shard_name, write_tracks
 
@@ -56,8 +56,8 @@ def corpus_row(doc_id: str, path: str, speaker: str | None = None, channel: int 
     return {"doc_id": doc_id, "channel": channel, "path": path, "speaker": speaker, "identity": "1:2", "duration": None}
 
 
-def made(documents: pa.Table, frozen: pa.Table | None = None) -> Made:
-    return Made("counter", {"name": "counter"}, 2, documents, frozen)
+def made(documents: pa.Table, frozen: pa.Table | None = None) -> NewTrack:
+    return NewTrack("counter", {"name": "counter"}, 2, documents, frozen)
 
 
 def make_store(root: Path, groups: list[list[dict[str, Any]]]) -> Store:
@@ -120,7 +120,7 @@ def test_what_is_written_is_read(store: Store, sounds: dict[str, np.ndarray]) ->
 def test_documents_of_a_shard_are_a_row_group_of_their_own(store: Store) -> None:
     """Else each task of a search would read the table of the whole collection."""
     with parquet.reader(store.folder, store.manifest.tracks[0].documents) as file:
-        groups = [parquet.holding(file, "shard", shard.name) for shard in store.manifest.shards]
+        groups = [parquet.row_groups_with(file, "shard", shard.name) for shard in store.manifest.shards]
     assert groups == [[k] for k in range(len(groups))]
     assert len(groups) > 1
 

@@ -130,17 +130,17 @@ def test_what_a_process_writes_is_kept_and_told_the_least_recently_used_first(tm
         cache.keep(remote, written, len(data), digest)
         written.unlink()  # it was published
         os.utime(tmp_path / f"c-{os.getuid()}/{digest}.cached", (k + 1, k + 1))
-    assert cache.held() == [(files[name][1], 40) for name in ("b", "c")], "a went: there was no room"
+    assert cache.files() == [(files[name][1], 40) for name in ("b", "c")], "a went: there was no room"
     assert _read(cache.at(remote, "c", 40, files["c"][1])) == files["c"][0]
     assert remote.opened == []
     again = tmp_path / "c"
     again.write_bytes(files["c"][0])
     cache.keep(remote, again, 40, files["c"][1])
-    assert len(cache.held()) == 2, "nothing goes for what is there"
+    assert len(cache.files()) == 2, "nothing goes for what is there"
     local = tmp_path / "d"
     local.write_bytes(b"d")
     cache.keep(Folder(str(tmp_path)), local, 1, hashlib.sha256(b"d").hexdigest())
-    assert len(cache.held()) == 2, "what is written here need not be kept twice"
+    assert len(cache.files()) == 2, "what is written here need not be kept twice"
 
 
 def test_a_variable_of_the_node_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from swsdist.calibrate.points.rescoring import Rescoring
 from swsdist.calibrate.points.study import ALPHAS, Entry, Study, study
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.chains.sweep.lists import sweep_lists
-from swsdist.chains.sweep.points import Where, grid
+from swsdist.chains.sweep.points import SweepPlace, grid_points
 from swsdist.chains.sweep.reading import read_sweep
 from swsdist.config.reading import Origin
 from swsdist.core.errors import UserError
@@ -63,8 +63,8 @@ def test_alphas_are_those_of_the_source() -> None:
     assert ALPHAS.tolist() == [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0] + [
         round(2 + k / 10, 1) for k in range(1, 11)
     ]
-    here = Where({(): Origin("g", Path())})
-    assert [point["a"] for point in grid({"a": {"from": 1, "to": 3, "step": 0.1}}, here)] == ALPHAS.tolist()
+    here = SweepPlace({(): Origin("g", Path())})
+    assert [point["a"] for point in grid_points({"a": {"from": 1, "to": 3, "step": 0.1}}, here)] == ALPHAS.tolist()
 
 
 def test_values_are_those_of_deciding_and_scoring(three: Study) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from swsdist.chains.sweep.planning import Point, scored_by
-from swsdist.chains.sweep.ranking import Judged, judged
+from swsdist.chains.sweep.planning import SweepPoint, scored_by
+from swsdist.chains.sweep.ranking import RankedPoints, rank_points
 from swsdist.chains.sweep.reading import Objective
 from swsdist.chains.sweep.reading import Tests as Settings
 from swsdist.chains.sweep.running import PointResult
@@ -16,7 +16,7 @@ TESTS = Settings(resamples=200, permutations=200)
 
 
 def result(number: int, values: dict[str, float], oracle: bool = False, **scored_by: str) -> PointResult:
-    point = Point(
+    point = SweepPoint(
         number, {"k": number}, f"point-{number}", "crossfit", oracle, None, scored_by, "protocol stdeval: beta 1"
     )
     return PointResult(point, {"atwv": sum(values.values()) / len(values)}, values)
@@ -27,8 +27,8 @@ def some(seed: int, names: str, level: float) -> dict[str, float]:
     return {f"{names}{k}": level + 0.1 * float(rng.random()) for k in range(12)}
 
 
-def judge(*results: PointResult) -> Judged:
-    return judged(results, ["atwv"], Objective(), TESTS)
+def judge(*results: PointResult) -> RankedPoints:
+    return rank_points(results, ["atwv"], Objective(), TESTS)
 
 
 def test_one_way_of_scoring_is_one_ranking() -> None:

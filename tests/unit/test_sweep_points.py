@@ -6,19 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.chains.sweep.points import Where, drawn, grid, listed
-from swsdist.chains.sweep.reading import read_sweep, refuse_idle_sets
+from swsdist.chains.sweep.points import SweepPlace, draw_points, grid_points, list_points
+from swsdist.chains.sweep.reading import read_sweep, refuse_unused_sets
 from swsdist.config.reading import Origin
+from swsdist.core.codes import sweep as sweep_codes
 from swsdist.core.errors import ConfigError
+from tests.support.coded import raises
 
 GRID = "config: a.yaml\npoints: {grid: {a: [1]}}\n"
 
 #: The keys of points in a file whose third line has the key k.
-HERE = Where({(): Origin("my.yaml", Path(), 1), ("points", "k"): Origin("my.yaml", Path(), 3)}, ("points",))
+HERE = SweepPlace({(): Origin("my.yaml", Path(), 1), ("points", "k"): Origin("my.yaml", Path(), 3)}, ("points",))
 
 
 def test_a_grid_has_every_combination_the_last_key_the_fastest() -> None:
-    found = list(grid({"a": [1, 2], "b": ["x", "y"]}, HERE))
+    found = list(grid_points({"a": [1, 2], "b": ["x", "y"]}, HERE))
     assert found == [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
 
 
@@ -35,7 +37,7 @@ def test_a_grid_has_every_combination_the_last_key_the_fastest() -> None:
     ],
 )
 def test_values_of_a_key(values: object, expected: list[object]) -> None:
-    found = [point["k"] for point in grid({"k": values}, HERE)]
+    found = [point["k"] for point in grid_points({"k": values}, HERE)]
     assert found == expected
     assert [type(value) for value in found] == [type(value) for value in expected]
 
@@ -43,23 +45,23 @@ def test_values_of_a_key(values: object, expected: list[object]) -> None:
 @pytest.mark.parametrize(
     ("keys", "complaint"),
     [
-        ({}, "the grid is empty"),
-        ({"k": []}, "this key has no values"),
-        ({"k": 3}, "3 are no values of a grid"),
-        ({"k": {"from": 1, "to": 3}}, "a step or a count"),
+        ({}, "[empty-grid]"),
+        ({"k": []}, "[no-grid-values]"),
+        ({"k": 3}, "3 is neither a list nor a range of values [not-grid-values]"),
+        ({"k": {"from": 1, "to": 3}}, "[step-or-count]"),
         ({"k": {"from": 3, "to": 1, "step": 1}}, "no values from 3 to 1 by 1"),
         ({"k": {"from": 1, "to": 3, "step": 0}}, "no values from 1 to 3 by 0"),
-        ({"k": {"from": 1, "to": "x", "step": 1}}, "to is x, no finite number"),
-        ({"k": {"from": 0, "to": 3, "count": 4, "scale": "log"}}, "above 0"),
+        ({"k": {"from": 1, "to": "x", "step": 1}}, "to is x, not a finite number"),
+        ({"k": {"from": 0, "to": 3, "count": 4, "scale": "log"}}, "[log-of-zero]"),
         ({"k": {"from": 0, "to": 3, "cuont": 4}}, "did you mean count?"),
-        ({"k": {"subsets": ["a"], "least": 2}}, "no subsets of 2 to 1 of 1 members"),
-        ({"k": {"subsets": list(range(200))}}, "subsets, more than 100000"),
+        ({"k": {"subsets": ["a"], "least": 2}}, "1 members have no subsets of 2 to 1 members"),
+        ({"k": {"subsets": list(range(200))}}, "[many-subsets]"),
         ({"k": {"from": 0, "to": 1, "count": 400}, "l": {"from": 0, "to": 1, "count": 400}}, "160000 points"),
     ],
 )
 def test_grids_that_are_none(keys: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        list(grid(keys, HERE))
+        list(grid_points(keys, HERE))
     assert complaint in str(caught.value)
     assert ("my.yaml:3, points.k" if "k" in keys and len(keys) == 1 else "my.yaml:1, points") in str(caught.value)
 
@@ -71,10 +73,10 @@ def test_further_draws_leave_the_first_as_they_are() -> None:
         "i": {"integer": [1, 3]},
         "c": {"choice": ["a", ["b", "c"]]},
     }
-    few, many = list(drawn(5, 7, keys, HERE)), list(drawn(200, 7, keys, HERE))
+    few, many = list(draw_points(5, 7, keys, HERE)), list(draw_points(200, 7, keys, HERE))
     assert many[:5] == few
-    assert list(drawn(5, 8, keys, HERE)) != few
-    assert [point["u"] for point in drawn(5, 7, {"u": keys["u"]}, HERE)] == [point["u"] for point in few]
+    assert list(draw_points(5, 8, keys, HERE)) != few
+    assert [point["u"] for point in draw_points(5, 7, {"u": keys["u"]}, HERE)] == [point["u"] for point in few]
     assert all(1 <= point["u"] <= 3 and 0.01 <= point["l"] <= 100 for point in many)
     assert {point["i"] for point in many} == {1, 2, 3}
     assert {str(point["c"]) for point in many} == {"a", "['b', 'c']"}
@@ -88,42 +90,45 @@ def test_further_draws_leave_the_first_as_they_are() -> None:
         ({"unifrom": [1, 2]}, "did you mean uniform?"),
         ({"uniform": [2, 1]}, "uniform from 2 to 1 has no values"),
         ({"log-uniform": [0, 1]}, "log-uniform from 0 to 1 has no values"),
-        ({"uniform": [1]}, "uniform has [1]"),
-        ({"integer": [1.5, 3]}, "integer has [1.5, 3]"),
-        ({"integer": [1.2, 1.8]}, "integer has [1.2, 1.8]"),
-        ([1, 2], "[1, 2] is no distribution"),
+        ({"uniform": [1]}, "uniform are [1] [distribution-bounds]"),
+        ({"integer": [1.5, 3]}, "integer are [1.5, 3] [fractional-bounds]"),
+        ({"integer": [1.2, 1.8]}, "integer are [1.2, 1.8] [fractional-bounds]"),
+        ([1, 2], "[1, 2] is not a distribution"),
     ],
 )
 def test_distributions_that_are_none(given: object, complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        list(drawn(3, 0, {"k": given}, HERE))
+        list(draw_points(3, 0, {"k": given}, HERE))
     assert complaint in str(caught.value)
 
 
 def test_a_list_holds_mappings() -> None:
-    assert list(listed([{"a": 1}, {}], HERE)) == [{"a": 1}, {}]
-    with pytest.raises(ConfigError, match=r"my.yaml:1, points\[1\]: 3 is no point"):
-        list(listed([{}, 3], HERE))
-    with pytest.raises(ConfigError, match="the list is empty"):
-        list(listed([], HERE))
+    assert list(list_points([{"a": 1}, {}], HERE)) == [{"a": 1}, {}]
+    with raises(sweep_codes.NOT_A_POINT, where="my.yaml:1, points[1]", value="3"):
+        list(list_points([{}, 3], HERE))
+    with raises(sweep_codes.EMPTY_LIST):
+        list(list_points([], HERE))
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("measure: [atwv]\n" + GRID, "sweep.yaml:1: measure: no such key; did you mean measures?"),
-        ("config: a.yaml\n", "points is missing"),
-        ("config: a.yaml\npoints: {}\n", "there are no points"),
+        (
+            "measure: [atwv]\n" + GRID,
+            "sweep.yaml:1: 1 error: measure: unknown key; did you mean measures? [unknown-key]",
+        ),
+        ("config: a.yaml\n", "points: missing key [missing-key]"),
+        ("config: a.yaml\npoints: {}\n", "[no-points]"),
         ("config: a.yaml\npoints: {gird: {a: [1]}}\n", "did you mean grid?"),
-        ("points: {grid: {a: [1]}}\n", "sweep.yaml:1: a sweep starts from a config or from lists"),
+        ("points: {grid: {a: [1]}}\n", "sweep.yaml:1: a sweep needs either config or lists"),
         ("measures: [awtv]\n" + GRID, "there is no measure 'awtv'; did you mean atwv?"),
         ("measures: [mtwv]\n" + GRID, "the objective atwv is not among the measures"),
         ("objective: {measure: atwv, best: most}\n" + GRID, "'highest' or 'lowest'"),
         ("config: a.yaml\npoints: {random: {draws: 0, keys: {}}}\n", "greater than 0"),
-        ("config: a.yaml\npoints: {random: {draws: 3, keys: {}}}\n", "there is nothing to draw"),
-        ("config: [\n", "not YAML"),
-        ("- a\n", "a sweep is a mapping"),
-        ("config: b.yaml\n" + GRID, "given twice"),
+        ("config: a.yaml\npoints: {random: {draws: 3, keys: {}}}\n", "[empty-draw]"),
+        ("config: [\n", "[invalid-yaml]"),
+        ("- a\n", "[not-a-mapping]"),
+        ("config: b.yaml\n" + GRID, "[duplicate-key]"),
     ],
 )
 def test_files_that_are_wrong(tmp_path: Path, text: str, complaint: str) -> None:
@@ -143,8 +148,8 @@ def test_files_that_are_wrong(tmp_path: Path, text: str, complaint: str) -> None
         ("objective: mtvw", "sweep.yaml:2, objective: there is no measure 'mtvw'; did you mean mtwv?"),
         ("objective: mtwv\nmeasures: [auc]", "sweep.yaml:2, objective: the objective mtwv is not among"),
         ("measures: [auc]", "sweep.yaml:2, measures: the objective atwv is not among"),
-        ("objective: cnxe_gamma", "sweep.yaml:2, objective: of cnxe_gamma neither the highest nor the lowest is best"),
-        ("lists: {tasks: {t: {systems: {x: y}}}}", "sweep.yaml:2, lists: a sweep starts from a config or from lists"),
+        ("objective: cnxe_gamma", "sweep.yaml:2, objective: neither the highest nor the lowest cnxe_gamma is best"),
+        ("lists: {tasks: {t: {systems: {x: y}}}}", "sweep.yaml:2, lists: a sweep needs either config or lists"),
     ],
 )
 def test_mistakes_name_their_line(tmp_path: Path, line: str, place: str) -> None:
@@ -160,12 +165,15 @@ def test_mistakes_name_their_line(tmp_path: Path, line: str, place: str) -> None
     [
         (
             "grid:\n    a: [1]\n    b: {from: 1}",
-            "sweep.yaml:5, points.grid.b: a range has from and to, and to is missing",
+            "sweep.yaml:5, points.grid.b: a range needs `to` [range-without-end]",
         ),
-        ("grid:\n    a: [1]\n    b: {from: 1, to: 2, stpe: 3}", "sweep.yaml:5, points.grid.b: no such key stpe"),
-        ("list:\n  - {a: 1}\n  - 3", "sweep.yaml:5, points.list[1]: 3 is no point"),
+        ("grid:\n    a: [1]\n    b: {from: 1, to: 2, stpe: 3}", "sweep.yaml:5, points.grid.b: unknown key stpe"),
+        ("list:\n  - {a: 1}\n  - 3", "sweep.yaml:5, points.list[1]: 3 is not a point"),
         ("list:\n  - {a: 1}\n  - {run: 3}", "sweep.yaml:5, point 2 (run: 3): run cannot differ"),
-        ("random:\n    draws: 2\n    keys: {a: {unifrom: [1, 2]}}", "sweep.yaml:5, points.random.keys.a: there is no"),
+        (
+            "random:\n    draws: 2\n    keys: {a: {unifrom: [1, 2]}}",
+            "sweep.yaml:5, points.random.keys.a: unknown distribution",
+        ),
         ("grid: {}", "sweep.yaml:3, points.grid: the grid is empty"),
     ],
 )
@@ -181,15 +189,15 @@ def test_what_every_point_sets_itself_cannot_be_set_for_all(tmp_path: Path) -> N
     path = tmp_path / "sweep.yaml"
     path.write_text("config: a.yaml\npoints:\n  list:\n  - {features: [], a.b: 1}\n  - {features: []}\n")
     given = read_sweep(path)
-    refuse_idle_sets(given, ["a.b=2", "a=3", "featuresque=1", "search.distance=cosine"], None)
+    refuse_unused_sets(given, ["a.b=2", "a=3", "featuresque=1", "search.distance=cosine"], None)
     for one in ("features=x", "features.name=mfcc", "features.options.deltas=3"):
         with pytest.raises(ConfigError) as caught:
-            refuse_idle_sets(given, ["a.b=2", one], None)
+            refuse_unused_sets(given, ["a.b=2", one], None)
         assert f"--set {one}: {one.split('=')[0]} is set for all points and has no effect" in str(caught.value)
         assert "every point sets features itself, the first in " + f"{path}:4" in str(caught.value)
     path.write_text("config: a.yaml\npoints: {grid: {corpus: [b.yaml, c.yaml]}}\n")
-    with pytest.raises(ConfigError, match=r"--corpus d\.yaml: corpus is set for all points and has no effect"):
-        refuse_idle_sets(read_sweep(path), [], "d.yaml")
+    with raises(sweep_codes.UNUSED_SETTING, where="--corpus d.yaml", key="corpus"):
+        refuse_unused_sets(read_sweep(path), [], "d.yaml")
 
 
 def test_a_draw_that_is_there_already_is_counted(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from swsdist.core.errors import StoreError
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.io.filesystem import Folder
 from swsdist.store.maintaining import check, compact, refit
-from swsdist.store.manifest import File, Made, Manifest, Shard, commit, load
+from swsdist.store.manifest import File, Manifest, NewTrack, Shard, commit, load
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 from swsdist.store.writing import write_tracks
@@ -82,8 +82,8 @@ def store(tmp_path: Path, sounds: dict[str, np.ndarray]) -> Store:
     return Store(folder)
 
 
-def made_of(name: str, tables: list[Any], dimension: int) -> Made:
-    return Made(name, {"name": name}, dimension, pa.concat_tables(tables))
+def made_of(name: str, tables: list[Any], dimension: int) -> NewTrack:
+    return NewTrack(name, {"name": name}, dimension, pa.concat_tables(tables))
 
 
 def test_each_track_is_read_by_its_name(store: Store, sounds: dict[str, np.ndarray]) -> None:

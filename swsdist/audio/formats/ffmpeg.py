@@ -36,7 +36,7 @@ from swsdist.audio.commands import ENDED
 from swsdist.audio.formats.headers import CutOff
 from swsdist.core.errors import AudioError, StorageError
 from swsdist.io.byte_count import open_counted
-from swsdist.io.failures import passing_words
+from swsdist.io.failures import transient_messages
 
 _ENDINGS = (
     "3ga 3gp aac ac3 amr ape asf avi flv m2ts m4a m4b m4v mka mkv mov mp2 mp4 mpc mpeg mpg mts ogv ra rm shn tak tta webm "
@@ -277,7 +277,7 @@ class Decoded:
         data = self._take(_HEADER.size)
         if len(data) < _HEADER.size:
             self._ended()
-            self._demand_own_fault()
+            self._demand_file_fault()
             if any("matches no streams" in line for line in self._said):
                 raise AudioError(
                     "there is no sound in it", where=self._path, reason="no-samples", remedy="drop it from the corpus"
@@ -312,7 +312,7 @@ class Decoded:
         counted yet."""
         code = self._ended()
         if code:
-            self._demand_own_fault()
+            self._demand_file_fault()
             raise AudioError(
                 f"its stream breaks off or is damaged (ffmpeg: {self._last()})",
                 where=self._path,
@@ -329,7 +329,7 @@ class Decoded:
         if told is not None and not pictures and seconds < told - _SHORTFALL:
             self.cut = CutOff(f"its header tells {told:.2f} s, it has {seconds:.2f} s", where=self._path, told=told)
 
-    def _demand_own_fault(self) -> None:
+    def _demand_file_fault(self) -> None:
         """Raise what ended the program, or kept it from reading, where that is not in the file.
 
         Raises:
@@ -345,7 +345,7 @@ class Decoded:
                 cause="ended",
                 passing=True,
             )
-        if not any(word in line for line in self._wrong for word in passing_words()):
+        if not any(word in line for line in self._wrong for word in transient_messages()):
             return
         with open_counted(Path(self._source)) as file:
             while file.read(1 << 20):

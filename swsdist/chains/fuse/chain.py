@@ -37,7 +37,7 @@ from swsdist.stages.decide import Decide
 from swsdist.stages.export import Export
 from swsdist.stages.fit import Fit
 from swsdist.stages.inputs.provenance import files_of
-from swsdist.stages.inputs.validation import demands_of, folds_of_steps
+from swsdist.stages.inputs.validation import document_checks, folds_of_steps
 from swsdist.stages.measure import Measure
 from swsdist.stages.score import Score
 
@@ -50,7 +50,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """
     own = FuseInputs(config, ledger)
     options = own.options
-    own.demands.update(demands_of(config))
+    own.document_checks.update(document_checks(config))
     own.folds.update(folds_of_steps(config.calibrate))
     own.files.update(files_of(config))
     lists = tuple(ExternalTable(own.place(system), TABLES[options.scores]) for system in options.systems)

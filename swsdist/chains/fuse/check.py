@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.systems import configs
 from swsdist.chains.search.check import check as check_search
+from swsdist.core.codes import fuse as codes
+from swsdist.core.codes import line_of
 from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.finding import Finding
@@ -24,16 +26,16 @@ def check(own: FuseInputs) -> Iterator[Finding]:
         try:
             chain_run = load_chain_run(Folder(own.place(system), own.config.storage))
             done = "decide" in chain_run.outcomes
-            told = chain_run.run.path() if done else "this run is not finished: run it to its end first"
+            text = chain_run.run.path() if done else line_of(codes.UNFINISHED_SYSTEM, system=system.name)
             known |= {system.name} if done else set()
-            yield Finding(f"{system.name}: run", done, told)
+            yield Finding(f"{system.name}: run", done, text)
         except SwsdistError as error:
             yield Finding(f"{system.name}: run", False, str(error).replace("\n  remedy:", "; remedy:"))
-    own.noted.force = True
+    own.notices.force = True
     try:
         if all(system.name in known for system in own.options.systems):  # others are run first
             own.settle()
-        for notice in own.noted.found.values():
+        for notice in own.notices.found.values():
             yield Finding("systems", False if notice.doubted else None, str(notice))
         found = configs(own)
     except SwsdistError as error:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from swsdist.chains.fuse.options import FusedSystem, FuseOptions
 from swsdist.config import Config
-from swsdist.core.errors import ConfigError, StoreError
+from swsdist.core.codes import fuse as codes
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import SHARED
 from swsdist.pipeline.chain_run import ChainRun
@@ -56,17 +56,11 @@ class FuseInputs(CorpusInputs):
             chain_run = load_chain_run(Folder(self.place(system), self.config.storage))
             where = f"options.systems: {system.name}"
             if not isinstance(chain_run.chain.inputs, SearchInputs) or "reduce" not in chain_run.plan.order:
-                raise ConfigError(
-                    f"this is a run of the chain {chain_run.config.chain}, which searches nothing itself",
-                    where=f"{where} ({chain_run.run.path()})",
-                    remedy="name runs of the chain search",
+                raise codes.NOT_A_SEARCH_RUN(
+                    where=f"{where} ({chain_run.run.path()})", system=system.name, chain=chain_run.config.chain
                 )
             if "decide" not in chain_run.outcomes:
-                raise StoreError(
-                    "this run is not finished",
-                    where=f"{where} ({chain_run.run.path()})",
-                    remedy="run it to its end first",
-                )
+                raise codes.UNFINISHED_SYSTEM(where=f"{where} ({chain_run.run.path()})", system=system.name)
             found[system.name] = chain_run
         return found
 
@@ -82,23 +76,20 @@ class FuseInputs(CorpusInputs):
         """
         first, *_ = self.chain_runs.values()
         self.store = first.chain.inputs.store
-        if not self.first_look("systems"):
+        if not self.is_first("systems"):
             return
         for name, chain_run in self.chain_runs.items():
             if chain_run.chain.inputs.corpus.own_places != self.corpus.own_places:
-                raise ConfigError(
-                    "queries' own places are left out of its hits, or of those of the fusion, and not of both",
-                    where=f"options.systems: {name} ({chain_run.run.path()})",
-                    remedy="give all the same corpus.own_places and the same kind of trials",
-                )
+                raise codes.OWN_PLACES_DIFFER(where=f"options.systems: {name} ({chain_run.run.path()})", system=name)
             for what, of in _SEARCHED.items():
                 mine, theirs = of(self), of(chain_run.chain.inputs)
                 odd = sorted(set(mine.to_pylist()) ^ set(theirs.to_pylist())) if not mine.equals(theirs) else []
                 if odd:
-                    self.noted.weigh(
-                        f"{what} that either the corpus or the system {name} has, and not both",
+                    self.notices.weigh(
+                        codes.UNSHARED_INPUTS,
                         where=f"{chain_run.run.path()}: {odd[0]!r}".replace("\\x00", ", channel "),
-                        remedy="what a system did not search counts as not found by it; run the systems on one corpus",
+                        inputs=what,
+                        system=name,
                         count=len(odd),
                         of=len({*mine.to_pylist(), *theirs.to_pylist()}),
                         most=1 - SHARED,
@@ -128,10 +119,10 @@ class FuseInputs(CorpusInputs):
         """Read what the systems have made, and the tables that these steps need."""
         self.settle()
         if self.corpus.queries.num_rows and "align.train" in steps:
-            self.demand_truth()
-        for demand in self.demands:
-            demand(self.corpus.documents)
-        self.look()
+            self.check_scorable()
+        for check in self.document_checks:
+            check(self.corpus.documents)
+        self.check_tables()
 
 
 def options_of(config: Config) -> FuseOptions:
@@ -142,15 +133,7 @@ def options_of(config: Config) -> FuseOptions:
     """
     options = FuseOptions.model_validate(checked(CHAINS, "fuse", config.options, "options"))  # type: ignore[type-var]
     if not options.systems:
-        raise ConfigError(
-            "there is no system to fuse",
-            where="options.systems",
-            remedy="name some: {name, run} or {name, config} each",
-        )
+        raise codes.NO_SYSTEMS(where="options.systems")
     if options.missing == "rescore" and options.scores == "final":
-        raise ConfigError(
-            "scores of places that are searched again are normalised ones, not final ones",
-            where="options.missing: rescore",
-            remedy="set options.scores: normalised, or missing: average",
-        )
+        raise codes.FINAL_SCORES_RESCORED(where="options.missing: rescore")
     return options

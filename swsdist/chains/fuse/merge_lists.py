@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import fuse as codes
 from swsdist.core.partition import slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
 from swsdist.fusion.fusing import joined
@@ -92,9 +92,6 @@ def demand_independent(name: str, chain_run: ChainRun) -> None:
     """
     settings = chain_run.config.calibrate
     if settings.fitted and settings.fit in ("crossfit", "oracle"):
-        raise ConfigError(
-            f"the final scores of {name} were fitted on the references of its run ({', '.join(settings.fitted)}, "
-            f"{settings.fit}), so a fusion of them would be fitted on what it is fitted with",
-            where="options.scores: final",
-            remedy="set options.scores: normalised, or fit that system on other data (calibrate.fit: FILE)",
+        raise codes.FINAL_SCORES_FITTED(
+            where="options.scores: final", system=name, steps=", ".join(settings.fitted), fit=settings.fit
         )

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from swsdist.config.section import ONE_OR_MORE, IsPath, Section
+from swsdist.core.codes import fuse as codes
 
 
 class FusedSystem(Section):
@@ -26,9 +27,9 @@ class FusedSystem(Section):
     @model_validator(mode="after")
     def _is_one_of_both(self) -> FusedSystem:
         if (self.run is None) == (self.config is None):
-            raise ValueError(f"system {self.name}: give a run or a config, and not both")
+            raise codes.RUN_OR_CONFIG.invalid(system=self.name)
         if self.run is not None and self.set:
-            raise ValueError(f"system {self.name}: a run stays as it is; set is of a config")
+            raise codes.SET_WITHOUT_CONFIG.invalid(system=self.name)
         return self
 
 
@@ -73,5 +74,5 @@ class FuseOptions(Section):
         names = [one.name for one in self.systems]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"systems: {names.count(name)} are called {name}; name them apart")
+                raise codes.DUPLICATE_SYSTEM.invalid(count=names.count(name), system=name)
         return self

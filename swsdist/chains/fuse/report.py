@@ -12,7 +12,9 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.search.report import notices as of_search
 from swsdist.chains.search.report.finished import scored_of
 from swsdist.chains.search.report.publish import publish_report
-from swsdist.chains.search.report.reporting import build
+from swsdist.chains.search.report.reporting import build_report
+from swsdist.core.codes import fuse as codes
+from swsdist.core.codes import line_of
 from swsdist.evaluation.comparison import compared_entropies
 from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart
 from swsdist.fusion.weights import Fusion
@@ -34,7 +36,7 @@ def publish(outcome: Outcome, chain_run: ChainRun, force: bool = False) -> Repor
 
 
 def _made(outcome: Outcome, chain_run: ChainRun) -> ReportData:
-    data = build(outcome, chain_run)
+    data = build_report(outcome, chain_run)
     own: FuseInputs = chain_run.chain.inputs
     looks: set[Looks] = set(data.looked_at)
     if own.options.between_queries:
@@ -157,12 +159,7 @@ def notices(chain_run: ChainRun) -> list[str]:
         tell_of_apart(common, apart)
     found += [str(notice) for notice in apart.found.values()]
     if not chain_run.config.calibrate.fitted:
-        found.append(
-            "nothing was fitted: the fused score is the mean of the systems' scores, each with the same weight"
-        )
+        found.append(line_of(codes.UNFITTED_FUSION))
     if own.options.between_queries and len(own.options.systems):
-        found.append(
-            "of overlapping detections of different queries the one with the highest fused score stays "
-            "(options.between_queries): what is decided of a query depends on the other queries"
-        )
+        found.append(line_of(codes.DEPENDENT_QUERIES))
     return found

@@ -14,7 +14,7 @@ from swsdist.calibrate.steps.interface import Point
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import fuse as codes
 from swsdist.core.times import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import KEY, parts_of
@@ -26,7 +26,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.document_lookup import speakers_of
-from swsdist.stages.inputs.cross_corpus import takes_theirs
+from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.queries import read_group
 from swsdist.stages.task_results import Bucket
 from swsdist.store.reading import Store
@@ -85,7 +85,7 @@ class Rescore(Stage[Rescoring]):
         own = inputs.chain_inputs(FuseInputs)
         margin, runs = (
             own.options.margin,
-            {name: described(name, chain_run) for name, chain_run in own.chain_runs.items()},
+            {name: system_of(name, chain_run) for name, chain_run in own.chain_runs.items()},
         )
         for receipt, told in inputs.results("joined", Bucket):
             (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
@@ -103,11 +103,11 @@ class Rescore(Stage[Rescoring]):
         lacking = table.select(KEY)
         if table.num_rows:
             lacking = lacking.filter(pa.array(~given[:, systems.index(task.payload.name)]))
-        rows = rescored(lacking, task, context) if lacking.num_rows else RESCORED.empty_table()
+        rows = rescore_bucket(lacking, task, context) if lacking.num_rows else RESCORED.empty_table()
         return TaskOutput((context.publish(task, "rescored", [rows], RESCORED),), Bucket(rows.num_rows))
 
 
-def described(name: str, chain_run: ChainRun) -> System:
+def system_of(name: str, chain_run: ChainRun) -> System:
     """What a task needs of a system.
 
     Raises:
@@ -115,23 +115,16 @@ def described(name: str, chain_run: ChainRun) -> System:
     """
     own, root = chain_run.chain.inputs, chain_run.run.root
     settings = chain_run.config.calibrate
-    entries, several = settings.entries(), chain_run.config.search.examples == "mean"
-    for holds, complaint in (
-        (own.corpus.placed, f"the documents of {name} are places in recordings, and detections name recordings"),
-        (several, f"scores of {name} are means over examples, and a place is searched by each of them alone"),
-        (
-            takes_theirs(chain_run.config),
-            f"the queries of {name} are normalised by another corpus's means and variances",
-        ),
-        (
-            any(entries[step].cohort or entries[step].operating_point for step in settings.unfitted),
-            f"a step of {name} looks at a cohort or at the operating point: {', '.join(settings.unfitted)}",
-        ),
-    ):
-        if holds:
-            raise ConfigError(
-                complaint, where="options.missing: rescore", remedy="set options.missing: average, or least"
-            )
+    entries = settings.entries()
+    where = "options.missing: rescore"
+    if own.corpus.placed:
+        raise codes.RESCORED_SEGMENTS(where=where, system=name)
+    if chain_run.config.search.examples == "mean":
+        raise codes.RESCORED_MEANS(where=where, system=name)
+    if takes_query_statistics(chain_run.config):
+        raise codes.RESCORED_ACROSS_CORPORA(where=where, system=name)
+    if any(entries[step].cohort or entries[step].operating_point for step in settings.unfitted):
+        raise codes.RESCORED_WITH_COHORT(where=where, system=name, steps=", ".join(settings.unfitted))
     folder = chain_run.place(chain_run.chain.step("queries")) or root
     statistics, queries = chain_run.parts("reduce", "statistics"), chain_run.parts("queries", "groups")
     return System(
@@ -145,7 +138,7 @@ def described(name: str, chain_run: ChainRun) -> System:
     )
 
 
-def rescored(lacking: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
+def rescore_bucket(lacking: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
     """RESCORED of the places of a bucket that a system did not find."""
     system, margin = task.payload.system, task.payload.margin
     store = Store.at(*system.store, storage=context.storage)
@@ -162,7 +155,7 @@ def rescored(lacking: pa.Table, task: Task[Rescoring], context: Context) -> pa.T
     spans["first"] = [max(0, seconds_to_frame(start - margin, shift)) for start in lacking["start"].to_pylist()]
     spans["last"] = [max(0, seconds_to_frame(end + margin, shift) - 1) for end in lacking["end"].to_pylist()]
     found = method.rescore(method.prepare(queries, store), store, pa.table(spans, schema=SPANS))
-    rows = matched(spans, found)
+    rows = match_spans(spans, found)
     score = -found["cost"].to_numpy().astype(np.float64) / found["scale"].to_numpy()
     there = lacking.take(pa.array(rows, pa.int64()))
     raw: dict[str, Any] = {name: there[name] for name in KEY}
@@ -171,10 +164,10 @@ def rescored(lacking: pa.Table, task: Task[Rescoring], context: Context) -> pa.T
     listed = pa.table({name: raw[name] for name in DETECTIONS.names}).cast(DETECTIONS)
     if any("speaker" in entry.columns for entry in system.calibrate.entries().values()):
         listed = speakers_of(system.store, context).added(listed)
-    return scaled(listed, task, context)
+    return scale_scores(listed, task, context)
 
 
-def matched(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
+def match_spans(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
     """The span of each match: matches come in the order of the spans, and spans that can hold none are left out.
 
     A match that lies in a span belongs to the first such span: if that could hold it, it was not left out.
@@ -196,7 +189,7 @@ def matched(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
     return rows
 
 
-def scaled(listed: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
+def scale_scores(listed: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
     """RESCORED in the scale that is fused: by the system's steps before the first fitted one, then as its list was scaled."""
     payload, low, high = task.payload, task.slots[0], task.slots[-1]
     files = [name for name, first, last in payload.system.statistics if first <= high and low <= last]

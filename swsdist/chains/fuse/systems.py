@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config import Config, load_config
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import fuse as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
@@ -29,10 +29,11 @@ def configs(own: FuseInputs) -> dict[str, Config]:
         config = load_config(system.config, system.set, corpus=corpus, run=own.place(system))
         if not is_chain(CHAINS, config.chain, "searches"):
             fusible = ", ".join(name for name in CHAINS if is_chain(CHAINS, name, "searches"))
-            raise ConfigError(
-                f"it is of the chain {config.chain}, and fused are runs of the chain {fusible}",
+            raise codes.UNFUSIBLE_CHAIN(
                 where=f"options.systems: {system.name}: {system.config}",
-                remedy=f"name configs of the chain {fusible}",
+                system=system.name,
+                chain=config.chain,
+                fusible=fusible,
             )
         shared = {name: getattr(mine, name) for name in ("executor", "storage", "strict", "force", "score")}
         index = config.index
@@ -53,10 +54,8 @@ def demand_configured(own: FuseInputs) -> None:
     for name, config in configs(own).items():
         was = own.chain_runs[name].config
         if differ := [key for key, value in _of_results(config).items() if _of_results(was).get(key) != value]:
-            raise ConfigError(
-                f"its run differs from its config in {', '.join(differ)}",
-                where=f"options.systems: {name} ({config.run})",
-                remedy="run the fusion again, without --only; in a sweep give systems that differ names of their own",
+            raise codes.CHANGED_SYSTEM_CONFIG(
+                where=f"options.systems: {name} ({config.run})", system=name, keys=", ".join(differ)
             )
 
 

@@ -24,7 +24,7 @@ from swsdist.chains.search.report.notices import barrier, notices, summary
 from swsdist.chains.search.report.publish import FILES, publish_report
 from swsdist.chains.search.report.reporting import rejected_rows
 from swsdist.config import Config
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import chains as codes
 from swsdist.methods.registry import create
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
@@ -42,11 +42,11 @@ from swsdist.stages.export import Export
 from swsdist.stages.fit import Fit
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
-from swsdist.stages.inputs.cross_corpus import takes_theirs
+from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.provenance import files_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.unfitted_models import is_fitted
-from swsdist.stages.inputs.validation import demands_of, folds_of_steps
+from swsdist.stages.inputs.validation import document_checks, folds_of_steps
 from swsdist.stages.measure import Measure
 from swsdist.stages.normalise import Normalise
 from swsdist.stages.queries import Queries
@@ -64,23 +64,16 @@ def build(config: Config, ledger: Ledger) -> Chain:
             a step does not take; or steps that do not fit together.
     """
     if config.options:
-        raise ConfigError(
-            f"the chain search takes no options: {', '.join(config.options)}", where="options", remedy="leave them out"
-        )
+        raise codes.SEARCH_OPTIONS(where="options", options=", ".join(config.options))
     by_cohort = any(entry.cohort for entry in config.calibrate.entries().values())
     if config.corpus.cohort is not None and not by_cohort:
-        raise ConfigError(
-            f"none of the steps {', '.join(config.calibrate.steps)} normalises by a cohort",
+        raise codes.UNUSED_COHORT(
             where="corpus.cohort",
-            remedy=f"leave it out, or name {' or '.join(those(CALIBRATION, 'cohort'))} in calibrate.steps",
+            steps=", ".join(config.calibrate.steps),
+            cohort_steps=" or ".join(those(CALIBRATION, "cohort")),
         )
     if config.corpus.own_places == "leave-out" and protocol_of(config.score).trials != "time":
-        raise ConfigError(
-            "queries' own places are left out where trials are seconds of audio: "
-            "of a document nobody knows which part is meant",
-            where="corpus.own_places",
-            remedy="leave it out, or leave the recordings that queries were cut from out of the documents",
-        )
+        raise codes.OWN_PLACES_WITHOUT_TIMES(where="corpus.own_places")
     create(config.search)
     check_steps(config.calibrate, METHODS[config.search.method].score)
     sides = sides_wanted(config.calibrate)
@@ -90,7 +83,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         *([FitTransforms()] if is_fitted(config.features) else []),
         Index(),
         Queries(),
-        *([QueryStatistics()] if takes_theirs(config) else []),
+        *([QueryStatistics()] if takes_query_statistics(config) else []),
         *([Entry(first, 1).load()()] if first else []),
         Search(),
         Reduce(),
@@ -107,7 +100,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     )
     own = SearchInputs.of(config, ledger)
     demand_posteriors(own, sides)
-    own.demands.update(demands_of(config))
+    own.document_checks.update(document_checks(config))
     own.folds.update(folds_of_steps(config.calibrate))
     own.files.update(files_of(config))
     return Chain("search", stages, own, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier)

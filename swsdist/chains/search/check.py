@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.probing import probe_all
+from swsdist.core.codes import chains as codes
 from swsdist.core.errors import AudioError, SwsdistError
 from swsdist.corpora import kinds
 from swsdist.corpora.documents import ENDINGS
@@ -24,21 +25,21 @@ from swsdist.io.notices import FEW, REJECTED, Notices
 from swsdist.methods.query.hearing import hear
 from swsdist.pipeline.finding import Finding
 from swsdist.registry.registries import METHODS
-from swsdist.stages.inputs.corpus_documents import compared, places_in
+from swsdist.stages.inputs.corpus_documents import compare, places_in
 from swsdist.stages.inputs.precomputed_features import row_for
-from swsdist.stages.inputs.provenance import calibration_file, tell_of_provenance
+from swsdist.stages.inputs.provenance import calibration_file, note_provenance
 from swsdist.stages.inputs.recordings import document_seconds
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.validation import (
     MEASURED,
-    demand_truth,
-    demands_of,
+    check_scorable,
+    document_checks,
+    note_durations,
+    note_late_references,
+    note_query_lengths,
     seconds_of,
-    tell_of_durations,
-    tell_of_lengths,
-    tell_of_references,
 )
-from swsdist.store.precomputed import given_frames
+from swsdist.store.precomputed import precomputed_frames
 
 #: Hz at which queries are listened to.
 _RATE = 16_000
@@ -50,10 +51,10 @@ def check(own: SearchInputs) -> Iterator[Finding]:
     """Look at everything that is cheap to read, one finding after the other; one that is bad does not end it."""
     parts, complaints = dict(_Checking(own).parts()), set[str]()
     for name, look in parts.items():
-        told, wanted = len(own.noted.found), len(own.noted.wanted)
+        told, wanted = len(own.notices.found), len(own.notices.wanted)
         try:
             found = [*look()]
-            own.look()
+            own.check_tables()
         except SwsdistError as error:
             text = str(error).replace("\n  remedy:", "; remedy:")
             # What one part cannot read, others that need it cannot either; it is that of the section that it lies in.
@@ -61,9 +62,9 @@ def check(own: SearchInputs) -> Iterator[Finding]:
             found = [] if text in complaints else [Finding(section if section in parts else name, False, text)]
             complaints.add(text)
         yield from found
-        for notice in list(own.noted.found.values())[told:]:
+        for notice in list(own.notices.found.values())[told:]:
             yield Finding(name, False if notice.doubted else None, str(notice))
-        for notice in list(own.noted.wanted.values())[wanted:]:
+        for notice in list(own.notices.wanted.values())[wanted:]:
             yield Finding(name, True, str(notice))
 
 
@@ -72,7 +73,7 @@ class _Checking:
 
     def __init__(self, own: SearchInputs) -> None:
         self._own = own
-        own.noted.force = True  # what is implausible is told beside all else
+        own.notices.force = True  # what is implausible is told beside all else
         self._corpus, self._storage = own.config.corpus, own.config.storage
         self._seconds: dict[tuple[str, int], float] = {}
 
@@ -82,7 +83,7 @@ class _Checking:
             yield "queries", self._queries
         if self._corpus.cohort is not None:
             yield "cohort", self._cohort
-        if self._corpus.tells_truth:
+        if self._corpus.has_references:
             yield "references", self._references
         yield "features", self._features
         yield "store", self._store
@@ -93,7 +94,7 @@ class _Checking:
     def _documents(self) -> Iterator[Finding]:
         table, notices = self._own.corpus.documents, Notices(force=True)
         if not self._own.from_audio:
-            rows = list(self._own.wanted.values())
+            rows = list(self._own.corpus_documents.values())
             lengths = document_seconds(rows, self._storage)
             self._seconds = {(r["doc_id"], r["channel"]): n for r, n in zip(rows, lengths, strict=True) if n}
             hours, silent = sum(lengths) / 3600, sum(not row["path"] for row in rows)
@@ -112,23 +113,18 @@ class _Checking:
             if "start" in row:
                 if row["start"] >= length or row["end"] > length + OVERSHOOT:
                     notices.add(
-                        "documents lie outside of their recording, and will be rejected",
+                        codes.SEGMENT_OUTSIDE_RECORDING,
+                        count=1,
                         where=f"{row['listed']}: {row['start']:g} to {row['end']:g} s, and there are {length:.2f} s",
-                        remedy="correct their times, or drop them",
                     )
                     continue
                 length = min(length, row["end"]) - row["start"]
             self._seconds[row["doc_id"], row["channel"]] = length
         several = [path for path, one in found.items() if not isinstance(one, AudioError) and one.channels > 1]
         if several and kinds.kind_of(self._corpus.documents, "documents", ENDINGS, self._storage) in kinds.KALDI:
-            notices.add(
-                "recordings of Kaldi's list have several channels, of which the first is read",
-                where=several[0],
-                remedy="where the others are wanted, give each a line of its own that takes it out",
-                count=len(several),
-            )
+            notices.add(codes.UNCHOSEN_CHANNEL, where=several[0], count=len(several))
         rows = [{"doc_id": name, "channel": k, "duration": length} for (name, k), length in self._seconds.items()]
-        tell_of_durations(table, pa.Table.from_pylist(rows, MEASURED), self._corpus.documents, self._storage, notices)
+        note_durations(table, pa.Table.from_pylist(rows, MEASURED), self._corpus.documents, self._storage, notices)
         hours = sum(self._seconds.values()) / 3600
         where = f", places in {len(paths)} recordings" if self._own.corpus.placed else ""
         counted = "" if len(found) == table.num_rows or where else f" channels of {len(found)} recordings"
@@ -161,8 +157,8 @@ class _Checking:
         text = f"{len({key[0] for key in lengths})} spoken ones, {len(lengths)} examples, {sum(lengths.values()):.4g} s"
         text += f"; of {cut} the background around the speech is cut off" if cut else ""
         text += f"; {texts} {'query is' if texts == 1 else 'queries are'} text only" if texts else ""
-        if self._own.theirs is not None:
-            text += f"; of another corpus, {self._own.theirs.config.corpus.documents}"
+        if self._own.query_inputs is not None:
+            text += f"; of another corpus, {self._own.query_inputs.config.corpus.documents}"
         method = self._own.config.search.method
         if texts and not lengths and METHODS[method].queries == "spoken":
             text += f", and the method {method} takes spoken ones: give recordings of them (corpus.spoken, or the column path)"
@@ -171,7 +167,7 @@ class _Checking:
             yield Finding("queries", bool(lengths or texts), text)
         yield from _unusable("queries", bad, table.num_rows, "examples")
         notices = Notices(force=True)
-        tell_of_lengths(lengths, max(self._seconds.values(), default=0.0), str(self._corpus.queries), notices)
+        note_query_lengths(lengths, max(self._seconds.values(), default=0.0), str(self._corpus.queries), notices)
         yield from _odd("queries", notices)
 
     def _cohort(self) -> Iterator[Finding]:
@@ -185,11 +181,11 @@ class _Checking:
         table, notices = self._own.corpus.references, Notices(force=True)
         assert table is not None
         if table.num_rows:
-            demand_truth(self._own.corpus.documents, self._corpus.documents, table, self._own.folds)
+            check_scorable(self._own.corpus.documents, self._corpus.documents, table, self._own.folds)
         known = seconds_of(self._own.corpus.documents, table["doc_id"])
         rest = {key: seconds for key, seconds in self._seconds.items() if key not in known}
         if self._own.corpus.tabled and not self._own.corpus.placed:
-            tell_of_references(table, rest, str(self._corpus.references), self._storage, notices)
+            note_late_references(table, rest, str(self._corpus.references), self._storage, notices)
         asked = set(self._own.corpus.queries["query_id"].to_pylist())
         never = asked - set(table["query_id"].to_pylist())
         text = f"{table.num_rows} true occurrences of {len(asked) - len(never)} queries"
@@ -217,7 +213,7 @@ class _Checking:
 
     def _given(self, source: Source, given: Given) -> Iterator[Finding]:
         """How many have frames; those of the first document are read."""
-        asked = {"documents": list(self._own.wanted.values())}
+        asked = {"documents": list(self._own.corpus_documents.values())}
         if self._corpus.queries is not None:
             asked["examples of queries"] = self._own.examples
         for word, rows in asked.items():
@@ -231,7 +227,7 @@ class _Checking:
             yield Finding("features", False if none else None if lacking else True, text)
         for row in asked["documents"]:
             if row["items"][source.fingerprint] is not None:
-                for _ in given_frames(row_for(source, row), given, Folder(".", self._storage)):
+                for _ in precomputed_frames(row_for(source, row), given, Folder(".", self._storage)):
                     pass
                 return
 
@@ -241,8 +237,8 @@ class _Checking:
         if manifest is None:
             text = f"{self._own.store.folder.path()}: there is none yet"
         else:
-            wanted = self._own.wanted
-            known, same = compared(wanted, state, dict(self._own.features.recipes))
+            wanted = self._own.corpus_documents
+            known, same = compare(wanted, state, dict(self._own.features.recipes))
             new, changed = int((~known).sum()), int((known & ~same).sum())
             gone = int((places_in(state.keys, wanted.keys_) < 0).sum())
             text = f"{self._own.store.folder.path()}: {manifest.counts['documents']:.0f} documents; "
@@ -251,12 +247,12 @@ class _Checking:
 
     def _calibration(self) -> Iterator[Finding]:
         settings = self._own.config.calibrate
-        for demand in demands_of(self._own.config):
-            demand(self._own.corpus.documents)
+        for check in document_checks(self._own.config):
+            check(self._own.corpus.documents)
         if settings.fit in ("none", "crossfit", "oracle"):
             return
         data = calibration_file(settings.fit, self._storage)
-        tell_of_provenance(data, settings.fit, self._own.config, self._own, self._own.noted)
+        note_provenance(data, settings.fit, self._own.config, self._own, self._own.notices)
         yield Finding("calibration", True, settings.fit)
 
     def _search(self) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from swsdist.chains.sweep.fit_calibration import FitCalibration
 from swsdist.chains.sweep.score_points import ScorePoints
 from swsdist.chains.sweep.sort_scores import SortScores
 from swsdist.config import Config
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import sweep as codes
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.ledger import Ledger
@@ -33,11 +33,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ConfigError: it is a config of somebody else.
     """
     if config.options.keys() - {"searched", "tolerance", "conventions", "rejects_all", "points"}:
-        raise ConfigError(
-            f"the chain sweep has no options {', '.join(config.options)}",
-            where="options",
-            remedy="leave chain: sweep to `swsdist sweep`, which writes its options",
-        )
+        raise codes.SWEEP_OPTIONS(where="options", options=", ".join(config.options))
     searched = str(config.options.get("searched", ""))
     reads = {"trials": ExternalTable(config.run, "align.train:trials", searched)} if searched else {}
     stages = Step("fit-calibration", FitCalibration(), reads), Step("sort-scores", SortScores(), reads), ScorePoints()

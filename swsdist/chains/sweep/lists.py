@@ -18,14 +18,15 @@ import pyarrow.compute as pc
 from swsdist.calibrate.points.rescoring import Rescoring
 from swsdist.calibrate.points.study import Entry
 from swsdist.calibrate.thresholding import ALPHA, Method
-from swsdist.chains.sweep.planning import RESCORED, Point, told
+from swsdist.chains.sweep.planning import RESCORED, SweepPoint, keys_text, of_point
 from swsdist.chains.sweep.points import Keys
-from swsdist.chains.sweep.reading import Given
+from swsdist.chains.sweep.reading import SweepSpec
 from swsdist.chains.sweep.running import PointResult, values_by_query
 from swsdist.config.suggest import shown
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.codes import sweep as codes
+from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import fingerprint
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.evaluation.calibration import Request, as_text, calibrate, list_procedure, undecided_list
 from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.lists import read_system
@@ -40,7 +41,7 @@ _KEYS = ("calibrate.steps", "calibrate.alpha", "calibrate.options", "score.beta"
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _ListPoint:
     """A point of a list: how it is calibrated, and beta if it is not the task's."""
 
     steps: tuple[str, ...]
@@ -61,7 +62,7 @@ class _Wanted:
         return "kst" if last == "kst" else "sto"
 
 
-class _List:
+class _SortedLists:
     """A system's list and its task; and of each sequence of steps the list that they make, sorted."""
 
     def __init__(self, name: str, task_name: str, task: ScoringTask, system: System, how: Request) -> None:
@@ -73,12 +74,12 @@ class _List:
         """The list as it was given, scored by the task."""
         return undecided_list(self.task, self.system)
 
-    def request(self, at: _Wanted) -> Request:
+    def request(self, at: _ListPoint) -> Request:
         """What a point asks of `swsdist calibrate`."""
         decides = "" if CALIBRATION[at.steps[-1]].own_threshold else ",threshold"
         return replace(self.how, method=",".join(at.steps) + decides, alpha=at.alpha, options=at.options)
 
-    def entry(self, at: _Wanted) -> Entry:
+    def entry(self, at: _ListPoint) -> Entry:
         """The list as the steps before the last make it, sorted."""
         before = at.steps[:-1]
         options = {name: given for name, given in at.options.items() if name != at.steps[-1]}
@@ -98,7 +99,7 @@ class _List:
         return self.entries[key]
 
 
-def sweep_lists(given: Given, notices: Notices) -> tuple[list[PointResult], list[Entry], list[float]]:
+def sweep_lists(given: SweepSpec, notices: Notices) -> tuple[list[PointResult], list[Entry], list[float]]:
     """Read all lists, and score them at all points: system by system.
 
     Args:
@@ -115,12 +116,8 @@ def sweep_lists(given: Given, notices: Notices) -> tuple[list[PointResult], list
     """
     assert given.file.lists is not None
     if others := sorted(set(measure_names(given.file.measures)) - set(RESCORED)):
-        raise ConfigError(
-            f"a sweep over lists gives {', '.join(RESCORED)}, and {others[0]} is asked for",
-            where=given.at("measures"),
-            remedy=f"set measures: [{', '.join(RESCORED)}]",
-        )
-    wanted = [_wanted(given, number, keys) for number, keys in enumerate(given.points, 1)]
+        raise codes.LIST_MEASURE(where=given.at("measures"), known=", ".join(RESCORED), measure=others[0])
+    wanted = [_list_point(given, number, keys) for number, keys in enumerate(given.points, 1)]
     systems = list(_lists(given, notices))
     results: list[PointResult] = []
     for one in systems:
@@ -137,18 +134,18 @@ def sweep_lists(given: Given, notices: Notices) -> tuple[list[PointResult], list
     return results, [entry for one in systems for entry in one.entries.values()], alphas
 
 
-def _oracles(wanted: list[_Wanted]) -> list[tuple[Keys, _Wanted, int]]:
+def _oracles(wanted: list[_ListPoint]) -> list[tuple[Keys, _ListPoint, int]]:
     """Oracle KST beside the points: one for each beta, and each sequence of steps before kst or sto."""
-    found: dict[str, tuple[Keys, _Wanted, int]] = {}
+    found: dict[str, tuple[Keys, _ListPoint, int]] = {}
     for number, at in enumerate(wanted, 1):
         if at.method in ("kst", "sto"):
             keys: Keys = {} if at.beta is None else {"score.beta": at.beta}
             keys["calibrate.steps"] = [*at.steps[:-1], "oracle-kst"]
-            found.setdefault(fingerprint(told(keys)), (keys, replace(at, alpha=1.0, oracle=True), number))
+            found.setdefault(fingerprint(keys_text(keys)), (keys, replace(at, alpha=1.0, oracle=True), number))
     return list(found.values())
 
 
-def _lists(given: Given, notices: Notices) -> Iterator[_List]:
+def _lists(given: SweepSpec, notices: Notices) -> Iterator[_SortedLists]:
     """Read all systems' lists, with their tasks."""
     lists = given.file.lists
     assert lists is not None
@@ -169,40 +166,34 @@ def _lists(given: Given, notices: Notices) -> Iterator[_List]:
         for system, path in section.systems.items():
             label = system if len(lists.tasks) == 1 else f"{name}/{system}"
             listed = read_system(path, conventions=task.conventions, notices=notices)
-            yield _List(label, name, task, listed, Request("none", fit, lists.folds))
+            yield _SortedLists(label, name, task, listed, Request("none", fit, lists.folds))
 
 
-def _wanted(given: Given, number: int, keys: Keys) -> _Wanted:
+def _list_point(given: SweepSpec, number: int, keys: Keys) -> _ListPoint:
     every = {**given.file.set, **keys}
     options: dict[str, dict[str, object]] = {}
     for key, value in every.items():
         if key.startswith("calibrate.options"):
             _put(options, key.split(".")[2:], value)
         elif key not in _KEYS:
-            raise ConfigError(
-                f"no list depends on {key}{meant(key, _KEYS)}",
-                where=given.where(number, key),
-                remedy=f"keys of points over lists are {', '.join(_KEYS)}; others are of a config",
+            raise codes.LIST_KEY(
+                where=given.where(number, key), key=key, meant=suggestion(key, _KEYS), known=", ".join(_KEYS)
             )
     steps = every.get("calibrate.steps")
     steps = [steps] if isinstance(steps, str) else steps
     if not isinstance(steps, list | tuple) or not steps or not all(str(name) in CALIBRATION for name in steps):
-        raise ConfigError(
-            f"calibrate.steps is {shown(steps)}",
-            where=given.where(number, "calibrate.steps"),
-            remedy=f"give steps, such as [kst], in points or in set; there are {', '.join(CALIBRATION)}",
+        raise codes.LIST_STEPS(
+            where=given.where(number, "calibrate.steps"), value=shown(steps), known=", ".join(CALIBRATION)
         )
     numbers = {}
     for key, default in (("calibrate.alpha", ALPHA), ("score.beta", None)):
         value = every.get(key, default)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
-            raise ConfigError(
-                f"{key} is {shown(value)}", where=given.where(number, key), remedy="give a number above 0"
-            )
+            raise codes.NOT_POSITIVE(where=given.where(number, key), key=key, value=shown(value))
         numbers[key] = value
     alpha, beta = numbers["calibrate.alpha"], numbers["score.beta"]
     assert alpha is not None
-    return _Wanted(tuple(map(str, steps)), float(alpha), options, None if beta is None else float(beta))
+    return _ListPoint(tuple(map(str, steps)), float(alpha), options, None if beta is None else float(beta))
 
 
 def _put(values: dict[str, dict[str, object]], place: list[str], value: object) -> None:
@@ -217,17 +208,17 @@ def _put(values: dict[str, dict[str, object]], place: list[str], value: object) 
 
 
 @contextmanager
-def _of_point(given: Given, number: int) -> Iterator[None]:
+def _of_point(given: SweepSpec, number: int) -> Iterator[None]:
     """What is wrong with a point's steps names the point."""
     try:
         yield
     except UserError as error:
         if error.where and not error.where.startswith(("--method", "calibrate.")):
             raise
-        raise ConfigError(error.message, where=given.where(number), remedy=error.remedy) from None
+        raise of_point(error, given.where(number)) from None
 
 
-def _scored(given: Given, one: _List, at: _Wanted, keys: Keys, number: int) -> PointResult:
+def _scored(given: SweepSpec, one: _SortedLists, at: _ListPoint, keys: Keys, number: int) -> PointResult:
     beta = one.task.beta if at.beta is None else at.beta
     measure, task = given.file.objective.measure, one.task
     if at.method is not None:
@@ -249,7 +240,11 @@ def _scored(given: Given, one: _List, at: _Wanted, keys: Keys, number: int) -> P
         column = {"atwv": "twv"}.get(measure, measure.removeprefix("atwv_"))
         values = dict(zip(terms["query_id"].to_pylist(), terms[column].to_pylist(), strict=True))
     oracle = fit == "oracle" or at.oracle
-    name = f"point-{fingerprint(one.name, told({key: value for key, value in keys.items() if key != 'system'}))[:12]}"
+    name = (
+        f"point-{fingerprint(one.name, keys_text({key: value for key, value in keys.items() if key != 'system'}))[:12]}"
+    )
     rules = replace(one.task.protocol, beta=beta).told()
-    point = Point(number, keys, name, fit, oracle, at.method, {"task": one.task_name, "score.beta": shown(beta)}, rules)
+    point = SweepPoint(
+        number, keys, name, fit, oracle, at.method, {"task": one.task_name, "score.beta": shown(beta)}, rules
+    )
     return PointResult(point, measures, dict(sorted(values.items())))

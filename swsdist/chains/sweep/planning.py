@@ -20,13 +20,15 @@ from typing import Literal
 from swsdist.calibrate.procedure import sides_wanted
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.sweep.points import Keys
-from swsdist.chains.sweep.reading import Given, refuse_idle_sets
+from swsdist.chains.sweep.reading import SweepSpec, refuse_unused_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.files import folder_of
-from swsdist.config.loader import Assignment, Placed
+from swsdist.config.loader import Assignment, FileAssignment
 from swsdist.config.model import Features
 from swsdist.config.suggest import shown
+from swsdist.core import errors
+from swsdist.core.codes import sweep as codes
 from swsdist.core.errors import ConfigError, StoreError, UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.corpora.documents import ENDINGS
@@ -62,7 +64,7 @@ _NOT_SCORED = dict.fromkeys(("examples", "speakers", "alignments", "parts", "coh
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """A point.
 
     Attributes:
@@ -87,14 +89,14 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Planned(Point):
+class PlannedPoint(SweepPoint):
     """A point as it will be run, with its whole config."""
 
     config: Config
 
 
 @dataclass(frozen=True)
-class Group:
+class PointGroup:
     """Points that are scored from one search.
 
     Attributes:
@@ -105,7 +107,7 @@ class Group:
 
     name: str
     config: Config
-    points: list[Planned] = field(default_factory=list)
+    points: list[PlannedPoint] = field(default_factory=list)
 
     @property
     def by_term(self) -> bool:
@@ -119,13 +121,13 @@ class Plans:
 
     Attributes:
         points: all, in order.
-        own: points that have a plan of their own, by its name.
+        single: points that have a plan of their own, by its name.
         groups: all others, by name.
     """
 
-    points: tuple[Planned, ...]
-    own: dict[str, Planned]
-    groups: dict[str, Group]
+    points: tuple[PlannedPoint, ...]
+    single: dict[str, PlannedPoint]
+    groups: dict[str, PointGroup]
 
     @property
     def run(self) -> str:
@@ -133,7 +135,9 @@ class Plans:
         return self.points[0].config.run
 
 
-def planned(given: Given, *, corpus: str | None = None, run: str | None = None, sets: tuple[str, ...] = ()) -> Plans:
+def plan_sweep(
+    given: SweepSpec, *, corpus: str | None = None, run: str | None = None, sets: tuple[str, ...] = ()
+) -> Plans:
     """Make the config of each point.
 
     Args:
@@ -145,9 +149,9 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
         ConfigError: a point's config is not valid, or names what is not there: it says which, and which key; or two points are
             the same.
     """
-    refuse_idle_sets(given, sets, corpus)
-    made: list[Planned] = []
-    groups: dict[str, Group] = {}
+    refuse_unused_sets(given, sets, corpus)
+    made: list[PlannedPoint] = []
+    groups: dict[str, PointGroup] = {}
     seen = set[str]()
     known: dict[str, int] = {}
     beside: dict[str, object] = {}
@@ -160,37 +164,29 @@ def planned(given: Given, *, corpus: str | None = None, run: str | None = None, 
                 alpha_of(config.calibrate)
             rules, line = scored_by(config), protocol_of(config.score).told()
         if is_chain(CHAINS, config.chain, "of_points"):
-            raise ConfigError(
-                "a sweep is of another chain", where=given.where(number, "chain"), remedy="leave chain out"
-            )
+            raise codes.SWEPT_CHAIN(where=given.where(number, "chain"), chain=config.chain)
         name = fingerprint(settings_of(config), _rest(config))[:12]
         if name in known:
-            raise ConfigError(
-                f"points {known[name]} and {number} are the same: {told(keys)}",
-                where=given.where(number),
-                remedy="leave one of them out",
+            raise codes.DUPLICATE_POINTS(
+                where=given.where(number), first=known[name], second=number, keys=keys_text(keys)
             )
         known[name] = number
         config = _with_store(config, beside, given.where(number))
         shared = f"search-{_group(config, method)[:12]}" if method is not None else ""
-        _demand(given, number, config, shared or name, seen)
+        _check_names(given, number, config, shared or name, seen)
         fit = config.calibrate.fit
-        made.append(Planned(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, line, config))
+        made.append(PlannedPoint(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, line, config))
         if shared:
-            groups.setdefault(shared, Group(shared, config)).points.append(made[-1])
+            groups.setdefault(shared, PointGroup(shared, config)).points.append(made[-1])
     if given.file.oracle_kst:
         if not any(group.by_term for group in groups.values()):
-            raise ConfigError(
-                "oracle_kst goes beside points that end in kst or sto and measure ATWV alone",
-                where=given.at("oracle_kst"),
-                remedy=f"set measures: [{', '.join(RESCORED)}], or leave oracle_kst out",
-            )
+            raise codes.ORACLE_WITHOUT_KST(where=given.at("oracle_kst"), measures=", ".join(RESCORED))
         for group in groups.values():
             made += _oracles(group, len(made)) if group.by_term else []
     return Plans(tuple(made), {point.name: point for point in made if point.method is None}, groups)
 
 
-def told(keys: Keys) -> str:
+def keys_text(keys: Keys) -> str:
     """A point in one line."""
     return ", ".join(f"{key}: {shown(value, 60)}" for key, value in keys.items()) or "the base"
 
@@ -207,12 +203,12 @@ def scored_by(config: Config) -> dict[str, str]:
 
 
 def _config(
-    given: Given, keys: Keys, number: int, corpus: str | None, run: str | None, sets: tuple[str, ...]
+    given: SweepSpec, keys: Keys, number: int, corpus: str | None, run: str | None, sets: tuple[str, ...]
 ) -> Config:
     file = given.file
     folder = folder_of(str(given.path))
-    base = [Placed(f"{key}={_text(value)}", folder, given.at("set", key)) for key, value in file.set.items()]
-    mine = [Placed(f"{key}={_text(value)}", folder, given.where(number, key)) for key, value in keys.items()]
+    base = [FileAssignment(f"{key}={_text(value)}", folder, given.at("set", key)) for key, value in file.set.items()]
+    mine = [FileAssignment(f"{key}={_text(value)}", folder, given.where(number, key)) for key, value in keys.items()]
     # Relative to here, as all of the command line; those of the file are absolute.
     corpus, run = (path and _absolute(path) for path in (corpus or file.corpus, run or file.run))
     every: list[Assignment] = [*base, *sets, *mine]
@@ -224,7 +220,7 @@ def _config(
     return config_from_dict(values, folder, every, origins=origins)
 
 
-def _demand(given: Given, number: int, config: Config, plan: str, seen: set[str]) -> None:
+def _check_names(given: SweepSpec, number: int, config: Config, plan: str, seen: set[str]) -> None:
     """Make sure that what a point names is there, and takes the options that it is given, as far as that is told without work.
 
     Args:
@@ -242,7 +238,7 @@ def _demand(given: Given, number: int, config: Config, plan: str, seen: set[str]
     seen.add(plan)
 
     def look_at(some: Config, named: str | None = None) -> None:
-        for key, of, look in _looks(some):
+        for key, of, look in _name_checks(some):
             if (name := fingerprint(key, of)) not in seen:
                 with _of_point(given, number, named or key):
                     look()
@@ -256,7 +252,7 @@ def _demand(given: Given, number: int, config: Config, plan: str, seen: set[str]
         look_at(system, "options")
 
 
-def _looks(config: Config) -> Iterator[tuple[str, object, Callable[[], object]]]:
+def _name_checks(config: Config) -> Iterator[tuple[str, object, Callable[[], object]]]:
     """A key of a config, what its validity depends on, and what raises a UserError or StoreError if it is not valid."""
     corpus, storage = config.corpus, config.storage
     paths = {name: getattr(corpus, name) for name in ("documents", "queries", "spoken", "references", "text")}
@@ -279,7 +275,7 @@ def _make(one: Features) -> None:
 
 
 @contextmanager
-def _of_point(given: Given, number: int, of: str = "") -> Iterator[None]:
+def _of_point(given: SweepSpec, number: int, of: str = "") -> Iterator[None]:
     """What is wrong with a point's config names the point, and the key of the sweep's file.
 
     Args:
@@ -299,9 +295,15 @@ def _of_point(given: Given, number: int, of: str = "") -> Iterator[None]:
             wrong = next(
                 (key for key in every if f"{key}.".startswith(f"{of}.") or f"{of}.".startswith(f"{key}.")), None
             )
-        at = given.where(number, wrong) + (f" ({told(keys)})" if wrong is None and keys else "")
+        at = given.where(number, wrong) + (f" ({keys_text(keys)})" if wrong is None and keys else "")
         where = f"{at}: {error.where}" if error.where else at
-        raise ConfigError(error.message, where=where, remedy=error.remedy) from None
+        raise of_point(error, where) from None
+
+
+def of_point(error: UserError | StoreError, where: str) -> ConfigError:
+    """An error of a point's config, with the point's place in the sweep's file."""
+    code, values = error.code, error.values
+    return errors.ConfigError(error.message, where=where, remedy=error.remedy, code=code, values=values)
 
 
 def _absolute(path: str) -> str:
@@ -325,11 +327,7 @@ def _with_store(config: Config, known: dict[str, object], where: str) -> Config:
     corpus = config.corpus.model_dump(mode="json", include={"documents", "speakers", "prefer", "audio"})
     if config.index.store is not None:
         if known.setdefault(config.index.store, features) != features:
-            raise ConfigError(
-                "points differ in features, and a store holds those of one",
-                where=f"{where}: index.store {config.index.store}",
-                remedy="leave index.store out: each kind of features then has a store in the run folder",
-            )
+            raise codes.SHARED_STORE_FEATURES(where=f"{where}: index.store {config.index.store}")
         return config
     if "" not in known:
         known[""] = _of_run(config)
@@ -355,7 +353,7 @@ def _of_run(config: Config) -> object:
 def _method(config: Config, measures: set[str]) -> Decides | None:
     """How the chain `sweep` can score a point; None where it cannot."""
     settings, rules = config.calibrate, protocol_of(config.score)
-    if not is_chain(CHAINS, config.chain, "searches") or not config.corpus.tells_truth:
+    if not is_chain(CHAINS, config.chain, "searches") or not config.corpus.has_references:
         return None
     if rules.trials != "time" or settings.fit == "none":
         return None
@@ -392,13 +390,13 @@ def alpha_of(settings: Calibrate) -> float:
     """
     given = settings.options.get(settings.steps[-1], {}).get("alpha", settings.alpha)
     if not isinstance(given, int | float) or isinstance(given, bool) or not given > 0:
-        raise ConfigError(f"alpha is {shown(given)}", where="calibrate.options", remedy="give a number above 0")
+        raise codes.NOT_POSITIVE(where="calibrate.options", key="alpha", value=shown(given))
     return float(given)
 
 
-def _oracles(group: Group, before: int) -> list[Planned]:
+def _oracles(group: PointGroup, before: int) -> list[PlannedPoint]:
     """Oracle KST beside the points of a group: one for each beta."""
-    made: dict[object, Planned] = {}
+    made: dict[object, PlannedPoint] = {}
     for point in list(group.points):
         beta = point.config.score.beta
         if beta in made:
@@ -408,7 +406,7 @@ def _oracles(group: Group, before: int) -> list[Planned]:
         name = f"point-{fingerprint(point.name, 'oracle-kst')[:12]}"
         number = before + len(made) + 1
         keys["calibrate.steps"] = steps
-        made[beta] = Planned(
+        made[beta] = PlannedPoint(
             number, keys, name, point.fit, True, "oracle-kst", point.scored_by, point.protocol, point.config
         )
     group.points.extend(made.values())

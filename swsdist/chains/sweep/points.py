@@ -23,16 +23,16 @@ import numpy as np
 
 from swsdist.config.reading import Origin
 from swsdist.config.suggest import Place, dotted, shown
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import sweep as codes
 from swsdist.core.fingerprint import stable_hash
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 
 #: A point: the keys in which it differs from the base, with their values.
 Keys = dict[str, object]
 
 
 @dataclass(frozen=True)
-class Where:
+class SweepPlace:
     """A place in a sweep's file, as messages name it: file, line and key.
 
     Attributes:
@@ -43,9 +43,9 @@ class Where:
     origins: Mapping[Place, Origin]
     place: Place = ()
 
-    def below(self, *parts: int | str) -> Where:
+    def below(self, *parts: int | str) -> SweepPlace:
         """A place below this one."""
-        return Where(self.origins, (*self.place, *parts))
+        return SweepPlace(self.origins, (*self.place, *parts))
 
     @property
     def line(self) -> str:
@@ -65,7 +65,7 @@ MOST_POINTS = 100_000
 _RANGE, _SUBSETS = {"from", "to", "step", "count", "scale"}, {"subsets", "least", "most"}
 
 
-def grid(keys: Mapping[str, object], where: Where) -> Iterator[Keys]:
+def grid_points(keys: Mapping[str, object], where: SweepPlace) -> Iterator[Keys]:
     """Every combination of the values of some keys, the last key the fastest.
 
     Args:
@@ -76,36 +76,30 @@ def grid(keys: Mapping[str, object], where: Where) -> Iterator[Keys]:
         ConfigError: a key has no values, or a range is not one.
     """
     if not keys:
-        raise ConfigError("the grid is empty", where=str(where), remedy="name at least one key with its values")
+        raise codes.EMPTY_GRID(where=str(where))
     several = [_values(values, where.below(name)) for name, values in keys.items()]
     size = math.prod(len(values) for values in several)
     if size > MOST_POINTS:
-        raise ConfigError(
-            f"the grid has {size} points, more than {MOST_POINTS}",
-            where=str(where),
-            remedy="take coarser steps, or draw points at random (points.random)",
-        )
+        raise codes.LARGE_GRID(where=str(where), count=size, limit=MOST_POINTS)
     for values in product(*several):
         yield dict(zip(keys, values, strict=True))
 
 
-def listed(rows: Sequence[object], where: Where) -> Iterator[Keys]:
+def list_points(rows: Sequence[object], where: SweepPlace) -> Iterator[Keys]:
     """Points as they are.
 
     Raises:
         ConfigError: one is no mapping of keys to values, or there are none.
     """
     if not rows:
-        raise ConfigError("the list is empty", where=str(where), remedy="name at least one point, {key: value}")
+        raise codes.EMPTY_LIST(where=str(where))
     for k, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise ConfigError(
-                f"{shown(row, 60)} is no point", where=str(where.below(k)), remedy="write it as {key: value, ...}"
-            )
+            raise codes.NOT_A_POINT(where=str(where.below(k)), value=shown(row, 60))
         yield {str(name): value for name, value in row.items()}
 
 
-def drawn(draws: int, seed: int, keys: Mapping[str, object], where: Where) -> Iterator[Keys]:
+def draw_points(draws: int, seed: int, keys: Mapping[str, object], where: SweepPlace) -> Iterator[Keys]:
     """Points at random.
 
     Args:
@@ -118,9 +112,7 @@ def drawn(draws: int, seed: int, keys: Mapping[str, object], where: Where) -> It
         ConfigError: a distribution is not one.
     """
     if not keys:
-        raise ConfigError(
-            "there is nothing to draw", where=str(where), remedy="name at least one key with its distribution"
-        )
+        raise codes.EMPTY_DRAW(where=str(where))
     by_key = {name: _distribution(given, where.below(name)) for name, given in keys.items()}
     for k in range(draws):
         yield {
@@ -129,7 +121,7 @@ def drawn(draws: int, seed: int, keys: Mapping[str, object], where: Where) -> It
         }
 
 
-def _values(given: object, where: Where) -> list[object]:
+def _values(given: object, where: SweepPlace) -> list[object]:
     if isinstance(given, list | tuple):
         found = list(given)
     elif isinstance(given, Mapping) and "subsets" in given:
@@ -137,124 +129,89 @@ def _values(given: object, where: Where) -> list[object]:
     elif isinstance(given, Mapping) and "from" in given:
         found = _range(given, where)
     else:
-        raise ConfigError(
-            f"{shown(given, 60)} are no values of a grid",
-            where=str(where),
-            remedy="give a list, {from: 1, to: 3, step: 0.1}, {from: 1, to: 9, count: 3}, or {subsets: [a, b]}",
-        )
+        raise codes.NOT_GRID_VALUES(where=str(where), value=shown(given, 60))
     if not found:
-        raise ConfigError(
-            "the grid is empty: this key has no values", where=str(where), remedy="give at least one value"
-        )
+        raise codes.NO_GRID_VALUES(where=str(where))
     return found
 
 
-def _subsets(given: Mapping[str, object], where: Where) -> list[object]:
-    _refuse_others(given, _SUBSETS, where)
+def _subsets(given: Mapping[str, object], where: SweepPlace) -> list[object]:
+    _refuse_unknown_keys(given, _SUBSETS, where)
     members = given["subsets"]
     if not isinstance(members, list | tuple):
-        raise ConfigError("subsets are of a list", where=str(where), remedy="write {subsets: [a, b, c]}")
+        raise codes.SUBSETS_OF_LIST(where=str(where))
     least, most = given.get("least", 1), given.get("most", len(members))
     if not (isinstance(least, int) and isinstance(most, int) and 0 <= least <= most <= len(members)):
-        raise ConfigError(
-            f"there are no subsets of {shown(least)} to {shown(most)} of {len(members)} members",
-            where=str(where),
-            remedy="give least and most between 0 and the number of members",
-        )
+        raise codes.SUBSET_SIZES(where=str(where), least=shown(least), most=shown(most), members=len(members))
     many = sum(math.comb(len(members), size) for size in range(least, most + 1))
     if many > MOST_POINTS:
-        raise ConfigError(
-            f"there are {many} subsets, more than {MOST_POINTS}",
-            where=str(where),
-            remedy="name fewer members, or set least and most closer together",
-        )
+        raise codes.MANY_SUBSETS(where=str(where), count=many, limit=MOST_POINTS)
     return [list(some) for size in range(least, most + 1) for some in combinations(members, size)]
 
 
-def _range(given: Mapping[str, object], where: Where) -> list[object]:
-    _refuse_others(given, _RANGE, where)
+def _range(given: Mapping[str, object], where: SweepPlace) -> list[object]:
+    _refuse_unknown_keys(given, _RANGE, where)
     if "to" not in given:
-        raise ConfigError("a range has from and to, and to is missing", where=str(where), remedy="give to")
+        raise codes.RANGE_WITHOUT_END(where=str(where))
     first, last = _number(given.get("from"), where, "from"), _number(given.get("to"), where, "to")
     scale = given.get("scale", "linear")
     if scale not in ("linear", "log"):
-        raise ConfigError(f"scale is {shown(scale)}", where=str(where), remedy="it is linear or log")
+        raise codes.RANGE_SCALE(where=str(where), value=shown(scale))
     if ("step" in given) == ("count" in given):
-        raise ConfigError(
-            "a range has a step or a count, and one of them", where=str(where), remedy="give step, or count"
-        )
+        raise codes.STEP_OR_COUNT(where=str(where))
     if "step" in given:
         step = _number(given["step"], where, "step")
         many = int((Decimal(str(last)) - Decimal(str(first))) / Decimal(str(step))) + 1 if step > 0 else 0
         if scale == "log" or not 0 < many <= MOST_POINTS or last < first:
-            raise ConfigError(
-                f"there are no values from {first:g} to {last:g} by {step:g}",
-                where=str(where),
-                remedy="give from below to, and a step above 0; a scale of log goes with count",
-            )
+            raise codes.EMPTY_RANGE(where=str(where), first=first, last=last, step=step)
         exact = [Decimal(str(first)) + k * Decimal(str(step)) for k in range(many)]
         whole = all(isinstance(given[name], int) for name in ("from", "to", "step"))
         return [int(value) if whole else float(value) for value in exact]
     count = given["count"]
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_POINTS:
-        raise ConfigError(
-            f"count is {shown(count)}", where=str(where), remedy="give how many values there are, 1 or more"
-        )
+        raise codes.RANGE_COUNT(where=str(where), value=shown(count))
     if scale == "log" and not 0 < first <= last:
-        raise ConfigError("a scale of log is of numbers above 0", where=str(where), remedy="give from and to above 0")
+        raise codes.LOG_OF_ZERO(where=str(where))
     made = np.geomspace(first, last, count) if scale == "log" else np.linspace(first, last, count)
     # Twelve digits: a value is what the table shows of it, on every machine.
     return [float(f"{value:.12g}") for value in made]
 
 
-def _distribution(given: object, where: Where) -> Callable[[np.random.Generator], object]:
+def _distribution(given: object, where: SweepPlace) -> Callable[[np.random.Generator], object]:
     kinds = ("uniform", "log-uniform", "integer", "choice")
     if not isinstance(given, Mapping) or len(given) != 1:
-        raise ConfigError(
-            f"{shown(given, 60)} is no distribution",
-            where=str(where),
-            remedy="give {uniform: [LOW, HIGH]}, {log-uniform: [LOW, HIGH]}, {integer: [LOW, HIGH]} or {choice: [...]}",
-        )
+        raise codes.NOT_A_DISTRIBUTION(where=str(where), value=shown(given, 60))
     ((kind, bounds),) = given.items()
     if kind not in kinds:
-        raise ConfigError(
-            f"there is no distribution {kind!r}{meant(str(kind), kinds)}",
-            where=str(where),
-            remedy=f"distributions are {', '.join(kinds)}",
+        raise codes.UNKNOWN_DISTRIBUTION(
+            where=str(where), name=kind, meant=suggestion(str(kind), kinds), known=", ".join(kinds)
         )
     if not isinstance(bounds, list | tuple) or not bounds or (kind != "choice" and len(bounds) != 2):
-        raise ConfigError(f"{kind} has {shown(bounds, 60)}", where=str(where), remedy=f"write {{{kind}: [LOW, HIGH]}}")
+        raise codes.DISTRIBUTION_BOUNDS(where=str(where), name=kind, value=shown(bounds, 60))
     if kind == "choice":
         choices = list(bounds)
         return lambda random: choices[int(random.integers(len(choices)))]
     low, high = (_number(bound, where, kind) for bound in bounds)
     if low > high or (kind == "log-uniform" and low <= 0):
-        raise ConfigError(
-            f"{kind} from {low:g} to {high:g} has no values",
-            where=str(where),
-            remedy="give the lower bound first" + (", above 0" if kind == "log-uniform" else ""),
-        )
+        error = codes.NOT_ABOVE_ZERO if kind == "log-uniform" else codes.EMPTY_DISTRIBUTION
+        raise error(where=str(where), name=kind, low=low, high=high)
     if kind == "integer":
         if not (low.is_integer() and high.is_integer()):
-            raise ConfigError(
-                f"integer has {shown(bounds, 60)}", where=str(where), remedy="give whole numbers, or take uniform"
-            )
+            raise codes.FRACTIONAL_BOUNDS(where=str(where), value=shown(bounds, 60))
         return lambda random: int(random.integers(int(low), int(high), endpoint=True))
     if kind == "uniform":
         return lambda random: float(f"{random.uniform(low, high):.12g}")
     return lambda random: float(f"{math.exp(random.uniform(math.log(low), math.log(high))):.12g}")
 
 
-def _number(value: object, where: Where, name: str) -> float:
+def _number(value: object, where: SweepPlace, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ConfigError(f"{name} is {shown(value)}, no finite number", where=str(where), remedy="give a number")
+        raise codes.NOT_FINITE_BOUND(where=str(where), name=name, value=shown(value))
     return float(value)
 
 
-def _refuse_others(given: Mapping[str, object], known: set[str], where: Where) -> None:
+def _refuse_unknown_keys(given: Mapping[str, object], known: set[str], where: SweepPlace) -> None:
     if others := sorted(set(given) - known):
-        raise ConfigError(
-            f"no such key {others[0]}{meant(others[0], sorted(known))}",
-            where=str(where),
-            remedy=f"allowed here: {', '.join(sorted(known))}",
+        raise codes.UNKNOWN_SWEEP_KEY(
+            where=str(where), key=others[0], meant=suggestion(others[0], sorted(known)), known=", ".join(sorted(known))
         )

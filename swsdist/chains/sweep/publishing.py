@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 
 from swsdist.calibrate.points.rescoring import Compacted, Rescoring
 from swsdist.calibrate.points.study import Entry, Study, study
-from swsdist.chains.sweep.planning import Plans, alpha_of, told
-from swsdist.chains.sweep.ranking import Judged
-from swsdist.chains.sweep.reading import Given
-from swsdist.chains.sweep.running import PointResult, Swept, point_at
-from swsdist.core.errors import ConfigError
+from swsdist.chains.sweep.planning import Plans, alpha_of, keys_text
+from swsdist.chains.sweep.ranking import RankedPoints
+from swsdist.chains.sweep.reading import SweepSpec
+from swsdist.chains.sweep.running import PointResult, SweepRun, point_at
+from swsdist.core.codes import sweep as codes
 from swsdist.io.filesystem import Folder
 from swsdist.io.tables import write_csv
 from swsdist.report.study import captioned, study_files, study_tables
@@ -38,9 +38,9 @@ _MOST_PROTOCOLS = 3
 
 
 def data_of(
-    given: Given,
+    given: SweepSpec,
     name: str,
-    found: Judged,
+    found: RankedPoints,
     results: Sequence[PointResult],
     notices: Sequence[str] = (),
     studied: Study | None = None,
@@ -100,12 +100,12 @@ def data_of(
     )
 
 
-def place_of(given: Given) -> str:
+def place_of(given: SweepSpec) -> str:
     """Where in the run folder a sweep's results lie: sweeps of other files may share its searches."""
     return f"sweeps/{Path(given.path).stem}"
 
 
-def publish(run: Folder, given: Given, data: SweepData, found: Judged, studied: Study | None) -> None:
+def publish(run: Folder, given: SweepSpec, data: SweepData, found: RankedPoints, studied: Study | None) -> None:
     """Write all of it into a folder of its own in the run folder.
 
     Args:
@@ -131,7 +131,7 @@ def publish(run: Folder, given: Given, data: SweepData, found: Judged, studied: 
         run.write_bytes(f"{place}/{name}", text.encode())
 
 
-def _values(given: Given, data: SweepData, found: Judged) -> str:
+def _values(given: SweepSpec, data: SweepData, found: RankedPoints) -> str:
     rows = {row["point"]: row for row in data.table.to_pylist()}
     values = {
         "schema": SCHEMA,
@@ -152,7 +152,7 @@ def _values(given: Given, data: SweepData, found: Judged) -> str:
 # -- KST and STO ------------------------------------------------------------------------------------------------------
 
 
-def study_of(plans: Plans, swept: Swept, alphas: Sequence[float], alpha: float | None) -> Study | None:
+def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: float | None) -> Study | None:
     """The study of Wang and Metze on the searches of a sweep; None where none was done.
 
     Args:
@@ -180,14 +180,14 @@ def study_of(plans: Plans, swept: Swept, alphas: Sequence[float], alpha: float |
             for key, value in point.keys.items()
             if not key.startswith(("calibrate.steps", "calibrate.alpha"))
         }
-        label = told(inner) if inner and len(plans.groups) > 1 else group.config.system
+        label = keys_text(inner) if inner and len(plans.groups) > 1 else group.config.system
         label = label if label not in [one.name for one in found] else f"{label} ({number})"
         fit = "oracle" if point.number in oracles else point.fit
         found.append(Entry(label, group.config.system, scored, at.trials, at.beta, fit))
     return study(found, alphas=list(alphas), alpha=alpha) if found else None
 
 
-def alphas_of(given: Given, plans: Plans) -> list[float]:
+def alphas_of(given: SweepSpec, plans: Plans) -> list[float]:
     """Values of alpha among the points, ascending.
 
     Raises:
@@ -196,9 +196,5 @@ def alphas_of(given: Given, plans: Plans) -> list[float]:
     groups = [group for group in plans.groups.values() if group.by_term]
     values = {alpha_of(point.config.calibrate) for group in groups for point in group.points}
     if not values:
-        raise ConfigError(
-            "report: kst is of points that end in kst or sto, and measure ATWV alone",
-            where=given.at("report"),
-            remedy="see configs/sweeps/kst_alpha.yaml",
-        )
+        raise codes.REPORT_WITHOUT_KST(where=given.at("report"))
     return sorted(values)

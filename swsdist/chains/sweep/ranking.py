@@ -32,7 +32,7 @@ _AT_ONCE = 500
 
 
 @dataclass(frozen=True)
-class Judged:
+class RankedPoints:
     """A sweep's table, and what it says.
 
     Attributes:
@@ -57,7 +57,9 @@ class Judged:
         return tuple(one.best[0] for one in self.rankings if one.best)
 
 
-def judged(results: Sequence[PointResult], measures: Sequence[str], objective: Objective, tests: Tests) -> Judged:
+def rank_points(
+    results: Sequence[PointResult], measures: Sequence[str], objective: Objective, tests: Tests
+) -> RankedPoints:
     """Make the table.
 
     Args:
@@ -81,9 +83,9 @@ def judged(results: Sequence[PointResult], measures: Sequence[str], objective: O
     for name in shown_measures:
         columns[name] = pa.array([one.measures.get(name) for one in results], pa.float64())
     rankings, found = [], dict[int, dict[str, float | None]]()
-    alike = _alike(results)
+    alike = _by_scoring(results)
     for told, some in alike.items():
-        ranking, rows = _ranked(told, some, objective, tests)
+        ranking, rows = _rank(told, some, objective, tests)
         rankings.append(ranking)
         found |= rows
     told_of = {one.point.number: told for told, some in alike.items() for one in some}
@@ -96,7 +98,7 @@ def judged(results: Sequence[PointResult], measures: Sequence[str], objective: O
     columns["cpu_share_s"] = pa.array([one.share for one in results], pa.float64())
     columns["digest"] = pa.array([None if one.failed else digest_of(one, measures) for one in results], pa.string())
     columns["failed"] = pa.array([one.failed or None for one in results], pa.string())
-    return Judged(
+    return RankedPoints(
         pa.table(columns),
         _by_query(results),
         keys,
@@ -122,7 +124,7 @@ def _column(values: Sequence[object]) -> pa.Array:
     return pa.array([None if value is None else shown(value) for value in values], pa.string())
 
 
-def _alike(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
+def _by_scoring(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
     """Points that are scored by the same, by in what that differs from the others, in a line."""
     every = [one.point.scored_by for one in results]
     telling: list[str] = []
@@ -139,7 +141,7 @@ def _alike(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
     return found
 
 
-def _ranked(
+def _rank(
     told: str, results: Sequence[PointResult], objective: Objective, tests: Tests
 ) -> tuple[Ranking, dict[int, dict[str, float | None]]]:
     """The ranking of points that are scored by the same; and by number, intervals and tests, as far as there are any."""
@@ -147,11 +149,11 @@ def _ranked(
     ranked = sorted(rated, key=lambda one: (-objective.sign * one.measures[objective.measure], one.point.number))
     best = [one for one in ranked if not one.point.oracle] or ranked
     tested = bool(best) and all(one.values for one in rated)
-    found = _tested(rated, best[0], objective, tests) if tested else {}
+    found = _intervals_and_tests(rated, best[0], objective, tests) if tested else {}
     return Ranking(told, tuple(one.point.number for one in best), tested), found
 
 
-def _tested(
+def _intervals_and_tests(
     used: Sequence[PointResult], best: PointResult, objective: Objective, tests: Tests
 ) -> dict[int, dict[str, float | None]]:
     # A query that a point lacks counts as all missed, as in a comparison of systems.

@@ -21,13 +21,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError, field_validator
 
-from swsdist.chains.sweep.points import Keys, Where, drawn, grid, listed
+from swsdist.chains.sweep.points import Keys, SweepPlace, draw_points, grid_points, list_points
 from swsdist.config.files import absolute, folder_of, text_of
 from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
-from swsdist.config.suggest import dotted, shown
-from swsdist.core.errors import ConfigError
-from swsdist.core.text import meant
+from swsdist.config.suggest import shown
+from swsdist.core.codes import config as config_codes
+from swsdist.core.codes import sweep as codes
+from swsdist.core.text import suggestion
 from swsdist.registry.registries import quantities
 from swsdist.score.parts.evaluating import measure_names
 
@@ -119,7 +120,7 @@ class SweepFile(Section):
 
 
 @dataclass(frozen=True)
-class Given:
+class SweepSpec:
     """A sweep's file, read.
 
     Attributes:
@@ -134,8 +135,8 @@ class Given:
     path: str
     file: SweepFile
     points: tuple[Keys, ...]
-    places: tuple[Where, ...]
-    lines: Where
+    places: tuple[SweepPlace, ...]
+    lines: SweepPlace
     repeated: int = 0
 
     def at(self, *place: int | str) -> str:
@@ -152,7 +153,7 @@ class Given:
         return f"{place.below(key).line}, point {number} ({key}: {shown(keys[key], 60)})"
 
 
-def read_sweep(path: str | Path) -> Given:
+def read_sweep(path: str | Path) -> SweepSpec:
     """Read a sweep's file and make its points.
 
     Raises:
@@ -163,45 +164,33 @@ def read_sweep(path: str | Path) -> Given:
     draft = Draft(origins={(): Origin(name, folder_of(name), line=1)})
     values = read(text, (), draft, draft.origins[()])
     if not isinstance(values, dict) and not draft.problems:
-        draft.complain((), "a sweep is a mapping of keys to values")
+        draft.complain((), config_codes.NOT_A_MAPPING, what="sweep")
     file = None if draft.problems else _validated(values, draft)
     if file is None:
-        raise _error(draft)
-    file = _placed(file, folder_of(name))
-    lines = Where(draft.origins)
+        raise draft.error(_REMEDY)
+    file = _with_absolute_paths(file, folder_of(name))
+    lines = SweepPlace(draft.origins)
     if (file.config is None) == (file.lists is None):
-        raise ConfigError(
-            "a sweep starts from a config or from lists, and one of them",
-            where=lines.line if file.config is None else str(lines.below("lists")),
-            remedy=f"give config, or lists; {_REMEDY}",
-        )
+        raise codes.CONFIG_OR_LISTS(where=lines.line if file.config is None else str(lines.below("lists")))
     for k, one in enumerate(() if file.measures == "all" else file.measures):
         measure_names((one,), str(lines.below("measures", k)))
     measure_names((file.objective.measure,), str(lines.below("objective")))
     if file.objective.best is None and not quantities()[file.objective.measure].best:
-        raise ConfigError(
-            f"of {file.objective.measure} neither the highest nor the lowest is best",
-            where=str(lines.below("objective")),
-            remedy="name a measure of quality; or say what is best: objective: {measure: ..., best: highest}",
-        )
+        raise codes.UNRANKED_OBJECTIVE(where=str(lines.below("objective")), measure=file.objective.measure)
     if file.measures != "all" and file.objective.measure not in file.measures:
-        raise ConfigError(
-            f"the objective {file.objective.measure} is not among the measures",
+        raise codes.UNMEASURED_OBJECTIVE(
             where=str(lines.below("objective" if "objective" in file.model_fields_set else "measures")),
-            remedy=f"add it to measures, or name another: {', '.join(file.measures)}",
+            measure=file.objective.measure,
+            measures=", ".join(file.measures),
         )
     if file.report_alpha is not None and file.report != "kst":
-        raise ConfigError(
-            "report_alpha is where report: kst compares, and there is no such report",
-            where=str(lines.below("report_alpha")),
-            remedy="set report: kst, or leave it out",
-        )
+        raise codes.UNUSED_REPORT_ALPHA(where=str(lines.below("report_alpha")))
     given = _points(file, lines.below("points"), name)
-    _refuse_idle(given, file.set, lambda key: given.at("set", key))
+    _refuse_unused(given, file.set, lambda key: given.at("set", key))
     return given
 
 
-def refuse_idle_sets(given: Given, sets: Sequence[str], corpus: str | None) -> None:
+def refuse_unused_sets(given: SweepSpec, sets: Sequence[str], corpus: str | None) -> None:
     """That what is set for all points on the command line has an effect.
 
     Raises:
@@ -209,22 +198,17 @@ def refuse_idle_sets(given: Given, sets: Sequence[str], corpus: str | None) -> N
     """
     keys = {one.partition("=")[0].strip(): f"--set {one}" for one in sets}
     keys |= {"corpus": f"--corpus {corpus}"} if corpus is not None else {}
-    _refuse_idle(given, keys, lambda key: keys[key])
+    _refuse_unused(given, keys, lambda key: keys[key])
 
 
-def _refuse_idle(given: Given, keys: Iterable[str], told: Callable[[str], str]) -> None:
+def _refuse_unused(given: SweepSpec, keys: Iterable[str], told: Callable[[str], str]) -> None:
     for key in keys:
         # A point that sets `features` leaves nothing of `features.name`.
         own = [next((one for one in point if f"{key}.".startswith(f"{one}.")), None) for point in given.points]
         if None in own:
             continue
         first = str(own[0])
-        raise ConfigError(
-            f"{key} is set for all points and has no effect: every point sets {first} itself, the first in "
-            f"{given.places[0].below(first).line}",
-            where=told(key),
-            remedy=f"leave it out here, or {first} out of the points",
-        )
+        raise codes.UNUSED_SETTING(where=told(key), key=key, point_key=first, first=given.places[0].below(first).line)
 
 
 def _validated(values: object, draft: Draft) -> SweepFile | None:
@@ -235,13 +219,14 @@ def _validated(values: object, draft: Draft) -> SweepFile | None:
             place = each["loc"]
             while place and place not in draft.origins:
                 place = place[:-1]  # pydantic also names the member of a union
-            text = each["msg"].removeprefix("Value error, ")
+            name = str(each["loc"][-1]) if each["loc"] else ""
             if each["type"] == "missing":
-                text = f"{each['loc'][-1]} is missing"
-            if each["type"] == "extra_forbidden":
-                known = _known(each["loc"][:-1])
-                text = f"no such key{meant(str(each['loc'][-1]), known) or '.'} Allowed here: {', '.join(known)}"
-            draft.complain(place, text)
+                draft.complain(each["loc"], config_codes.MISSING_KEY, allowed=f"{name}: ...", meaning="")
+            elif each["type"] == "extra_forbidden":
+                keys = _known(each["loc"][:-1])
+                draft.complain(place, config_codes.UNKNOWN_KEY, meant=suggestion(name, keys), keys=", ".join(keys))
+            else:
+                draft.complain_of(place, each)
         return None
 
 
@@ -258,18 +243,7 @@ def _known(place: tuple[int | str, ...]) -> list[str]:
     return list(models.get(str(place[-1]) if place else "", SweepFile).model_fields)
 
 
-def _error(draft: Draft) -> ConfigError:
-    problems = [
-        (str(origin), dotted(place), text) for place, all_of in draft.problems.items() for origin, text in all_of
-    ]
-    if len(problems) == 1:
-        where, key, text = problems[0]
-        return ConfigError(f"{key}: {text}" if key else text, where=where, remedy=_REMEDY)
-    lines = "".join(f"\n  {where}: {key}: {text}" for where, key, text in problems)
-    return ConfigError(f"{len(problems)} errors{lines}", where=draft.origins[()].source, remedy=_REMEDY)
-
-
-def _placed(file: SweepFile, base: str) -> SweepFile:
+def _with_absolute_paths(file: SweepFile, base: str) -> SweepFile:
     """With paths relative to the file made absolute."""
 
     changes: dict[str, object] = {
@@ -293,36 +267,32 @@ def _placed(file: SweepFile, base: str) -> SweepFile:
     return file.model_copy(update=changes)
 
 
-def _points(file: SweepFile, where: Where, name: str) -> Given:
+def _points(file: SweepFile, where: SweepPlace, name: str) -> SweepSpec:
     given, repeated = file.points, 0
     found: list[Keys] = []
-    places: list[Where] = []
+    places: list[SweepPlace] = []
     if given.grid is not None:
         place = where.below("grid")
-        found += grid(given.grid, place)
+        found += grid_points(given.grid, place)
         places += [place] * len(found)
     if given.list is not None:
         place = where.below("list")
-        rows = list(listed(given.list, place))
+        rows = list(list_points(given.list, place))
         found += rows
         places += [place.below(k) for k in range(len(rows))]
     if given.random is not None:
         place = where.below("random", "keys")
-        for point in drawn(given.random.draws, given.random.seed, given.random.keys, place):
+        for point in draw_points(given.random.draws, given.random.seed, given.random.keys, place):
             if point in found:
                 repeated += 1
             else:
                 found.append(point)
                 places.append(place)
     if not found:
-        raise ConfigError("there are no points", where=str(where), remedy="give grid, list or random")
-    made = Given(name, file, tuple(found), tuple(places), Where(where.origins), repeated)
+        raise codes.NO_POINTS(where=str(where))
+    made = SweepSpec(name, file, tuple(found), tuple(places), SweepPlace(where.origins), repeated)
     for number, point in enumerate(found, 1):
         for key in point:
             if any(key == own or key.startswith(f"{own}.") for own in NOT_OF_POINTS):
-                raise ConfigError(
-                    f"{key} cannot differ between points, which share a run folder and its executor",
-                    where=made.where(number, key),
-                    remedy="set it for all: by the key set, in the config, or by --set",
-                )
+                raise codes.FIXED_KEY(where=made.where(number, key), key=key)
     return made

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.calibrate.points.rescoring import query_values
-from swsdist.chains.sweep.planning import FITTED, RESCORED, Group, Planned, Plans, Point, alpha_of
+from swsdist.chains.sweep.planning import FITTED, RESCORED, PlannedPoint, Plans, PointGroup, SweepPoint, alpha_of
 from swsdist.chains.sweep.score_points import point_id
 from swsdist.config import Config
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
@@ -51,7 +51,7 @@ class PointResult:
         failed: what was wrong, if it could not be done.
     """
 
-    point: Point
+    point: SweepPoint
     measures: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
     cpu: float = 0.0
@@ -60,7 +60,7 @@ class PointResult:
 
 
 @dataclass
-class Swept:
+class SweepRun:
     """A sweep that was run.
 
     Attributes:
@@ -85,7 +85,7 @@ _OF_A_POINT = (UserError, DataError)
 _OF_ALL = (LockedError, StorageError)
 
 
-def run_sweep(plans: Plans, objective: str, progress: Progress) -> Swept:
+def run_sweep(plans: Plans, objective: str, progress: Progress) -> SweepRun:
     """Run what is left of a sweep.
 
     Args:
@@ -97,22 +97,22 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> Swept:
         LockedError: another process works in the run folder.
         StorageError: a file system or server fails.
     """
-    swept, failed = Swept(), dict[str, str]()
-    searches = _all(
+    swept, failed = SweepRun(), dict[str, str]()
+    searches = _run_all(
         {name: group.config for name, group in plans.groups.items()}, "align.train", progress, swept, failed
     )
     scored = {
         f"{name}.points": _rescoring(group, searches[name]) for name, group in plans.groups.items() if name in searches
     }
-    rescored = _all(scored, None, progress, swept, failed)
-    own = _all({name: point.config for name, point in plans.own.items()}, None, progress, swept, failed)
+    rescored = _run_all(scored, None, progress, swept, failed)
+    own = _run_all({name: point.config for name, point in plans.single.items()}, None, progress, swept, failed)
     swept.searches = searches
     swept.rescorings = {name: rescored[f"{name}.points"] for name in plans.groups if f"{name}.points" in rescored}
-    uses = _uses([*own.values()], swept)
+    uses = _task_uses([*own.values()], swept)
     found: dict[int, PointResult] = {}
-    for name, point in plans.own.items():
+    for name, point in plans.single.items():
         if name in own:
-            found[point.number] = _of_own(point, own[name], objective, uses)
+            found[point.number] = _own_plan_result(point, own[name], objective, uses)
         else:
             found[point.number] = PointResult(point, failed=failed[name])
     for name, group in plans.groups.items():
@@ -120,7 +120,7 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> Swept:
         if why is not None:
             found |= {point.number: PointResult(point, failed=why) for point in group.points}
         else:
-            found |= _of_group(group, swept.searches[name], swept.rescorings[name], objective, uses)
+            found |= _group_results(group, swept.searches[name], swept.rescorings[name], objective, uses)
     swept.results = [found[point.number] for point in plans.points]
     swept.notices = _notices([*searches.values(), *own.values()])
     return swept
@@ -142,15 +142,15 @@ def _notices(chain_runs: Sequence[ChainRun]) -> list[str]:
     return list(found)
 
 
-def _all(
-    configs: Mapping[str, Config], until: str | None, progress: Progress, swept: Swept, failed: dict[str, str]
+def _run_all(
+    configs: Mapping[str, Config], until: str | None, progress: Progress, swept: SweepRun, failed: dict[str, str]
 ) -> dict[str, ChainRun]:
     """Run plans side by side, or one after the other where one fails; gives those that are done to the end."""
     if not configs:
         return {}
     try:
         outcome = _run(configs, until, progress, swept)
-        done = {name: chain_run for name, chain_run in outcome.chain_runs.items() if _whole(chain_run)}
+        done = {name: chain_run for name, chain_run in outcome.chain_runs.items() if _is_complete(chain_run)}
         if len(done) == len(configs):
             return done
     except _OF_ALL:
@@ -167,7 +167,7 @@ def _all(
         except _OF_A_POINT as error:
             failed[name] = str(error).replace("\n  remedy:", "; remedy:")  # who tells of it adds one
             continue
-        if _whole(outcome.chain_run):
+        if _is_complete(outcome.chain_run):
             done[name] = outcome.chain_run
         else:
             first = outcome.failures[0]
@@ -175,14 +175,14 @@ def _all(
     return done
 
 
-def _run(configs: Mapping[str, Config], until: str | None, progress: Progress, swept: Swept) -> Outcome:
+def _run(configs: Mapping[str, Config], until: str | None, progress: Progress, swept: SweepRun) -> Outcome:
     outcome = run_plans(configs, StepSelection(until=until, shared=True), progress)
     swept.tasks_done += outcome.tasks_done
     swept.wall += outcome.wall
     return outcome
 
 
-def _whole(chain_run: ChainRun) -> bool:
+def _is_complete(chain_run: ChainRun) -> bool:
     ended = [chain_run.outcomes.get(step.name) for step in chain_run.steps]
     return all(one is not None and not one.failures for one in ended)
 
@@ -194,7 +194,7 @@ def point_at(config: Config, chain_run: ChainRun) -> OperatingPoint:
     return point_of(inputs)
 
 
-def _rescoring(group: Group, search: ChainRun) -> Config:
+def _rescoring(group: PointGroup, search: ChainRun) -> Config:
     """The config of the plan that scores a group."""
     rules = protocol_of(group.config.score)
     options = {
@@ -207,7 +207,7 @@ def _rescoring(group: Group, search: ChainRun) -> Config:
     return group.config.model_copy(update={"chain": "sweep", "options": options})
 
 
-def values_of(point: Planned, search: ChainRun) -> Values:
+def values_of(point: PlannedPoint, search: ChainRun) -> Values:
     """A point as the chain `sweep` takes it."""
     at = point_at(point.config, search)
     if point.method == "fitted":
@@ -221,7 +221,7 @@ def values_of(point: Planned, search: ChainRun) -> Values:
 # -- results --------------------------------------------------------------------------------------------------------
 
 
-def _uses(own: list[ChainRun], swept: Swept) -> dict[tuple[str, str], int]:
+def _task_uses(own: list[ChainRun], swept: SweepRun) -> dict[tuple[str, str], int]:
     """How many points need a task."""
     found: dict[tuple[str, str], int] = {}
 
@@ -255,7 +255,9 @@ def _cost(receipts: list[Receipt], uses: Mapping[tuple[str, str], int]) -> tuple
     return round(cpu, 3), round(share, 3)
 
 
-def _of_own(point: Planned, chain_run: ChainRun, objective: str, uses: Mapping[tuple[str, str], int]) -> PointResult:
+def _own_plan_result(
+    point: PlannedPoint, chain_run: ChainRun, objective: str, uses: Mapping[tuple[str, str], int]
+) -> PointResult:
     scored = chain_run.results("score", Measured)
     cpu, share = _cost(list(_receipts(chain_run)), uses)
     if any(told.fit == "oracle" for told in chain_run.results("fit", Fitted)):
@@ -295,8 +297,8 @@ def _values(chain_run: ChainRun, objective: str, scored: Measured) -> dict[str, 
     return dict(sorted(found.items()))
 
 
-def _of_group(
-    group: Group, search: ChainRun, chain_run: ChainRun, objective: str, uses: Mapping[tuple[str, str], int]
+def _group_results(
+    group: PointGroup, search: ChainRun, chain_run: ChainRun, objective: str, uses: Mapping[tuple[str, str], int]
 ) -> dict[int, PointResult]:
     ids = {point.number: values_of(point, search) for point in group.points}
     rows: dict[str, Values] = {}

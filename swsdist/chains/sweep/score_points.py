@@ -58,7 +58,7 @@ class Scoring(NamedTuple):
     rejects_all: bool
 
 
-class Told(NamedTuple):
+class ScoredPoints(NamedTuple):
     """The points of a task, and a name for the list that they are of."""
 
     source: str
@@ -99,7 +99,7 @@ class ScorePoints(Stage[Scoring]):
             return inputs.task(source, some, label=f"{len(some)} points", work=len(some), payload=payload)
 
         for _, receipt in sorted(inputs.ledger.receipts(self.name).items()):
-            told = receipt.result_as(Told)
+            told = receipt.result_as(ScoredPoints)
             if told.source == source and any(point_id(one) in left for one in told.points):
                 before = task(told.points)
                 if inputs.redo or inputs.ledger.receipt(before) is None:
@@ -128,7 +128,7 @@ class ScorePoints(Stage[Scoring]):
             context.publish(task, "rescored", [pa.Table.from_pylist(rows, RESCORED)], RESCORED),
             context.publish(task, "queries", [queries], QUERIES_OF),
         )
-        return TaskOutput(outputs, Told(payload.source, payload.points))
+        return TaskOutput(outputs, ScoredPoints(payload.source, payload.points))
 
 
 def _read(payload: Scoring, context: Context) -> Rescoring:

@@ -58,7 +58,12 @@ class Code(Generic[E]):
         from pydantic_core import PydanticCustomError
 
         message, remedy = self.text(**values)
-        return PydanticCustomError(self.name, "{message}", {"message": f"{message}; {remedy}" if remedy else message})
+        context = {
+            "message": f"{message}; {remedy}" if remedy else message,
+            "parts": (message, remedy),
+            "values": values,
+        }
+        return PydanticCustomError(self.name, "{message}", context)
 
     @property
     def kind(self) -> str:
@@ -66,6 +71,12 @@ class Code(Generic[E]):
         if issubclass(self.error, UnusableError):
             return "rejection"
         return "notice" if issubclass(self.error, OddError) else "error"
+
+
+def line_of(code: Code[E], **values: object) -> str:
+    """Message, remedy and name of a code in one line, as notices have them."""
+    message, remedy = code.text(**values)
+    return f"{message}{remedy and '; '}{remedy} [{code.name}]"
 
 
 def every_code() -> dict[str, Code[SwsdistError]]:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from swsdist.core.errors import ConfigError
 from swsdist.features.interface import Framed
-from swsdist.io.failures import own_fault
-from swsdist.io.local import persist
+from swsdist.io.failures import as_file_fault
+from swsdist.io.local import retry_local
 from swsdist.io.mlf import read_mlf
 from swsdist.io.nist.ctm import read_ctm
 from swsdist.io.remote.copies import local_file
@@ -113,12 +113,12 @@ def identity_of(path: str) -> str:
     """
     try:
         file = local_file(path)
-        status = persist(file.stat)
+        status = retry_local(file.stat)
         return _sha256(str(file), status.st_size, status.st_mtime_ns)
     except OSError as error:
         where = f"features.transforms: labels: {path}"
         raise ConfigError(
-            f"the labels cannot be read: {own_fault(error, where).message}",
+            f"the labels cannot be read: {as_file_fault(error, where).message}",
             where=where,
             remedy="name a CTM or a master label file, here or as corpus.alignments.phones",
         ) from error

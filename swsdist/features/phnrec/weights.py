@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.errors import ConfigError
-from swsdist.io.failures import own_fault
-from swsdist.io.local import persist
+from swsdist.io.failures import as_file_fault
+from swsdist.io.local import retry_local
 
 NETS = ("band0", "band1", "merger")
 
@@ -203,9 +203,9 @@ def _norms(folder: Path, name: str) -> Path:
 
 def _read(path: Path) -> bytes:
     try:
-        return persist(path.read_bytes)
+        return retry_local(path.read_bytes)
     except OSError as error:
-        told = own_fault(error, str(path))
+        told = as_file_fault(error, str(path))
         raise ConfigError(f"the file cannot be read: {told.message}", where=str(path), remedy=_REMEDY) from error
 
 

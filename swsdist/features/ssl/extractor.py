@@ -24,8 +24,8 @@ from swsdist.core.errors import ConfigError
 from swsdist.core.needs import Needs
 from swsdist.features.ssl.folder import Encoder, read_encoder
 from swsdist.features.ssl.network import Network
-from swsdist.io.failures import own_fault
-from swsdist.io.local import persist
+from swsdist.io.failures import as_file_fault
+from swsdist.io.local import retry_local
 from swsdist.registry.options import Options
 
 _WHERE = "features.options"
@@ -110,10 +110,10 @@ class Ssl(Options):
         if not isinstance(self.weights, str):
             return self.weights
         try:
-            found = json.loads(persist(Path(self.weights).read_bytes))
+            found = json.loads(retry_local(Path(self.weights).read_bytes))
         except (OSError, ValueError) as error:
             where = f"{_WHERE}.weights: {self.weights}"
-            said = own_fault(error, where).message if isinstance(error, OSError) else str(error)
+            said = as_file_fault(error, where).message if isinstance(error, OSError) else str(error)
             raise ConfigError(
                 f"the weights cannot be read: {said}",
                 where=where,

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swsdist.core.errors import ConfigError
-from swsdist.io.failures import own_fault
-from swsdist.io.local import persist
+from swsdist.io.failures import as_file_fault
+from swsdist.io.local import retry_local
 
 CONFIG, FRONT, PROCESSOR = "config.json", "preprocessor_config.json", "processor_config.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -174,7 +174,7 @@ def read_encoder(folder: str) -> Encoder:
 
 def _read(path: Path) -> _Values:
     try:
-        values = json.loads(persist(path.read_bytes))
+        values = json.loads(retry_local(path.read_bytes))
     except FileNotFoundError:
         raise ConfigError(
             f"the folder has no {path.name}",
@@ -182,7 +182,7 @@ def _read(path: Path) -> _Values:
             remedy=f"a model is a folder as the hub has it ({_GET}): copy that file too",
         ) from None
     except OSError as error:
-        told = own_fault(error, str(path))
+        told = as_file_fault(error, str(path))
         raise ConfigError(f"it cannot be read: {told.message}", where=str(path), remedy=told.remedy) from error
     except ValueError as error:
         raise ConfigError(f"it is not JSON ({error})", where=str(path), remedy="copy it again") from None

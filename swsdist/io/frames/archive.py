@@ -13,10 +13,10 @@ from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.io.frames.ark import KALDI
 from swsdist.io.frames.hdf5 import HDF5
 from swsdist.io.frames.htk import HTK
-from swsdist.io.frames.item import UNREADABLE, Format, Found, Item, Reader
+from swsdist.io.frames.item import UNREADABLE, Format, Item, RawFrames, Reader
 from swsdist.io.frames.numpy_files import NPY, NPZ
 from swsdist.io.frames.parquet import PARQUET
-from swsdist.io.local import may_be_read
+from swsdist.io.local import is_readable
 
 #: Names of the formats; `auto`: by the ending.
 Form = Literal["auto", "kaldi", "htk", "npy", "npz", "hdf5", "parquet"]
@@ -54,8 +54,8 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
     for name, file, key, info in _files(path, form, options):
         known = FORMATS[name]
         if known.find is None:
-            # Permissions are in no identity: when they are mended, this is another one, and the item is tried again.
-            readable = is_remote(file) or may_be_read(file)
+            # Permissions are in no identity: when they are corrected, this is another one, and the item is tried again.
+            readable = is_remote(file) or is_readable(file)
             items: Iterator[tuple[str, Item]] = iter(
                 [(key, Item(name, file, "", info.identity if readable else UNREADABLE, info.size))]
             )
@@ -72,7 +72,7 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
     return found
 
 
-def single(path: str, storage: Mapping[str, object] | None = None) -> Item | None:
+def single_item(path: str, storage: Mapping[str, object] | None = None) -> Item | None:
     """The item that a file is, of a format of one item a file; None: it is of another one.
 
     Raises:
@@ -85,7 +85,7 @@ def single(path: str, storage: Mapping[str, object] | None = None) -> Item | Non
     return Item(name, path, "", info.identity, info.size)
 
 
-def read_item(item: Item, storage: Mapping[str, object] | None = None) -> tuple[Found, float | None]:
+def read_item(item: Item, storage: Mapping[str, object] | None = None) -> tuple[RawFrames, float | None]:
     """The frames of an item, as they lie there; and seconds from one to the next, where the file tells it.
 
     Raises:

@@ -20,9 +20,9 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from swsdist.core.errors import DataError, StorageError
-from swsdist.io.failures import own_fault
+from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import identify, is_remote, locate
-from swsdist.io.frames.item import MISSING, UNREADABLE, Format, Found, Item, damaged, mended, open_file
+from swsdist.io.frames.item import MISSING, UNREADABLE, Format, Item, RawFrames, damage_errors, damaged, open_file
 
 _BROKEN = (ValueError, EOFError, struct.error)
 #: Bytes a number, by type.
@@ -39,10 +39,10 @@ class _Ark:
 
     def __init__(self, path: str, storage: Mapping[str, object]) -> None:
         self._path = path
-        with mended(path):
+        with damage_errors(path):
             self._file = open_file(path, storage)
 
-    def read(self, at: str) -> Found:
+    def read(self, at: str) -> RawFrames:
         offset, _, rows = at.partition("[")
         self._file.seek(int(offset or 0))
         try:
@@ -99,7 +99,7 @@ def _sizes(file: BinaryIO) -> tuple[int, int]:
     return rows, columns
 
 
-def _matrix(file: BinaryIO, path: str) -> Found:
+def _matrix(file: BinaryIO, path: str) -> RawFrames:
     """The matrix that begins here."""
     found = _header(file, path)
     if found is None:
@@ -111,7 +111,7 @@ def _matrix(file: BinaryIO, path: str) -> Found:
     return numbers.reshape(rows, columns)
 
 
-def _unpacked(file: BinaryIO, kind: bytes, least: np.float32, span: np.float32, rows: int, columns: int) -> Found:
+def _unpacked(file: BinaryIO, kind: bytes, least: np.float32, span: np.float32, rows: int, columns: int) -> RawFrames:
     """A compressed matrix behind its header: float32 (rows, columns).
 
     CM2 and CM3 are rows of steps of the span. CM is a column after the other, each a byte a row: up to 64 between the column's
@@ -128,7 +128,7 @@ def _unpacked(file: BinaryIO, kind: bytes, least: np.float32, span: np.float32, 
     low = p0 + (p25 - p0) * code * np.float32(1 / 64)
     middle = p25 + (p75 - p25) * (code - 64) * np.float32(1 / 128)
     high = p75 + (p100 - p75) * (code - 192) * np.float32(1 / 63)
-    found: Found = np.where(code <= 64, low, np.where(code <= 192, middle, high)).T
+    found: RawFrames = np.where(code <= 64, low, np.where(code <= 192, middle, high)).T
     return np.ascontiguousarray(found)
 
 
@@ -156,7 +156,7 @@ def _token(file: BinaryIO) -> bytes:
     raise ValueError("a name of more than 4096 bytes")
 
 
-def _text(file: BinaryIO) -> Found:
+def _text(file: BinaryIO) -> RawFrames:
     """A matrix as text, up to its bracket."""
     rows: list[list[float]] = []
     begun = False
@@ -195,7 +195,7 @@ def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) ->
 def _scanned(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
     """What an archive holds, by the headers of its matrices."""
     places: list[tuple[str, int]] = []
-    with mended(path), open_file(path, storage) as file:
+    with damage_errors(path), open_file(path, storage) as file:
         while True:
             try:
                 key = _token(file).decode().lstrip("\n")
@@ -219,7 +219,7 @@ def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Ite
     known: dict[str, str] = {}
     counts: dict[str, int] = {}
     found: list[tuple[str, str, str]] = []
-    with mended(path), open_file(path, storage) as file:
+    with damage_errors(path), open_file(path, storage) as file:
         for number, raw in enumerate(file, 1):
             try:
                 line = raw.decode().strip()
@@ -248,7 +248,7 @@ def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Ite
         try:
             known[file_] = identify(file_, storage)
         except (StorageError, OSError) as error:
-            refused = own_fault(error, file_).cause in ("permission", "archived")
+            refused = as_file_fault(error, file_).cause in ("permission", "archived")
             known[file_] = UNREADABLE if refused else MISSING
     for key, file_, at in found:
         whole = known[file_]

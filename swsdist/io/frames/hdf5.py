@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from swsdist.io.frames.item import Format, Found, Item, damaged, mended, missing_library, open_file
+from swsdist.io.frames.item import Format, Item, RawFrames, damage_errors, damaged, missing_library, open_file
 
 #: What h5py raises of a file that is damaged.
 _BROKEN = (OSError, ValueError, KeyError, RuntimeError, TypeError)
@@ -25,7 +25,7 @@ def _opened(file: Any, path: str) -> Any:
         import h5py
     except ImportError:
         raise missing_library("h5py", "hdf5", path) from None
-    with mended(path, *_BROKEN):
+    with damage_errors(path, *_BROKEN):
         return h5py.File(file, "r")
 
 
@@ -36,7 +36,7 @@ class _Hdf5:
         self._path, self._file = path, open_file(path, storage)
         self._root = _opened(self._file, path)
 
-    def read(self, at: str) -> Found:
+    def read(self, at: str) -> RawFrames:
         try:
             found = self._root[at]
             if found.external or found.is_virtual:
@@ -62,9 +62,9 @@ def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) ->
             bytes_ = int(one.id.get_storage_size())
             found.append((name, Item("hdf5", path, name, f"{identity}@{name}", bytes_)))
 
-    with mended(path), open_file(path, storage) as file:
+    with damage_errors(path), open_file(path, storage) as file:
         root = _opened(file, path)
-        with mended(path, *_BROKEN):
+        with damage_errors(path, *_BROKEN):
             root.visititems(look)
             root.close()
     yield from found

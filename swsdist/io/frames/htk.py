@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.errors import DataError
-from swsdist.io.frames.item import Format, Found, damaged, mended, whole
+from swsdist.io.frames.item import Format, RawFrames, damage_errors, damaged, read_all
 
 _HEADER = struct.Struct(">iihh")
 _COMPRESSED, _CHECKSUM, _QUANTISED = 0o2000, 0o10000, 0o40000
@@ -65,7 +65,7 @@ def header(path: str, data: bytes) -> Header:
     return Header(frames, period * 1e-7, width, kind)
 
 
-def decoded(path: str, data: bytes) -> Found:
+def decoded(path: str, data: bytes) -> RawFrames:
     """Frames, float32 (frames, dimension).
 
     Raises:
@@ -81,7 +81,7 @@ def decoded(path: str, data: bytes) -> Found:
         raise damaged(path, f"{len(data)} bytes, and by its header {expected}")
     dimension = head.width // size
     if not compressed:
-        frames: Found = np.frombuffer(data, ">f4", head.frames * dimension, _HEADER.size)
+        frames: RawFrames = np.frombuffer(data, ">f4", head.frames * dimension, _HEADER.size)
         return frames.reshape(head.frames, dimension).astype(np.float32)
     count = head.frames - 4
     if count < 0:
@@ -89,7 +89,7 @@ def decoded(path: str, data: bytes) -> Found:
     factor, offset = np.frombuffer(data, ">f4", 2 * dimension, _HEADER.size).reshape(2, dimension)
     stored = np.frombuffer(data, ">i2", count * dimension, _HEADER.size + 8 * dimension).reshape(count, dimension)
     with np.errstate(divide="ignore", invalid="ignore"):  # what is not finite is told of with its key
-        made: Found = ((stored.astype(np.float64) + offset) / factor).astype(np.float32)
+        made: RawFrames = ((stored.astype(np.float64) + offset) / factor).astype(np.float32)
     return made
 
 
@@ -115,9 +115,9 @@ class _Htk:
     def __init__(self, path: str, storage: Mapping[str, object]) -> None:
         self._path, self._storage = path, storage
 
-    def read(self, at: str) -> Found:
-        with mended(self._path):
-            data = whole(self._path, self._storage)
+    def read(self, at: str) -> RawFrames:
+        with damage_errors(self._path):
+            data = read_all(self._path, self._storage)
         self.shift = header(self._path, data).shift
         return decoded(self._path, data)
 

@@ -13,7 +13,7 @@ from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.io.filesystem import open_path
 
 #: Frames as a file has them: an array of whatever shape and type, which is checked by who reads it.
-Found = NDArray[np.generic]
+RawFrames = NDArray[np.generic]
 
 #: The identities of an item whose file is not there, and of one whose file may not be read.
 MISSING, UNREADABLE = "missing", "unreadable"
@@ -43,7 +43,7 @@ class Reader(Protocol):
     #: Seconds from frame to frame, where the file tells it: after `read`, of what was read.
     shift: float | None
 
-    def read(self, at: str) -> Found:
+    def read(self, at: str) -> RawFrames:
         """The frames at a place.
 
         Raises:
@@ -84,7 +84,7 @@ def missing_library(library: str, extra: str, where: str) -> ConfigError:
 
 
 @contextmanager
-def mended(path: str, *kinds: type[Exception]) -> Iterator[None]:
+def damage_errors(path: str, *kinds: type[Exception]) -> Iterator[None]:
     """Say of a file that it is damaged where a library says so in its own way; trouble of the file system stays."""
     try:
         yield
@@ -104,7 +104,7 @@ def damaged(path: str, error: object, key: str | None = None) -> DataError:
     return DataError(f"{what} damaged or cut off ({error})", where=path, remedy="write it, or copy it, again")
 
 
-def whole(path: str, storage: Mapping[str, object]) -> bytes:
+def read_all(path: str, storage: Mapping[str, object]) -> bytes:
     """All bytes of a file."""
     with open_file(path, storage) as file:
         return file.read()

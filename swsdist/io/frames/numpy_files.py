@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from swsdist.io.byte_count import count
 from swsdist.io.filesystem import is_remote
-from swsdist.io.frames.item import Format, Found, Item, damaged, mended, open_file
+from swsdist.io.frames.item import Format, Item, RawFrames, damage_errors, damaged, open_file
 
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, KeyError)
 
@@ -39,7 +39,7 @@ def demand_bounded(archive: zipfile.ZipFile) -> None:
             raise ValueError(f"{one.filename} has {one.compress_size} bytes, and {one.file_size} unpacked")
 
 
-def demand_whole(archive: zipfile.ZipFile, names: Iterable[str]) -> None:
+def demand_complete(archive: zipfile.ZipFile, names: Iterable[str]) -> None:
     """That arrays of an `.npz` have the bytes that their headers say.
 
     Raises:
@@ -59,7 +59,7 @@ def bounded_arrays(file: BinaryIO) -> dict[str, NDArray[Any]]:
     """
     with zipfile.ZipFile(file) as archive:
         demand_bounded(archive)
-        demand_whole(archive, archive.namelist())
+        demand_complete(archive, archive.namelist())
     file.seek(0)
     with np.load(file, allow_pickle=False) as arrays:
         return {name: np.asarray(arrays[name]) for name in arrays.files}
@@ -84,8 +84,8 @@ class _Npy:
     def __init__(self, path: str, storage: Mapping[str, object]) -> None:
         self._path, self._storage = path, storage
 
-    def read(self, at: str) -> Found:
-        with mended(self._path, *_BROKEN):
+    def read(self, at: str) -> RawFrames:
+        with damage_errors(self._path, *_BROKEN):
             if is_remote(self._path):
                 with open_file(self._path, self._storage) as file:
                     size = file.seek(0, io.SEEK_END)
@@ -108,15 +108,15 @@ class _Npz:
 
     def __init__(self, path: str, storage: Mapping[str, object]) -> None:
         self._path, self._file = path, open_file(path, storage)
-        with mended(path, *_BROKEN):
+        with damage_errors(path, *_BROKEN):
             with zipfile.ZipFile(self._file) as archive:
                 demand_bounded(archive)
                 self._names = frozenset(archive.namelist())
             self._arrays = np.load(self._file, allow_pickle=False)
 
-    def read(self, at: str) -> Found:
+    def read(self, at: str) -> RawFrames:
         try:
-            demand_whole(self._arrays.zip, {f"{at}.npy", at} & self._names)
+            demand_complete(self._arrays.zip, {f"{at}.npy", at} & self._names)
             return np.asarray(self._arrays[at])
         except _BROKEN as error:
             if isinstance(error, OSError) and error.errno is not None:
@@ -128,7 +128,7 @@ class _Npz:
 
 
 def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
-    with mended(path, *_BROKEN), open_file(path, storage) as file, zipfile.ZipFile(file) as archive:
+    with damage_errors(path, *_BROKEN), open_file(path, storage) as file, zipfile.ZipFile(file) as archive:
         demand_bounded(archive)
         members = archive.infolist()
     for one in members:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from swsdist.core.errors import TableError
-from swsdist.io.frames.item import Format, Found, Item, damaged, mended, open_file
+from swsdist.io.frames.item import Format, Item, RawFrames, damage_errors, damaged, open_file
 
 _BROKEN = (pa.ArrowException, OSError, ValueError)
 
@@ -30,14 +30,14 @@ class _Parquet:
 
     def __init__(self, path: str, storage: Mapping[str, object]) -> None:
         self._path, self._file = path, open_file(path, storage)
-        with mended(path, *_BROKEN):
+        with damage_errors(path, *_BROKEN):
             self._table = pq.ParquetFile(self._file, memory_map=False, pre_buffer=False)
         self._group, self._next = -1, 0
         self._rows: Iterator[Any] = iter(())
 
-    def read(self, at: str) -> Found:
+    def read(self, at: str) -> RawFrames:
         group, row = map(int, at.split(":"))
-        with mended(self._path, *_BROKEN):
+        with damage_errors(self._path, *_BROKEN):
             if group != self._group or row < self._next:
                 self._rows = self._table.iter_batches(1, row_groups=[group], columns=["frames"], use_threads=False)
                 self._group, self._next = group, 0
@@ -50,7 +50,7 @@ class _Parquet:
         self._file.close()
 
 
-def _array(column: Any, path: str) -> Found:
+def _array(column: Any, path: str) -> RawFrames:
     """The one value of a column."""
     if not column[0].is_valid:
         raise damaged(path, "a row without frames")
@@ -61,12 +61,12 @@ def _array(column: Any, path: str) -> Found:
     if len(lengths) > 1 or rows.null_count:
         raise damaged(path, "its frames are of several lengths")
     width = lengths.pop() if lengths else 0
-    values: Found = rows.flatten().to_numpy(zero_copy_only=False)
+    values: RawFrames = rows.flatten().to_numpy(zero_copy_only=False)
     return values.reshape(len(rows), width)
 
 
 def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
-    with mended(path, *_BROKEN), open_file(path, storage) as file:
+    with damage_errors(path, *_BROKEN), open_file(path, storage) as file:
         table = pq.ParquetFile(file, memory_map=False)
         _check(table.schema_arrow, path)
         names = [name for name in ("doc_id", "channel") if name in table.schema_arrow.names]

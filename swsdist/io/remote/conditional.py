@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from io import UnsupportedOperation
 
-from swsdist.io.failures import answered
+from swsdist.io.failures import s3_error_code
 
 #: What S3 answers to a conditional write: the file is another than was thought; it does not know such writes.
 _CHANGED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "412", "409", "404")
@@ -36,7 +36,7 @@ def put_if(
     try:
         answer = call("put_object", Bucket=bucket, Key=key, Body=data, **still)
     except Exception as error:
-        code = answered(error)
+        code = s3_error_code(error)
         if code in _CHANGED:
             return None
         if code in _NOT_KNOWN:

@@ -48,7 +48,7 @@ def connect(storage: Mapping[str, object]) -> s3fs.S3FileSystem:
     return _made(json.dumps(dict(storage), sort_keys=True), os.getpid(), environment, _files())
 
 
-def in_files() -> bool:
+def has_credential_files() -> bool:
     """Whether there are files that credentials may come from, which another process may write anew."""
     return any(seen is not None for _, seen in _files())
 

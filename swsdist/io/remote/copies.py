@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path, PurePosixPath
 
-from swsdist.io.filesystem import is_remote, known_storage, locate
+from swsdist.io.filesystem import is_remote, locate, storage_of_bucket
 from swsdist.io.remote.scratch import scratch
 
 # Of url and identity: the copy of this process, and the SHA-256 of what was fetched.
@@ -27,7 +27,7 @@ def local_file(path: str) -> Path:
     """
     if not is_remote(path):
         return Path(path)
-    folder, name = locate(path, known_storage(path))
+    folder, name = locate(path, storage_of_bucket(path))
     key = path, folder.identity(name)
     if key in _copies:
         copy, wanted = _copies[key]

@@ -21,7 +21,7 @@ from s3fs.core import S3File
 from swsdist.core.errors import StorageError
 from swsdist.io.byte_count import count
 from swsdist.io.failures import explain
-from swsdist.io.remote.retry import again
+from swsdist.io.remote.retry import retry_remote
 
 #: Bytes a second below which a body is given up: a connection that drips is as good as none.
 SLOWEST = 20_000
@@ -48,14 +48,14 @@ class _Answer(TypedDict, total=False):
     SSECustomerAlgorithm: str
 
 
-def read_whole(storage: Mapping[str, object], url: str) -> bytes:
+def read_object(storage: Mapping[str, object], url: str) -> bytes:
     """All bytes of an object, by one request.
 
     Raises:
         FileNotFoundError: there is none.
         StorageError: it could not be had whole.
     """
-    return again(storage, url, lambda client: _whole(client, url))
+    return retry_remote(storage, url, lambda client: _whole(client, url))
 
 
 def _whole(client: s3fs.S3FileSystem, url: str) -> bytes:
@@ -93,7 +93,7 @@ class CheckedFile(S3File):  # type: ignore[misc]  # s3fs has no types
         end = min(end, self.size)
         if start >= end:
             return b""
-        return again(self._storage, self._url, lambda client: self._range(client, start, end))
+        return retry_remote(self._storage, self._url, lambda client: self._range(client, start, end))
 
     def _range(self, client: s3fs.S3FileSystem, start: int, end: int) -> bytes:
         # Some servers do not know If-Match; then the answer's ETag tells.
@@ -114,7 +114,7 @@ def open_checked(storage: Mapping[str, object], url: str, ahead: int) -> Checked
         FileNotFoundError: there is none.
         StorageError: anything else that S3 does.
     """
-    return again(storage, url, lambda client: CheckedFile(client, url, ahead, storage))
+    return retry_remote(storage, url, lambda client: CheckedFile(client, url, ahead, storage))
 
 
 def _get(client: s3fs.S3FileSystem, url: str, **more: str) -> tuple[_Answer, bytes]:

@@ -17,7 +17,7 @@ import s3fs
 
 from swsdist.core.errors import StorageError
 from swsdist.io.failures import explain
-from swsdist.io.remote.connection import connect, in_files
+from swsdist.io.remote.connection import connect, has_credential_files
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ def pause(attempt: int) -> float:
     return _random.random() * min(8.0, 0.5 * 2.0 ** (attempt - 1))
 
 
-def again(storage: Mapping[str, object], where: str, do: Callable[[s3fs.S3FileSystem], T]) -> T:
+def retry_remote(storage: Mapping[str, object], where: str, do: Callable[[s3fs.S3FileSystem], T]) -> T:
     """Do something with the client of this process, and again where that may help.
 
     Args:
@@ -95,7 +95,7 @@ def _helps(told: StorageError, client: s3fs.S3FileSystem, storage: Mapping[str, 
     renewed = told.cause in _CREDENTIALS and connect(storage) is not client
     if renewed:
         return True
-    if told.cause != _DAMAGED and not (told.cause == "expired" and in_files() and "key" not in storage):
+    if told.cause != _DAMAGED and not (told.cause == "expired" and has_credential_files() and "key" not in storage):
         return False
     if not budget.take():
         return False

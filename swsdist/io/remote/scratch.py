@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from swsdist.core.errors import StorageError
-from swsdist.io.failures import explained
+from swsdist.io.failures import storage_errors
 
 _ALIVE = "alive"
 
@@ -37,7 +37,7 @@ def scratch() -> Path:
         StorageError: it cannot be made; or what lies in its place is another user's.
     """
     key = (os.getpid(), tempfile.gettempdir())
-    with _making, explained(key[1]):
+    with _making, storage_errors(key[1]):
         found = _mine.get(key)
         if found is None or not found[0].is_dir():  # one that a cleaner of old files has removed
             _mine[key] = found = _made(_above())
@@ -48,7 +48,7 @@ def scratch() -> Path:
 
 def sweep() -> int:
     """Remove what processes left that are gone; how many there were."""
-    with explained(tempfile.gettempdir()):
+    with storage_errors(tempfile.gettempdir()):
         above = _above()
         with _alone(above):
             return _sweep(above)

@@ -162,7 +162,7 @@ class Dtw:
         settings = self._settings
 
         def best(example: Example, part: NDArray[np.float32], distance: Distance) -> tuple[int, int, int] | None:
-            of = curve(example.frames, part, distance, settings.recurrence, settings.of_recurrence())
+            of = curve(example.frames, part, distance, settings.recurrence, settings.recurrence_settings())
             ends = np.flatnonzero(of.frames > 0)
             if not len(ends):
                 return None

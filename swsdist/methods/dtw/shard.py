@@ -246,7 +246,7 @@ def engine_settings(search_config: Search, distance: Distance, shift: float) -> 
         search_config.recurrence,
         search_config.backend,
         numba.get_num_threads(),
-        search_config.of_recurrence(),
+        search_config.recurrence_settings(),
         None if search_config.device_memory_gb is None else round(search_config.device_memory_gb * 1e9),
     )
 

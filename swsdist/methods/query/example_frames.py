@@ -76,7 +76,7 @@ def bounded(frames: NDArray[np.float32], row: dict[str, Any], search: Search, av
     Raises:
         AudioError: they are more than the recurrence holds, or than can be averaged where `average`.
     """
-    options = search.of_recurrence()
+    options = search.recurrence_settings()
     longest = RECURRENCES[search.recurrence].longest(options)
     use, remedy = "searched", "cut it into shorter queries"
     if longest != LONGEST_QUERY:

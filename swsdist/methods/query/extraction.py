@@ -43,10 +43,10 @@ from swsdist.methods.query.hearing import hear
 from swsdist.methods.query.own_recording import normalised_by_own
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
 from swsdist.store.parquet import Output, publish
-from swsdist.store.precomputed import given_example
+from swsdist.store.precomputed import precomputed_example
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
-from swsdist.store.writing import Read, Reading, shard_name, write_tracks
+from swsdist.store.writing import Reading, ReadResult, shard_name, write_tracks
 
 #: Queries a group holds at least (but for the last) and at most.
 GROUP_LEAST, GROUP_MOST = 64, 512
@@ -288,13 +288,13 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
 
     def read(
         document: dict[str, Any], extractor: Extractor | Given, folder: Folder
-    ) -> Generator[NDArray[np.float32], None, Read]:
+    ) -> Generator[NDArray[np.float32], None, ReadResult]:
         row = document["example"]
         average = search.examples == "template" and several[row["query_id"]] > 1
         if isinstance(extractor, Given):
-            frames = bounded(given_example(document, extractor, folder), row, search, average)
+            frames = bounded(precomputed_example(document, extractor, folder), row, search, average)
             yield from regrouped([frames])
-            return normalised_by_own(Read(_duration(row, frames, extractor)), document, extractor, folder)
+            return normalised_by_own(ReadResult(_duration(row, frames, extractor)), document, extractor, folder)
         if row["path"] is None:
             raise AudioError(
                 f"the query is text, and the method {search.method} takes spoken ones",
@@ -307,7 +307,9 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         frames = bounded(example_frames(row, extractor, folder), row, search, average)
         yield from regrouped([frames])
         hz = bandwidth_of(row, extractor.sample_rate, folder.storage)
-        return normalised_by_own(Read(_duration(row, frames, extractor), bandwidth=hz), document, extractor, folder)
+        return normalised_by_own(
+            ReadResult(_duration(row, frames, extractor), bandwidth=hz), document, extractor, folder
+        )
 
     return read
 

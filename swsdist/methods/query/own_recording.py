@@ -23,9 +23,9 @@ from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Extractor, Given, spoken_by, tracks_of
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder, is_remote
-from swsdist.store.places import found_again
+from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
-from swsdist.store.writing import Read
+from swsdist.store.writing import ReadResult
 
 #: Seconds of a recording of which statistics are taken where the store has none: the stretch that a place begins in, and its
 #: neighbours. And how many a recording has at least.
@@ -70,7 +70,7 @@ _Found = dict[tuple[str, int], list[dict[str, Any]]]
 def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> _Found:
     """Documents of the store that could hold some places."""
     table = store.documents(columns=_COLUMNS)
-    now = found_again(store.folder, store.manifest.recordings, table["path"], table["path"])
+    now = relocated_paths(store.folder, store.manifest.recordings, table["path"], table["path"])
     table = table.set_column(table.column_names.index("path"), "path", now)
     ids = pa.array({row["doc_id"] for row in rows if row["doc_id"] is not None}, pa.string())
     meant = pc.or_kleene(pc.is_in(table["doc_id"], ids), pc.is_in(table["recording"], ids))
@@ -119,7 +119,9 @@ def _of(
     return found if len(found) == len(tracks) else []  # a track may lack it
 
 
-def normalised_by_own(read: Read, document: dict[str, Any], extractor: Extractor | Given, folder: Folder) -> Read:
+def normalised_by_own(
+    read: ReadResult, document: dict[str, Any], extractor: Extractor | Given, folder: Folder
+) -> ReadResult:
     """What was read, with the statistics of the recording that it is a place in, where these normalise it.
 
     Args:

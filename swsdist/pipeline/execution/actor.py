@@ -41,13 +41,13 @@ class Actor:
         """
         from swsdist.pipeline.execution.ray_metrics import Metrics
         from swsdist.pipeline.execution.worker import Worker
-        from swsdist.store.cache import held
+        from swsdist.store.cache import cached_files
 
         self._metrics = Metrics()
         self._journal = Journal(self._context.run, "worker", node_name())
         self._worker = Worker(self._context, self._journal, self._threads, alone=True)
         node = node_number()
-        return Ready(self._journal.host, os.getpid(), self._journal.name, node, versions(), held())
+        return Ready(self._journal.host, os.getpid(), self._journal.name, node, versions(), cached_files())
 
     def run(self, task: Task) -> Receipt:
         """Do a task."""

@@ -191,8 +191,8 @@ def _of_store(
     if waiting and _have_ended(plans):  # what its plans name is in use, postings say; others' work is of later
         own = Ledger(store).outputs(_named(plans)) & waiting
         rest = [one for one in rest if one.name not in own]
-        ended = run.changed(PLAN)
-        waiting = {one.name for one in rest if one.name in waiting and store.changed(one.name) > ended}
+        ended = run.modified(PLAN)
+        waiting = {one.name for one in rest if one.name in waiting and store.modified(one.name) > ended}
     stays = [one for one in rest if one.name in waiting]
     rest = [one for one in rest if one.name not in waiting]
     if stays:
@@ -201,7 +201,7 @@ def _of_store(
     if rest and reading:
         who = ", ".join(sorted({f"process {one['pid']} on {one['host']}" for one in reading}))
         kept.append(Kept(store, f"{len(rest)} files of earlier states stay: {who} reads the store"))
-    elif rest and time.time() - store.changed(manifest.NAME) < hours * 3600:
+    elif rest and time.time() - store.modified(manifest.NAME) < hours * 3600:
         kept.append(Kept(store, f"{len(rest)} files of earlier states stay: it changed less than {hours:g} h ago"))
     else:
         yield from rest

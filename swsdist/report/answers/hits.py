@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 #: What a hit is called by its score. `likely` promises something (`promise`), `strong` does not.
-Word = Literal["likely", "strong", "unsure", "weak"]
+Verdict = Literal["likely", "strong", "unsure", "weak"]
 #: What those are called that are not.
-OTHERWISE: dict[Word, Word] = {"likely": "unsure", "strong": "weak"}
+LOWER_VERDICTS: dict[Verdict, Verdict] = {"likely": "unsure", "strong": "weak"}
 #: Without a threshold that was fitted a hit is strong so many standard deviations above the mean of its query's candidates; of
 #: such hits 46 % are right on Mboshi dev (`python -m benchmarks.bands`).
-STRONG = 4.0
+STRONG_SCORE = 4.0
 
 
 @dataclass(frozen=True)
-class Found:
+class AnswerHit:
     """A place that was found; times in s.
 
     Attributes:
         channels: of the recording, that have the same sound there.
-        word: what it is called.
+        verdict: what it is called.
         path: of the recording, local or a url; None or empty where there is none.
     """
 
@@ -31,7 +31,7 @@ class Found:
     start: float
     end: float
     score: float
-    word: Word
+    verdict: Verdict
     path: str | None = None
 
 
@@ -40,17 +40,17 @@ class Answer:
     """What was found of one query, best first."""
 
     query_id: str
-    hits: tuple[Found, ...]
+    hits: tuple[AnswerHit, ...]
 
     @property
-    def good(self) -> int:
+    def confident(self) -> int:
         """How many hits are likely, or strong."""
-        return sum(hit.word in OTHERWISE for hit in self.hits)
+        return sum(hit.verdict in LOWER_VERDICTS for hit in self.hits)
 
 
-def answers(
+def answers_by_query(
     rows: Sequence[Mapping[str, Any]],
-    words: Sequence[Word],
+    verdicts: Sequence[Verdict],
     query_ids: Sequence[str] = (),
     paths: Mapping[tuple[str, int], str] | None = None,
     most: int | None = None,
@@ -59,17 +59,17 @@ def answers(
 
     Args:
         rows: DETECTIONS, best first within each query.
-        words: what each row is called.
+        verdicts: what each row is called.
         query_ids: of all queries, found or not; by default those of the rows.
         paths: of recordings, by document and channel.
         most: hits of each query, the best; the same sound on several channels is one. By default all.
     """
     made: dict[tuple[Any, ...], dict[str, Any]] = {}
     names = ("query_id", "doc_id", "start", "end", "score")
-    for row, word in zip(rows, words, strict=True):
-        hit = made.setdefault(tuple(row[name] for name in names), {"channels": (), "word": word, "path": None})
+    for row, verdict in zip(rows, verdicts, strict=True):
+        hit = made.setdefault(tuple(row[name] for name in names), {"channels": (), "verdict": verdict, "path": None})
         hit["channels"] += (row["channel"],)
         hit["path"] = hit["path"] or (paths or {}).get((row["doc_id"], row["channel"]))
-    hits = [Found(**dict(zip(names, key, strict=True)), **rest) for key, rest in made.items()]
+    hits = [AnswerHit(**dict(zip(names, key, strict=True)), **rest) for key, rest in made.items()]
     wanted = dict.fromkeys([*query_ids, *(hit.query_id for hit in hits)])
     return tuple(Answer(name, tuple(hit for hit in hits if hit.query_id == name)[:most]) for name in wanted)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from swsdist.core.errors import AudioError
-from swsdist.report.answers.hits import Answer, Found, Word
+from swsdist.report.answers.hits import Answer, AnswerHit, Verdict
 from swsdist.report.answers.sounds import Sound, sound_of
 from swsdist.report.summary import rendered
 
@@ -21,7 +21,7 @@ MOST_BYTES = 40_000_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlayedQuery:
     """A query, as it was searched.
 
     Attributes:
@@ -41,30 +41,30 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchFacts:
     """What was searched, and how.
 
     Attributes:
         store: its folder.
         hours: of audio.
         documents: how many.
-        word: what good hits are called.
-        said: what makes a hit that, in words.
+        verdict: what good hits are called.
+        description: what makes a hit that, in words.
         settings: how it was searched, where it is not the default.
     """
 
     store: str
     hours: float
     documents: int
-    word: Word
-    said: str
+    verdict: Verdict
+    description: str
     settings: Mapping[str, object]
 
 
 def render_answers(
     answers: Sequence[Answer],
-    asked: Sequence[Asked],
-    searched: Searched,
+    asked: Sequence[PlayedQuery],
+    searched: SearchFacts,
     storage: Mapping[str, object] | None = None,
 ) -> str:
     """The page as HTML text, to be written as UTF-8.
@@ -98,7 +98,7 @@ def render_answers(
         left_out=sounds.left_out,
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         total=sum(len(answer.hits) for answer in answers),
-        good=sum(answer.good for answer in answers),
+        confident=sum(answer.confident for answer in answers),
     )
 
 
@@ -109,13 +109,13 @@ class _Sounds:
         self._storage = storage
         self._sounds = self._bytes = self.left_out = 0
 
-    def of_query(self, query: Asked) -> Sound | str:
+    def of_query(self, query: PlayedQuery) -> Sound | str:
         if not query.path:
             return "there is no recording"
         pad = 0.0 if query.start is None and query.end is None else 0.25
         return self._of(query.path, query.start, query.end, query.channel, query.searched, pad)
 
-    def of_hit(self, hit: Found) -> Sound | str:
+    def of_hit(self, hit: AnswerHit) -> Sound | str:
         if not hit.path:
             return "there is no recording"
         return self._of(hit.path, hit.start, hit.end, hit.channels[0], None, None)
@@ -143,7 +143,7 @@ class _Sounds:
         return made
 
 
-def _best_first(answers: Sequence[Answer]) -> Iterator[Found]:
+def _best_first(answers: Sequence[Answer]) -> Iterator[AnswerHit]:
     """The first hit of each query, then the second of each, and so on."""
     for rank in range(max((len(answer.hits) for answer in answers), default=0)):
         yield from (answer.hits[rank] for answer in answers if rank < len(answer.hits))

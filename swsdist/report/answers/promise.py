@@ -52,7 +52,7 @@ class _Hits(NamedTuple):
     fold: NDArray[np.int64]
 
 
-def promised(trials: pa.Table) -> Promise:
+def fit_promise(trials: pa.Table) -> Promise:
     """The least threshold of which the promise is kept on some queries, and what it keeps on others.
 
     Args:
@@ -63,10 +63,10 @@ def promised(trials: pa.Table) -> Promise:
     for fold in range(_FOLDS):
         here = hits.fold == fold
         called[here] = hits.score[here] >= _threshold(hits.score[~here], hits.right[~here])
-    return _kept(_threshold(hits.score, hits.right), hits, called)
+    return _promise_of(_threshold(hits.score, hits.right), hits, called)
 
 
-def measured(trials: pa.Table, threshold: float) -> Promise:
+def precision_at(trials: pa.Table, threshold: float) -> Promise:
     """What a threshold keeps that was not fitted on these trials.
 
     Args:
@@ -74,10 +74,10 @@ def measured(trials: pa.Table, threshold: float) -> Promise:
         threshold: least score.
     """
     hits = _hits(trials)
-    return _kept(threshold, hits, hits.score >= threshold)
+    return _promise_of(threshold, hits, hits.score >= threshold)
 
 
-def _kept(threshold: float, hits: _Hits, called: NDArray[np.bool_]) -> Promise:
+def _promise_of(threshold: float, hits: _Hits, called: NDArray[np.bool_]) -> Promise:
     count, right = int(called.sum()), int((called & hits.right).sum())
     there = hits.right & hits.first
     share = float(called[there].mean()) if there.any() else 0.0

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import report as codes
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.io.tables import write_csv
 from swsdist.report.pictures import PICTURES, write_picture
@@ -38,7 +38,7 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
     """
     curve = result.pooled if pooled else result.whole.curve
     if curve is None:
-        raise UserError("there is no DET curve", remedy="score a list with detections of terms that have references")
+        raise codes.NO_DET_CURVE()
     errors = None
     if with_bands:
         errors = _pooled_errors(result, curve) if pooled else _term_weighted_errors(result, curve)
@@ -77,12 +77,10 @@ def _picture(result: Evaluation, curve: Curve, pooled: bool, errors: tuple[Float
 def _term_weighted_errors(result: Evaluation, curve: Curve) -> tuple[Floats, Floats]:
     counts = referenced(result.counts)
     if counts.terms.sum() < 2:
-        raise UserError("one term has no spread", remedy="leave the bands out, or score more terms")
+        raise codes.NO_SPREAD()
     found = bands(counts, Squares.of(result.aligned), trials=result.task.trials, beta=result.task.beta)
     if not np.array_equal(found.curve.threshold[: len(curve.threshold)], curve.threshold):
-        raise UserError(
-            "with terms without references in the mean, the spread over terms is not defined", remedy="leave -inc out"
-        )
+        raise codes.UNDEFINED_SPREAD()
     size = len(curve.threshold)
     return found.pmiss_error[:size], found.pfa_error[:size]
 
@@ -91,9 +89,7 @@ def _pooled_errors(result: Evaluation, curve: Curve) -> tuple[Floats, Floats]:
     ntrue = int(result.counts.classes @ result.counts.terms)
     left = result.task.trials - ntrue
     if left <= 0:
-        raise UserError(
-            f"{ntrue} references in {result.task.trials} trials leave no other trials to pool", remedy="leave -P out"
-        )
+        raise codes.NO_OTHER_TRIALS(references=ntrue, trials=result.task.trials)
     return (
         np.sqrt(np.clip(curve.pmiss * (1 - curve.pmiss), 0, None) / ntrue),
         np.sqrt(np.clip(curve.pfa * (1 - curve.pfa), 0, None) / left),

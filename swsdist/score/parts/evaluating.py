@@ -22,7 +22,7 @@ from typing import Literal
 import pyarrow as pa
 
 from swsdist.core.errors import ConfigError
-from swsdist.core.text import meant
+from swsdist.core.text import suggestion
 from swsdist.corpora.places import Places
 from swsdist.registry.registries import MEASURES, quantities
 from swsdist.score.measures.protocol import OperatingPoint
@@ -156,7 +156,7 @@ def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures")
     for key in keys:
         if key not in known:
             raise ConfigError(
-                f"there is no measure {key!r}{meant(key, known)}",
+                f"there is no measure {key!r}{suggestion(key, known)}",
                 where=where,
                 remedy=f"measures are {', '.join(known)}",
             )

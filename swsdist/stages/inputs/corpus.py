@@ -12,10 +12,10 @@ from swsdist.corpora.documents import read_documents
 from swsdist.corpora.places import is_placed
 from swsdist.corpora.queries import read_queries
 from swsdist.io.notices import Notices
-from swsdist.reduce.own_places import OwnPlaces, elsewhere, own_places
+from swsdist.reduce.source_places import SourcePlaces, outside_places, source_places
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.stages.inputs.cross_corpus import apart, corpus_of_queries
-from swsdist.stages.inputs.references import truth_of
+from swsdist.stages.inputs.cross_corpus import corpus_of_queries, without_documents
+from swsdist.stages.inputs.references import find_references
 
 
 class Corpus:
@@ -44,7 +44,7 @@ class Corpus:
         return is_placed(self.documents)
 
     @cached_property
-    def theirs(self) -> Corpus | None:
+    def query_inputs(self) -> Corpus | None:
         """The corpus that the queries are from, where it is another one."""
         corpus = corpus_of_queries(self.config)
         if corpus is None:
@@ -58,14 +58,14 @@ class Corpus:
         Raises:
             UserError: the config names none.
         """
-        given, theirs = self.config.corpus, self.theirs
+        given, theirs = self.config.corpus, self.query_inputs
         if given.queries is None:
             raise UserError(
                 "there are no queries to search", where="corpus.queries", remedy="name a table or a folder of queries"
             )
         if theirs is None:
             return self._queries(given.queries, given.spoken, self.documents)
-        return apart(self._queries(given.queries, given.spoken, theirs.documents), self.config)
+        return without_documents(self._queries(given.queries, given.spoken, theirs.documents), self.config)
 
     @cached_property
     def cohort(self) -> pa.Table:
@@ -88,19 +88,19 @@ class Corpus:
 
     @cached_property
     def _truth(self) -> tuple[pa.Table | None, bool]:
-        if not self.config.corpus.tells_truth:
+        if not self.config.corpus.has_references:
             return None, False
-        if (truth := truth_of(self.config, self.documents, self.queries, self._notices)) is None:
+        if (truth := find_references(self.config, self.documents, self.queries, self._notices)) is None:
             return None, False
-        return elsewhere(truth.references, self.own_places), truth.tabled
+        return outside_places(truth.references, self.own_places), truth.tabled
 
     @cached_property
-    def own_places(self) -> OwnPlaces:
+    def own_places(self) -> SourcePlaces:
         """Where queries were cut from, if nothing is to be found there: of trials that are seconds."""
         given, trials = self.config.corpus, protocol_of(self.config.score).trials
-        if given.own_places == "keep" or self.theirs is not None or given.queries is None or trials != "time":
+        if given.own_places == "keep" or self.query_inputs is not None or given.queries is None or trials != "time":
             return {}
-        return own_places(self.queries.to_pylist(), self.documents, by_path=given.own_places == "leave-out")
+        return source_places(self.queries.to_pylist(), self.documents, by_path=given.own_places == "leave-out")
 
     def has_read(self, name: str) -> bool:
         """Whether a table was asked for."""

@@ -26,7 +26,7 @@ Key = tuple[str, int]
 _PIECE = 1 << 13
 
 
-class Wanted(Mapping[Key, Row]):
+class CorpusDocuments(Mapping[Key, Row]):
     """The documents of a corpus by key (doc_id, channel), in its order; each a row of plain values.
 
     Args:
@@ -94,12 +94,12 @@ class Wanted(Mapping[Key, Row]):
         return _Rows(self)
 
 
-def wanted_of(table: pa.Table, sources: Sequence[Source], storage: Mapping[str, object]) -> Wanted:
+def corpus_documents_of(table: pa.Table, sources: Sequence[Source], storage: Mapping[str, object]) -> CorpusDocuments:
     """The documents of a table, with what their frames come from now."""
     recipes = [source.fingerprint for source in sources if isinstance(source.extractor, Extractor)]
     heard = _heard(table, storage) if recipes else pa.nulls(table.num_rows, pa.large_string())
     if len(recipes) == len(sources):
-        return Wanted(table, dict.fromkeys(recipes, heard))
+        return CorpusDocuments(table, dict.fromkeys(recipes, heard))
     rows, known = table.to_pylist(), heard.to_pylist()
     for k, row in enumerate(rows):
         row["identities"] = dict.fromkeys(recipes, known[k])
@@ -109,7 +109,7 @@ def wanted_of(table: pa.Table, sources: Sequence[Source], storage: Mapping[str, 
         for source in sources
     }
     more = {name: [row[name] for row in rows] for name in ("key", "items", "expected")}
-    return Wanted(table, given, more)
+    return CorpusDocuments(table, given, more)
 
 
 def _heard(table: pa.Table, storage: Mapping[str, object]) -> pa.Array:
@@ -127,7 +127,7 @@ def _heard(table: pa.Table, storage: Mapping[str, object]) -> pa.Array:
 
 
 class _Rows(ValuesView[Row]):
-    _mapping: Wanted
+    _mapping: CorpusDocuments
 
     def __iter__(self) -> Iterator[Row]:
         wanted = self._mapping
@@ -136,7 +136,7 @@ class _Rows(ValuesView[Row]):
 
 
 @dataclass
-class State:
+class StoreContents:
     """What a store holds of a config's tracks.
 
     Attributes:
@@ -178,7 +178,9 @@ class State:
         return pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.large_string())
 
 
-def compared(wanted: Wanted, state: State, recipes: Mapping[str, str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def compare(
+    wanted: CorpusDocuments, state: StoreContents, recipes: Mapping[str, str]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Of each document of the corpus: whether a store knows it, and whether what it knows is of what its frames come from now.
 
     Args:
@@ -186,17 +188,17 @@ def compared(wanted: Wanted, state: State, recipes: Mapping[str, str]) -> tuple[
         state: of the store.
         recipes: fingerprint of the recipe of each track.
     """
-    known, same = held(wanted, state.tables, recipes)
+    known, same = compare_tables(wanted, state.tables, recipes)
     if state.rejected is not None and state.rejected.num_rows:
         where = wanted.places(keys_of(state.rejected["id"], state.rejected["part"]))
         there = np.flatnonzero(where >= 0)
         known[where[there]] = True
-        same[where[there]] = refused(wanted, state.rejected)[there]
+        same[where[there]] = still_rejected(wanted, state.rejected)[there]
     return known, same
 
 
-def held(
-    wanted: Wanted, tables: Mapping[str, pa.Table], recipes: Mapping[str, str]
+def compare_tables(
+    wanted: CorpusDocuments, tables: Mapping[str, pa.Table], recipes: Mapping[str, str]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """The same of the documents of all tracks; path and speaker are those of the first that has the document."""
     known, same = np.zeros(len(wanted), bool), np.ones(len(wanted), bool)
@@ -221,7 +223,7 @@ def held(
     return known, same & known
 
 
-def refused(wanted: Wanted, rejected: pa.Table) -> NDArray[np.bool_]:
+def still_rejected(wanted: CorpusDocuments, rejected: pa.Table) -> NDArray[np.bool_]:
     """Of each document that was rejected (`id`, `part`, `path`, `identity`), whether it is in the corpus, with the file that it
     was rejected for: its recording, or the file of its given frames.
     """

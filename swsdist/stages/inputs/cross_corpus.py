@@ -29,7 +29,7 @@ def corpus_of_queries(config: Config) -> Corpus | None:
     return Corpus(documents=theirs.documents, audio=theirs.audio, prefer=theirs.prefer, speakers=theirs.speakers)
 
 
-def takes_theirs(config: Config) -> bool:
+def takes_query_statistics(config: Config) -> bool:
     """Whether statistics of the queries' corpus are wanted: the method takes frames, and of these something is normalised."""
     method = METHODS[config.search.method]
     if (method.queries, method.reads) != ("spoken", "frames"):
@@ -51,13 +51,13 @@ def speaker_of(name: str | None, config: Config) -> str | None:
     return name if same else f"{name} (of the queries)"
 
 
-def apart(queries: pa.Table, config: Config) -> pa.Table:
+def without_documents(queries: pa.Table, config: Config) -> pa.Table:
     """QUERIES of another corpus: a `doc_id` was looked up there, and means nothing here; and so with speakers."""
     rows = [{**row, "doc_id": None, "speaker": speaker_of(row["speaker"], config)} for row in queries.to_pylist()]
     return pa.Table.from_pylist(rows, QUERIES)
 
 
-def moved(
+def renormalise(
     examples: pa.Table,
     theirs: Mapping[tuple[str, str], Statistics],
     ours: Statistics,

@@ -10,7 +10,7 @@ from swsdist.core.errors import UserError
 from swsdist.features.interface import Extractor, libraries_of
 from swsdist.features.sources import Source, sources_of
 from swsdist.io.filesystem import Folder
-from swsdist.stages.inputs.unfitted_models import Pending, with_models
+from swsdist.stages.inputs.unfitted_models import UnfittedModel, with_models
 from swsdist.stages.task_results import Extracted, Indexed
 from swsdist.store.libraries import Libraries, with_these
 
@@ -35,7 +35,7 @@ class RunFeatures:
             return True  # what is wrong with it is told where it is needed
 
     @property
-    def fitted(self) -> list[Pending]:
+    def fitted(self) -> list[UnfittedModel]:
         """Extractors and transforms that the chain fits, as far as it is known what to."""
         return with_models(self._config.features, self._config.corpus, self._store)[1]
 
@@ -45,7 +45,7 @@ class RunFeatures:
         parts = [one.libraries for one in told if one.libraries]
         return with_these(known, parts, [name for one in told for name in one.ffmpeg], used_by)
 
-    def has_model(self, one: Pending) -> bool:
+    def has_model(self, one: UnfittedModel) -> bool:
         """Whether the store does."""
         return self._store.exists(one.file)
 

@@ -112,7 +112,7 @@ class _Holding:
         name, channel, start, end = (example[column] for column in ("doc_id", "channel", "start", "end"))
         if name is None or (name, channel) in self._documents or start is None or end is None:
             return self._documents.get((name, channel))
-        held = self._places.holding(name, channel, start, end)
+        held = self._places.containing(name, channel, start, end)
         return self._documents[held[0].doc_id, channel] if held else None
 
 

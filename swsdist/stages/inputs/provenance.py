@@ -15,8 +15,8 @@ from swsdist.io.notices import Notices
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.task import Values
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.inputs.settings import other_scores
-from swsdist.stages.inputs.supervision import taught
+from swsdist.stages.inputs.settings import score_differences
+from swsdist.stages.inputs.supervision import supervisions
 
 
 def provenance(config: Config, own: CorpusInputs) -> Values:
@@ -31,7 +31,7 @@ def provenance(config: Config, own: CorpusInputs) -> Values:
     found: Values = {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}
     if own.corpus.references is not None:
         found[ENTRY] = occurrences(own.corpus.references)
-    by_labels = {f"{one.track}: {one.name}": one.said for one in taught(own)}
+    by_labels = {f"{one.track}: {one.name}": one.said for one in supervisions(own)}
     return {**found, "labels": by_labels} if by_labels else found
 
 
@@ -87,13 +87,13 @@ def named_calibration(config: Config, own: CorpusInputs) -> tuple[bytes, bool]:
     """
     path = config.calibrate.fit
     data = calibration_file(path, config.storage)
-    if own.first_look(f"{config.system}, {path}"):
-        tell_of_provenance(data, path, config, own, own.noted)
+    if own.is_first(f"{config.system}, {path}"):
+        note_provenance(data, path, config, own, own.notices)
     scored = own.corpus.references is not None and own.corpus.references.num_rows > 0
     return data, scored and is_of_scored(data, config, own)
 
 
-def tell_of_provenance(data: bytes, path: str, config: Config, own: CorpusInputs, notices: Notices) -> None:
+def note_provenance(data: bytes, path: str, config: Config, own: CorpusInputs, notices: Notices) -> None:
     """Tell of a calibration that another system's scores were fitted to, or that is of the very documents it decides on.
 
     One of other documents, or of other queries in them, is what a file is for. Files of lists do not say what their scores
@@ -103,7 +103,7 @@ def tell_of_provenance(data: bytes, path: str, config: Config, own: CorpusInputs
         theirs = json.loads(data)["trained_on"]
     except (ValueError, KeyError, TypeError):
         return  # who reads the file says what is wrong with it
-    if "scores" in theirs and (others := other_scores(own.scores(), theirs["scores"])):
+    if "scores" in theirs and (others := score_differences(own.scores(), theirs["scores"])):
         notices.add(
             "calibration that was fitted on other scores",
             where=f"{path}, of system {theirs.get('system')}: {'; '.join(others)}",

@@ -14,9 +14,9 @@ from swsdist.audio.formats import archives, ffmpeg
 from swsdist.audio.probing import probe_all
 from swsdist.audio.reader import AudioInfo
 from swsdist.core.errors import StorageError
-from swsdist.io.failures import own_fault
+from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
-from swsdist.io.local import may_be_read
+from swsdist.io.local import is_readable
 from swsdist.store.writing import NO_FILE
 
 #: A row of a table.
@@ -54,13 +54,13 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
         except FileNotFoundError:
             return _no_file(path) if not is_remote(path) and Path(path).exists() else "missing"
         except (StorageError, OSError) as error:  # of one file, that is; what is wrong with all ends the run
-            return f"unreadable: {own_fault(error, path).message}"
+            return f"unreadable: {as_file_fault(error, path).message}"
         if is_remote(path):
             return known
         if not Path(path).is_file():
             return _no_file(path)
         # A file's permissions are in no identity: when they are mended, this is another one, and the file is tried again.
-        return known if may_be_read(path) else "unreadable: permission denied"
+        return known if is_readable(path) else "unreadable: permission denied"
 
     far = [path for path in paths if not commands.is_command(path) and is_remote(path)]
     remote = sorted({locate(path, storage)[0].root for path in far})
@@ -85,7 +85,7 @@ def _readable(path: str) -> str | None:
         status = os.stat(path)  # noqa: PTH116 (a corpus has a million of them)
     except (OSError, ValueError):
         return None
-    if not stat.S_ISREG(status.st_mode) or not may_be_read(path):
+    if not stat.S_ISREG(status.st_mode) or not is_readable(path):
         return None
     return f"{status.st_size}:{status.st_mtime_ns}"
 

@@ -30,7 +30,7 @@ from swsdist.io.notices import Notices, sample
 from swsdist.score.measures.protocol import Protocol, protocol_of
 
 
-class Truth(NamedTuple):
+class CorpusReferences(NamedTuple):
     """References, and whether they came from a table, whose rows messages name."""
 
     references: pa.Table
@@ -61,7 +61,9 @@ def excerpts_of(config: Config) -> pa.Table | None:
     return read_ecf(path, storage) if kind_of(path, "documents", ENDINGS, storage) == "ECF" else None
 
 
-def truth_of(config: Config, documents: pa.Table, queries: pa.Table, notices: Notices) -> Truth | None:
+def find_references(
+    config: Config, documents: pa.Table, queries: pa.Table, notices: Notices
+) -> CorpusReferences | None:
     """The references of a corpus; None where it tells none.
 
     Args:
@@ -76,21 +78,21 @@ def truth_of(config: Config, documents: pa.Table, queries: pa.Table, notices: No
     """
     corpus, storage, rules = config.corpus, config.storage, protocol_of(config.score)
     if corpus.text is not None:
-        return Truth(_from_text(corpus.text, rules, documents, queries, storage, notices), tabled=False)
+        return CorpusReferences(_from_text(corpus.text, rules, documents, queries, storage, notices), tabled=False)
     path = corpus.references
     if path is None:
         return None
     kind = kind_of(path, "references", ENDINGS, storage)
     if kind == "table":
         found = read_references(path, documents, queries, storage, notices)
-        return Truth(_searched(found, documents, rules, path, notices), tabled=True)
+        return CorpusReferences(_searched(found, documents, rules, path, notices), tabled=True)
     terms, lowercase = _terms(config, queries, notices)
     rttm, ctm = (path, None) if kind == "RTTM" else (None, path)
     found, first_end, _ = looked_up(rttm, ctm, terms, rules, rules.rules, lowercase, notices, storage)
     excerpts = excerpts_of(config)
     if excerpts is not None:
-        return Truth(references_within(found, first_end, excerpts, rules, False, notices), tabled=False)
-    there = Places(documents).found
+        return CorpusReferences(references_within(found, first_end, excerpts, rules, False, notices), tabled=False)
+    there = Places(documents).by_recording
     known = [key in there for key in zip(found["doc_id"].to_pylist(), found["channel"].to_pylist(), strict=True)]
     strange = found.filter(pa.array([not one for one in known], pa.bool_()))
     if strange.num_rows:
@@ -104,7 +106,7 @@ def truth_of(config: Config, documents: pa.Table, queries: pa.Table, notices: No
             most=1,
         )
     found = found.filter(pa.array(known, pa.bool_()))
-    return Truth(_searched(found, documents, rules, path, notices), tabled=False)
+    return CorpusReferences(_searched(found, documents, rules, path, notices), tabled=False)
 
 
 def _terms(config: Config, queries: pa.Table, notices: Notices) -> tuple[pa.Table, bool]:

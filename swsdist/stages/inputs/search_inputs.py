@@ -24,7 +24,7 @@ from swsdist.registry.registries import BACKENDS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.excerpts import seconds as excerpt_seconds
 from swsdist.stages.inputs.corpus import Corpus
-from swsdist.stages.inputs.corpus_documents import Wanted, wanted_of
+from swsdist.stages.inputs.corpus_documents import CorpusDocuments, corpus_documents_of
 from swsdist.stages.inputs.cross_corpus import speakers_meet
 from swsdist.stages.inputs.features import RunFeatures
 from swsdist.stages.inputs.population import population_of, seconds_of_channel_1
@@ -35,14 +35,14 @@ from swsdist.stages.inputs.settings import scores_of
 from swsdist.stages.inputs.state import StoreState
 from swsdist.stages.inputs.validation import (
     MEASURED,
-    demand_truth,
+    check_scorable,
+    note_durations,
+    note_late_references,
+    note_query_lengths,
+    note_query_places,
+    note_unknown_speakers,
+    note_unread,
     seconds_of,
-    tell_of_durations,
-    tell_of_lengths,
-    tell_of_places,
-    tell_of_references,
-    tell_of_speakers,
-    tell_of_unread,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class CorpusInputs(ChainInputs):
     Attributes:
         features: that the store is to hold.
         store: where it is, and what it holds of them.
-        noted: what is odd in the tables.
+        notices: what is odd in the tables.
         demands: what steps of its plans ask of the documents.
         folds: of queries, by which steps of its plans are crossfit.
         files: by name: what reads the calibration that a plan of it names.
@@ -63,10 +63,10 @@ class CorpusInputs(ChainInputs):
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
         self.config, self.ledger = config, ledger
-        self.noted = Notices(config.strict, config.force)
+        self.notices = Notices(config.strict, config.force)
         self.features = RunFeatures(config, Folder(config.store, config.storage))
         self.store = StoreState(config, self.features, ledger)
-        self.demands: set[Callable[[pa.Table], None]] = set()
+        self.document_checks: set[Callable[[pa.Table], None]] = set()
         self.folds: set[int] = set()
         self.files: dict[str, Callable[[], object]] = {}
         self._looked: set[str] = set()
@@ -75,7 +75,7 @@ class CorpusInputs(ChainInputs):
     @cached_property
     def corpus(self) -> Corpus:
         """Its tables."""
-        return Corpus(self.config, self.noted, self.from_audio)
+        return Corpus(self.config, self.notices, self.from_audio)
 
     @property
     def from_audio(self) -> bool:
@@ -116,12 +116,12 @@ class CorpusInputs(ChainInputs):
         """Take the store in the state that a plan had."""
         self.store.recall(state.get("manifest", ""))
 
-    def demand_truth(self) -> None:
+    def check_scorable(self) -> None:
         """Refuse references of which too few are of what is searched."""
         if (known := self.corpus.references) is not None and known.num_rows:
-            demand_truth(self.corpus.documents, self.config.corpus.documents, known, self.folds)
+            check_scorable(self.corpus.documents, self.config.corpus.documents, known, self.folds)
 
-    def first_look(self, what: str) -> bool:
+    def is_first(self, what: str) -> bool:
         """Whether nobody has asked this before: each thing that is odd is told once."""
         first = what not in self._looked
         self._looked.add(what)
@@ -135,26 +135,26 @@ class CorpusInputs(ChainInputs):
         """What scores depend on besides the corpus: plain text by key."""
         return scores_of(self.config)
 
-    def look(self) -> None:
+    def check_tables(self) -> None:
         """Tell of what does not fit together in the tables that were read, as far as they say how long documents are; once.
 
         Raises:
             DataError: there is something to be told, and warnings are errors.
         """
         corpus, storage = self.config.corpus, self.config.storage
-        read = {name for name in ("queries", "references") if self.corpus.has_read(name) and self.first_look(name)}
+        read = {name for name in ("queries", "references") if self.corpus.has_read(name) and self.is_first(name)}
         if "queries" in read and corpus.queries is not None:
             if speakers_meet(self.config):
-                tell_of_speakers(self.corpus.documents, self.corpus.queries, corpus.queries, self.noted)
-            tell_of_places(
-                self.corpus.documents, self.corpus.queries, self.corpus.own_places, corpus.queries, self.noted
+                note_unknown_speakers(self.corpus.documents, self.corpus.queries, corpus.queries, self.notices)
+            note_query_places(
+                self.corpus.documents, self.corpus.queries, self.corpus.own_places, corpus.queries, self.notices
             )
         told = self.corpus.tabled and not self.corpus.placed
         if "references" in read and told and corpus.references is not None and self.corpus.references is not None:
             known = seconds_of(self.corpus.documents, self.corpus.references["doc_id"])
-            tell_of_references(self.corpus.references, known, corpus.references, storage, self.noted)
+            note_late_references(self.corpus.references, known, corpus.references, storage, self.notices)
 
-    def look_again(self, spoken: Mapping[tuple[str, int], float], *, force: bool = True) -> Notices:
+    def check_measured(self, spoken: Mapping[tuple[str, int], float], *, force: bool = True) -> Notices:
         """The same with the durations that were measured.
 
         Args:
@@ -168,11 +168,11 @@ class CorpusInputs(ChainInputs):
         if self.store.manifest is None:
             return found
         measured = self.store.open().documents(columns=MEASURED.names)
-        tell_of_durations(self.corpus.documents, measured, corpus.documents, storage, found)
+        note_durations(self.corpus.documents, measured, corpus.documents, storage, found)
         if corpus.queries is not None and self.corpus.has_read("queries"):
-            tell_of_lengths(spoken, pc.max(measured["duration"]).as_py() or 0.0, corpus.queries, found)
+            note_query_lengths(spoken, pc.max(measured["duration"]).as_py() or 0.0, corpus.queries, found)
         if self.corpus.has_read("references") and self.corpus.references is not None:
-            tell_of_unread(self.population, corpus.documents, found)
+            note_unread(self.population, corpus.documents, found)
         told = self.corpus.tabled and not self.corpus.placed
         if (
             told
@@ -183,7 +183,7 @@ class CorpusInputs(ChainInputs):
             meant = self.corpus.references["doc_id"]
             known = seconds_of(self.corpus.documents, meant)  # told already
             rest = {key: seconds for key, seconds in seconds_of(measured, meant).items() if key not in known}
-            tell_of_references(self.corpus.references, rest, corpus.references, storage, found)
+            note_late_references(self.corpus.references, rest, corpus.references, storage, found)
         return found
 
 
@@ -202,22 +202,22 @@ class SearchInputs(CorpusInputs):
         return ledger.memoize(("search", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
 
     @cached_property
-    def wanted(self) -> Wanted:
+    def corpus_documents(self) -> CorpusDocuments:
         """The corpus by key. `identities` of a row are what its frames come from, by extractor (fingerprint): the identity of
         its recording (and place in it), or of its given frames, whose places then are in `items`.
         """
         where = ["recording", "start", "end", "listed"] if self.corpus.placed else []
         table = self.corpus.documents.select(["doc_id", "channel", "path", "speaker", "duration", *where])
-        return wanted_of(table, self.features.sources, self.config.storage)
+        return corpus_documents_of(table, self.features.sources, self.config.storage)
 
     @cached_property
-    def theirs(self) -> SearchInputs | None:
+    def query_inputs(self) -> SearchInputs | None:
         """Of the corpus that the queries are from, where it is another one."""
-        corpus = self.corpus.theirs
+        corpus = self.corpus.query_inputs
         if corpus is None:
             return None
         made = SearchInputs(corpus.config, self.ledger)
-        made.noted, made.corpus = self.noted, corpus
+        made.notices, made.corpus = self.notices, corpus
         return made
 
     @cached_property
@@ -231,20 +231,20 @@ class SearchInputs(CorpusInputs):
         paths = [row["path"] for row in rows if row["path"] is not None] if self.from_audio else []
         found = dict(zip(paths, identities(paths, self.config.storage), strict=True))
         rows = [{**row, "identity": found.get(row["path"], "text" if self.from_audio else "")} for row in rows]
-        add_items_of_examples(rows, self.features.sources, self.wanted, self.config.storage)
+        add_items_of_examples(rows, self.features.sources, self.corpus_documents, self.config.storage)
         return rows
 
     def models_were_fitted(self) -> None:
         """Extractors are made with them when they are next asked for."""
         self.features = RunFeatures(self.config, self.store.folder)
         self.store.features = self.features
-        for name in ("wanted", "examples", "theirs"):
+        for name in ("corpus_documents", "examples", "query_inputs"):
             vars(self).pop(name, None)
 
     def expected_cells(self) -> float:
         """Query frames times document frames, from durations."""
         storage = self.config.storage
-        documents = self.wanted.seconds(np.arange(len(self.wanted)), storage)
+        documents = self.corpus_documents.seconds(np.arange(len(self.corpus_documents)), storage)
         queries = self.examples
         whole = [row for row in queries if row["start"] is None or row["end"] is None]
         cut = sum(row["end"] - row["start"] for row in queries if row["start"] is not None and row["end"] is not None)
@@ -256,7 +256,7 @@ class SearchInputs(CorpusInputs):
         """Read the tables that these steps need."""
         corpus = self.corpus
         if corpus.documents.num_rows and "queries" in steps and corpus.queries.num_rows and "align.train" in steps:
-            self.demand_truth()
+            self.check_scorable()
         if "queries.cohort" in steps:
             _ = corpus.cohort
         for read in self.files.values() if "fit" in steps else ():
@@ -265,9 +265,9 @@ class SearchInputs(CorpusInputs):
             self.config.search.placed(self.features.tracks)
             self.demand_marks()
             self.demand_gpu()
-            for demand in self.demands:
-                demand(corpus.documents)
-        self.look()
+            for check in self.document_checks:
+                check(corpus.documents)
+        self.check_tables()
 
     def demand_gpu(self) -> None:
         """Refuse to search on a GPU where this machine searches, and has none.

@@ -27,11 +27,11 @@ def settings_of(config: Config) -> dict[str, str]:
         values = (
             Section.matters(section) if isinstance(section, Section) else {"": config.model_dump(mode="json")[name]}
         )
-        found |= in_words(name, values)
+        found |= as_text(name, values)
     return found
 
 
-def in_words(name: str, values: Mapping[str, object]) -> dict[str, str]:
+def as_text(name: str, values: Mapping[str, object]) -> dict[str, str]:
     """Keys of a section, in full, with their values as text."""
     return {
         f"{name}.{key}" if key else name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -44,7 +44,7 @@ def scores_of(config: Config) -> dict[str, str]:
     return {key: value for key, value in settings_of(config).items() if key.startswith(_OF_SCORES)}
 
 
-def other_scores(mine: Mapping[str, str], known: object) -> list[str]:
+def score_differences(mine: Mapping[str, str], known: object) -> list[str]:
     """Where scores that something was fitted on were made otherwise than these are; empty where it is not known.
 
     Args:

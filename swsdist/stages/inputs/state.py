@@ -16,15 +16,15 @@ from swsdist.features.sources import Source
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.records.listing import Listing
-from swsdist.stages.inputs.carried import Carried, carried
-from swsdist.stages.inputs.corpus_documents import Key, State, Wanted, compared, places_in
+from swsdist.stages.inputs.content_matches import ContentMatches, match_content
+from swsdist.stages.inputs.corpus_documents import CorpusDocuments, Key, StoreContents, compare, places_in
 from swsdist.stages.inputs.features import RunFeatures
 from swsdist.stages.inputs.settings import describe
 from swsdist.store.manifest import Manifest, load, require, state_name
 from swsdist.store.reading import Store
 
 
-class Compared(NamedTuple):
+class DocumentCounts(NamedTuple):
     """The corpus beside what a store held of it: documents that are new, changed, gone, moved; rejected ones count too.
 
     Of the new and changed ones `held` have frames in the store, under another name.
@@ -47,7 +47,7 @@ class Comparison(NamedTuple):
         held: of new ones, by key and extractor: where the store has their frames.
     """
 
-    counts: Compared
+    counts: DocumentCounts
     same: NDArray[np.bool_]
     moved: NDArray[np.int64]
     held: Mapping[Key, dict[str, dict[str, Any]]]
@@ -60,11 +60,11 @@ class StoreState:
         self._config, self.features, self._ledger = config, features, ledger
         self.folder = Folder(config.store, config.storage)
         self.manifest: Manifest | None = None
-        self.held = State()
+        self.contents = StoreContents()
         self.interrupted = False  # an index was: `manifest` is the state that it goes on from
         #: `keys_of` what the store held, or had rejected, when its state was read.
-        self.known_before: pa.Array = pa.array([], pa.large_string())
-        self.compared: Comparison | None = None  # with the corpus, when the index was planned
+        self.earlier_keys: pa.Array = pa.array([], pa.large_string())
+        self.comparison: Comparison | None = None  # with the corpus, when the index was planned
         #: By fingerprint of a task of the index that was planned: its extractor, the shard that it is of, and its work, s.
         self.planned: dict[str, tuple[Source, str, float]] = {}
 
@@ -91,9 +91,9 @@ class StoreState:
     @property
     def moved(self) -> NDArray[np.int64]:
         """Places of documents of the corpus that it knows under another path."""
-        return np.empty(0, np.int64) if self.compared is None else self.compared.moved
+        return np.empty(0, np.int64) if self.comparison is None else self.comparison.moved
 
-    def load(self, anew: bool = False) -> State:
+    def load(self, anew: bool = False) -> StoreContents:
         """What the store holds of the tracks that are wanted; `manifest` becomes its state, if there is any and its tables are
         there.
 
@@ -104,13 +104,13 @@ class StoreState:
             UserError: it is no store of documents, or one of other features that several runs share.
         """
         manifest, listing = load(self.folder), self.listing
-        self.manifest, self.held = None, State()
+        self.manifest, self.contents = None, StoreContents()
         self.interrupted = manifest is not None and manifest.unfinished is not None
         if manifest is not None and manifest.unfinished is not None:
             before = manifest.unfinished.before
             manifest = load(self.folder, state_name(before)) if before is not None else None
         if manifest is None:
-            return self.held
+            return self.contents
         if manifest.of_queries:
             raise UserError(
                 "this is a run's store of queries",
@@ -129,14 +129,14 @@ class StoreState:
             )
         # In the run's own store new features take the place of the old.
         if anew or not kept or any(name not in listing for name in manifest.tables):
-            return self.held
+            return self.contents
         self.manifest = manifest
-        self.held = self._state_of(manifest, kept)
-        self.known_before = self.held.keys
-        return self.held
+        self.contents = self._state_of(manifest, kept)
+        self.earlier_keys = self.contents.keys
+        return self.contents
 
-    def _state_of(self, manifest: Manifest, kept: list[str]) -> State:
-        listing, state, sources = self.listing, State(kept=kept), self.features.sources
+    def _state_of(self, manifest: Manifest, kept: list[str]) -> StoreContents:
+        listing, state, sources = self.listing, StoreContents(kept=kept), self.features.sources
         state.left = any(track.name not in kept for track in manifest.tracks)
         for shard in manifest.shards:
             there = {
@@ -162,18 +162,18 @@ class StoreState:
             state.rejected = store.rejected()
         return state
 
-    def compare(self, wanted: Wanted) -> Comparison:
+    def compare(self, wanted: CorpusDocuments) -> Comparison:
         """The corpus beside what the store holds."""
-        state = self.held
-        known, same = compared(wanted, state, dict(self.features.recipes))
+        state = self.contents
+        known, same = compare(wanted, state, dict(self.features.recipes))
         store = None if self.manifest is None else self.open()
-        found: Carried = carried(wanted, np.flatnonzero(~same), state, store, self.features.sources)
+        found: ContentMatches = match_content(wanted, np.flatnonzero(~same), state, store, self.features.sources)
         same[found.moved] = True
         new, fresh = int((~same).sum()), int((~known).sum())
         gone = int((places_in(state.keys, wanted.keys_) < 0).sum())
-        counts = Compared(fresh, new - fresh, gone, len(found.moved), len(found.held))
-        self.compared = Comparison(counts, same, found.moved, found.held)
-        return self.compared
+        counts = DocumentCounts(fresh, new - fresh, gone, len(found.moved), len(found.held))
+        self.comparison = Comparison(counts, same, found.moved, found.held)
+        return self.comparison
 
 
 def _of_shards(table: pa.Table, shards: pa.Array) -> pa.Table:

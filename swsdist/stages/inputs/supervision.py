@@ -42,11 +42,13 @@ class Supervision(NamedTuple):
         return f"trained on {whose} of {self.documents} documents ({self.file})"
 
 
-def taught(own: CorpusInputs) -> list[Supervision]:
+def supervisions(own: CorpusInputs) -> list[Supervision]:
     """All of a run's tracks; of a fusion those of its systems."""
     chain_runs: Mapping[str, ChainRun] = getattr(own, "chain_runs", {})
     if chain_runs:
-        return list(dict.fromkeys(one for chain_run in chain_runs.values() for one in taught(chain_run.chain.inputs)))
+        return list(
+            dict.fromkeys(one for chain_run in chain_runs.values() for one in supervisions(chain_run.chain.inputs))
+        )
     found = []
     searched: set[str] | None = None
     for source in own.features.sources:
@@ -69,13 +71,13 @@ def taught(own: CorpusInputs) -> list[Supervision]:
     return found
 
 
-def tell_of_labels(own: CorpusInputs, notices: Notices) -> None:
+def note_supervision(own: CorpusInputs, notices: Notices) -> None:
     """Note each that was fitted by labels of documents that are searched: its results are no test of it.
 
     Raises:
         OddError: that is not to be tolerated.
     """
-    for one in taught(own):
+    for one in supervisions(own):
         if one.searched and not one.automatic:
             notices.add(
                 f"documents are searched that {one.name} of {one.track} was fitted on, {one.said}: ORACLE features, "

@@ -18,7 +18,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 
 
-class Pending(NamedTuple):
+class UnfittedModel(NamedTuple):
     """A transform, or an extractor, that is fitted by the chain.
 
     Attributes:
@@ -73,7 +73,9 @@ def _extractor(one: Features) -> Learning | None:
     return made if isinstance(made, Learning) and made.learns else None
 
 
-def with_models(features: Sequence[Features], corpus: Corpus, store: Folder) -> tuple[list[Features], list[Pending]]:
+def with_models(
+    features: Sequence[Features], corpus: Corpus, store: Folder
+) -> tuple[list[Features], list[UnfittedModel]]:
     """The same features, with the models that the store has in their places; and all that is fitted, as far as it is known.
 
     What is fitted behind something that is to be fitted first is not known before the model of that is there.
@@ -87,7 +89,7 @@ def with_models(features: Sequence[Features], corpus: Corpus, store: Folder) -> 
             fitted = _extractor(one) if j < 0 else _transform(one.transforms[j])
             if fitted is None:
                 continue
-            pending = _pending(made[k], (k, j), fitted, corpus)
+            pending = _unfitted_model(made[k], (k, j), fitted, corpus)
             found.append(pending)
             if not store.exists(pending.file):
                 break
@@ -95,7 +97,7 @@ def with_models(features: Sequence[Features], corpus: Corpus, store: Folder) -> 
     return made, found
 
 
-def _pending(one: Features, place: tuple[int, int], fitted: Fitted, corpus: Corpus) -> Pending:
+def _unfitted_model(one: Features, place: tuple[int, int], fitted: Fitted, corpus: Corpus) -> UnfittedModel:
     """Something of an extractor that is fitted; what stands before it has its models."""
     of, before = (
         dict(one.options),
@@ -119,7 +121,7 @@ def _pending(one: Features, place: tuple[int, int], fitted: Fitted, corpus: Corp
         rest.append(_table(part) if isinstance(part, str) else sorted(part))
     named = fingerprint("fit-transforms", 1, recipe, fitted.name, fitted.version, fitted.matters(), *rest)
     file = f"models/{fitted.name}-{named}.npz"
-    return Pending(
+    return UnfittedModel(
         one.track or one.name, place, Planned(one.name, of, recipe, before), fitted, dict(options), file, labels
     )
 
@@ -147,7 +149,7 @@ def _labels(fitted: Supervision, name: str, corpus: Corpus) -> tuple[str, str]:
     return path, identity_of(path)
 
 
-def _with_model(one: Features, pending: Pending, store: Folder) -> Features:
+def _with_model(one: Features, pending: UnfittedModel, store: Folder) -> Features:
     """An extractor with the model that the store has of it, or of a transform behind it."""
     options, place = pending.fitted.with_model(store.path(pending.file)), pending.place[1]
     if place < 0:
@@ -157,7 +159,7 @@ def _with_model(one: Features, pending: Pending, store: Folder) -> Features:
     return one.model_copy(update={"transforms": tuple(transforms)})
 
 
-def named(fitted: Sequence[Pending]) -> dict[str, str]:
+def pinned_names(fitted: Sequence[UnfittedModel]) -> dict[str, str]:
     """What the models of a store are pinned as, and their files: `pca.TRACK`, and a second one of a track `pca.2.TRACK`."""
     found: dict[str, str] = {}
     for one in fitted:

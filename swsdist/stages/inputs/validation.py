@@ -27,7 +27,7 @@ from swsdist.corpora.kinds import kind_of
 from swsdist.corpora.places import is_placed
 from swsdist.io.notices import UNFIT, Notices
 from swsdist.io.tables import place
-from swsdist.reduce.own_places import OwnPlaces
+from swsdist.reduce.source_places import SourcePlaces
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import protocol_of
@@ -44,7 +44,7 @@ MEASURED = pa.schema([*(CORPUS.field(name) for name in ("doc_id", "channel", "du
 _BEYOND = 0.5
 
 
-def tell_of_durations(documents: pa.Table, measured: pa.Table, where: str, storage: Any, notices: Notices) -> None:
+def note_durations(documents: pa.Table, measured: pa.Table, where: str, storage: Any, notices: Notices) -> None:
     """Durations of the documents' table (CORPUS) that the audio (MEASURED) contradicts, and recordings that are cut off."""
     cut = measured.filter(pc.is_valid(measured["cut_off"]))
     measured = measured.filter(pc.is_null(measured["cut_off"]))
@@ -81,7 +81,7 @@ def tell_of_durations(documents: pa.Table, measured: pa.Table, where: str, stora
         )
 
 
-def tell_of_unread(population: pa.Table, where: str, notices: Notices) -> None:
+def note_unread(population: pa.Table, where: str, notices: Notices) -> None:
     """Documents that could not be read, and whose durations nothing tells: the seconds that are scored are too few."""
     unknown = population.filter(pc.and_(pc.invert(population["read"]), pc.is_null(population["duration"])))
     if unknown.num_rows:
@@ -93,7 +93,7 @@ def tell_of_unread(population: pa.Table, where: str, notices: Notices) -> None:
         )
 
 
-def tell_of_references(references: pa.Table, seconds: Seconds, where: str, storage: Any, notices: Notices) -> None:
+def note_late_references(references: pa.Table, seconds: Seconds, where: str, storage: Any, notices: Notices) -> None:
     """References (REFERENCES) that end after their recording, and the unit that their times could have."""
     keys = list(zip(references["doc_id"].to_pylist(), references["channel"].to_pylist(), strict=True))
     ends = references["end"].to_pylist()
@@ -116,7 +116,7 @@ def tell_of_references(references: pa.Table, seconds: Seconds, where: str, stora
     )
 
 
-def tell_of_speakers(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
+def note_unknown_speakers(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
     """Speakers of queries that no document has, although documents have speakers."""
     known = set(pc.unique(documents["speaker"]).to_pylist()) - {None}
     asked = [name for name in dict.fromkeys(queries["speaker"].to_pylist()) if name is not None]
@@ -130,7 +130,9 @@ def tell_of_speakers(documents: pa.Table, queries: pa.Table, where: str, notices
         )
 
 
-def tell_of_places(documents: pa.Table, queries: pa.Table, left_out: OwnPlaces, where: str, notices: Notices) -> None:
+def note_query_places(
+    documents: pa.Table, queries: pa.Table, left_out: SourcePlaces, where: str, notices: Notices
+) -> None:
     """Queries that are places in recordings which are searched: each finds itself, unless its own place is left out."""
     if left_out:
         query_id, recording = next(iter(left_out))
@@ -166,7 +168,7 @@ def tell_of_places(documents: pa.Table, queries: pa.Table, left_out: OwnPlaces, 
         )
 
 
-def tell_of_lengths(spoken: Seconds, longest: float, where: str, notices: Notices) -> None:
+def note_query_lengths(spoken: Seconds, longest: float, where: str, notices: Notices) -> None:
     """Query examples that are longer than the longest document (s): they can hardly be in one; and those that are too short."""
     short = [key for key, length in spoken.items() if length < SHORTEST]
     if short:
@@ -210,7 +212,7 @@ def folds_of_steps(settings: Calibrate) -> set[int]:
     return {settings.folds} if settings.fitted and settings.fit == "crossfit" else set()
 
 
-def demand_truth(documents: pa.Table, where: str, references: pa.Table, folds: Iterable[int]) -> None:
+def check_scorable(documents: pa.Table, where: str, references: pa.Table, folds: Iterable[int]) -> None:
     """What scoring and fitting ask of the documents and of what truly occurs in them.
 
     Args:
@@ -243,7 +245,7 @@ def demand_channel_1(documents: pa.Table, where: str) -> None:
         )
 
 
-def demands_of(config: Config) -> list[Callable[[pa.Table], None]]:
+def document_checks(config: Config) -> list[Callable[[pa.Table], None]]:
     """What the steps of a config ask of the documents, each a function that raises if they are not so.
 
     Raises:

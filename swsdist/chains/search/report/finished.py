@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from swsdist.chains.search.report.reporting import FINAL
 from swsdist.config import Config, config_from_dict
-from swsdist.core.errors import UserError
+from swsdist.core.codes import chains as codes
 from swsdist.evaluation.properties import Scored, decided, threshold_of, valued_at
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
@@ -61,9 +61,7 @@ def scored_of(name: str, chain_run: ChainRun) -> Scored:
     path = chain_run.run.path()
     told = chain_run.results("score", Measured)
     if not told:
-        raise UserError(
-            "this run was not scored", where=path, remedy="give references (corpus.references) and run it again"
-        )
+        raise codes.UNSCORED_RUN(where=path)
     measures, point = told[0].measures, told[0].point
 
     def parts() -> Iterable[pa.Table]:

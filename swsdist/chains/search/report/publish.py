@@ -13,7 +13,7 @@ import pyarrow.csv
 
 from swsdist.accounts.journal import cpu_seconds
 from swsdist.chains.search.report.description import LATEX, MARKDOWN, system_description
-from swsdist.chains.search.report.reporting import build, rejected_rows
+from swsdist.chains.search.report.reporting import build_report, rejected_rows
 from swsdist.config.section import Section
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import NODES, REJECTED
@@ -60,7 +60,7 @@ def publish_report(
     mine = _made_of(chain_run)
     if not force and outcome.tasks_done == 0 and not outcome.failures and run.exists(PAGE) and _of(run) == mine:
         return None
-    data = replace((made or build)(outcome, chain_run), made_of=mine)
+    data = replace((made or build_report)(outcome, chain_run), made_of=mine)
     if outcome.tasks_done == 0:
         data = _with_history_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(chain_run)], REJECTED)

@@ -27,7 +27,7 @@ from swsdist.pipeline.task import Receipt
 from swsdist.registry.calibration_entries import Looks, looked_at
 from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.stages.inputs.cross_corpus import takes_theirs
+from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.quantise import Quantise
 from swsdist.stages.query_statistics import QueryStatistics, Summed
@@ -39,18 +39,18 @@ from swsdist.store.reading import Store
 FINAL = ("scored", "terms", "measures")
 
 
-def build(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
+def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
     """All that the report shows of a run that has come to its end."""
     own: CorpusInputs = chain_run.chain.inputs
     rejected = rejected_rows(chain_run)
-    before = _searched_before(chain_run)
-    all_spent = spent(*before, chain_run)
-    accounts = Costs(records(*(one.run for one in (*before, chain_run))), all_spent.every())
+    before = _earlier_searches(chain_run)
+    all_spent = receipts_by_phase(*before, chain_run)
+    accounts = Costs(records(*(one.run for one in (*before, chain_run))), all_spent.all())
     queries, det, scores = scored_rows(chain_run)
     measures = _measures(chain_run)
     # A task that two systems of a fusion did is no attempt that was lost.
-    apart = [Costs(records(one.run), spent(one).every()) for one in before]
-    mine = Costs(records(chain_run.run), spent(chain_run).every()) if before else accounts
+    apart = [Costs(records(one.run), receipts_by_phase(one).all()) for one in before]
+    mine = Costs(records(chain_run.run), receipts_by_phase(chain_run).all()) if before else accounts
     repeated = math.fsum(one.repeated() for one in (*apart, mine))
     resources = _resources(outcome, chain_run, accounts, all_spent, repeated)
     return report.ReportData(
@@ -76,7 +76,7 @@ def build(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
         accounts=accounts,
         types=by_type(
             accounts,
-            _phases(chain_run, all_spent.whole),
+            _phases(chain_run, all_spent.complete),
             query_s=resources.query_seconds,
             audio_s=resources.audio_seconds,
             weight=resources.pl_lambda,
@@ -95,7 +95,7 @@ def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:
     if theirs.documents is None or chain_run.config.corpus.queries is None:
         return None
     normalised = any(term.normalise != "none" for term in chain_run.config.search.terms())
-    taken = chain_run.results(QueryStatistics.name, Summed) if takes_theirs(chain_run.config) else []
+    taken = chain_run.results(QueryStatistics.name, Summed) if takes_query_statistics(chain_run.config) else []
     return report.QueriesFrom(
         documents=theirs.documents,
         same_speakers=theirs.same_speakers,
@@ -117,7 +117,7 @@ def _nodes(accounts: Costs) -> tuple[report.NodeRow, ...]:
     )
 
 
-def _searched_before(chain_run: ChainRun) -> list[ChainRun]:
+def _earlier_searches(chain_run: ChainRun) -> list[ChainRun]:
     """Other plans that searched what this one shows."""
     own: CorpusInputs = chain_run.chain.inputs
     return [one for one in own.searches(chain_run) if one is not chain_run]
@@ -127,7 +127,7 @@ def rejected_rows(chain_run: ChainRun) -> pa.Table:
     """REJECTED: documents and queries of the present corpus that could not be used, and tasks that failed; each once."""
     tables = [REJECTED.empty_table()]
     rows: list[dict[str, Any]] = []
-    for one in (*_searched_before(chain_run), chain_run):
+    for one in (*_earlier_searches(chain_run), chain_run):
         own: CorpusInputs = one.chain.inputs
         if own.store.manifest is not None:
             tables.append(Store(own.store.folder, own.store.manifest).rejected().drop_columns(["identity"]))
@@ -136,13 +136,13 @@ def rejected_rows(chain_run: ChainRun) -> pa.Table:
     rows += [failure.row() for ended in chain_run.outcomes.values() for failure in ended.failures]
     tables.append(pa.Table.from_pylist(rows, REJECTED))
     whole = pa.concat_tables(tables)
-    if not _searched_before(chain_run):
+    if not _earlier_searches(chain_run):
         return whole
     return pa.Table.from_pylist(list({json.dumps(row): row for row in whole.to_pylist()}.values()), REJECTED)
 
 
 @dataclass(frozen=True)
-class Spent:
+class ReceiptsByPhase:
     """Receipts of all that a run shows, by what they count as; nothing else says what ISF and SSF count.
 
     Attributes:
@@ -150,20 +150,20 @@ class Spent:
             indexes of first passes; whoever made it, and when.
         search: of what was made for the queries.
         score: of the rest, which is in no factor.
-        whole: whether `index` is all of it: one cannot tell where somebody else made a part of a store.
+        complete: whether `index` is all of it: one cannot tell where somebody else made a part of a store.
     """
 
     index: list[Receipt]
     search: list[Receipt]
     score: list[Receipt]
-    whole: bool
+    complete: bool
 
-    def every(self) -> list[Receipt]:
+    def all(self) -> list[Receipt]:
         """Of all of them."""
         return [*self.index, *self.search, *self.score]
 
 
-def spent(*chain_runs: ChainRun) -> Spent:
+def receipts_by_phase(*chain_runs: ChainRun) -> ReceiptsByPhase:
     """What some plans spent; what several of them have of one store counts once."""
     index: dict[str, Receipt] = {}
     rest: dict[str, list[Receipt]] = {"search": [], "score": []}
@@ -172,10 +172,10 @@ def spent(*chain_runs: ChainRun) -> Spent:
         if any(step.name == "index" for step in one.chain.steps):
             shards = _of_store(one)
             whole = whole and bool(shards)
-            index |= {receipt.fingerprint: receipt for receipt in (*shards, *_made_besides(one))}
+            index |= {receipt.fingerprint: receipt for receipt in (*shards, *_other_index_receipts(one))}
         for step in (step for step in one.steps if step.phase != "index" and step.name in one.outcomes):
             rest[step.phase] += one.outcomes[step.name].receipts
-    return Spent(list(index.values()), rest["search"], rest["score"], whole and bool(index))
+    return ReceiptsByPhase(list(index.values()), rest["search"], rest["score"], whole and bool(index))
 
 
 def _of_store(chain_run: ChainRun) -> list[Receipt]:
@@ -195,7 +195,7 @@ def _of_store(chain_run: ChainRun) -> list[Receipt]:
     return list({made[name].fingerprint: made[name] for name in files}.values())
 
 
-def _made_besides(chain_run: ChainRun) -> list[Receipt]:
+def _other_index_receipts(chain_run: ChainRun) -> list[Receipt]:
     """Receipts of what a plan uses of a store besides its shards: of its own tasks, and of models that are pinned."""
     own: CorpusInputs = chain_run.chain.inputs
     found: list[Receipt] = []
@@ -212,7 +212,7 @@ def _made_besides(chain_run: ChainRun) -> list[Receipt]:
 
 def _phases(chain_run: ChainRun, whole: bool) -> dict[str, str]:
     """Phases of all stages, by the names that receipts have; without that of the index where it is not known whole."""
-    steps = [step for one in (*_searched_before(chain_run), chain_run) for step in one.chain.steps]
+    steps = [step for one in (*_earlier_searches(chain_run), chain_run) for step in one.chain.steps]
     return {step.stage.name: step.phase for step in steps if whole or step.phase != "index"}
 
 
@@ -225,7 +225,7 @@ def _gpu(receipts: Iterable[Receipt]) -> float:
 
 
 def _resources(
-    outcome: Outcome, chain_run: ChainRun, accounts: Costs, all_spent: Spent, repeated: float
+    outcome: Outcome, chain_run: ChainRun, accounts: Costs, all_spent: ReceiptsByPhase, repeated: float
 ) -> report.Resources:
     own: CorpusInputs = chain_run.chain.inputs
     wall: dict[str, float] = {}
@@ -235,9 +235,9 @@ def _resources(
     searched = math.fsum(group.seconds for group in queries)
     manifest = own.store.manifest
     return report.Resources(
-        index_cpu_s=_cpu(all_spent.index) if all_spent.whole else None,
+        index_cpu_s=_cpu(all_spent.index) if all_spent.complete else None,
         search_cpu_s=_cpu(all_spent.search),
-        score_cpu_s=_cpu(spent(chain_run).score),
+        score_cpu_s=_cpu(receipts_by_phase(chain_run).score),
         warm_up_cpu_s=accounts.warm_up(),
         repeated_cpu_s=repeated,
         query_seconds=searched + math.fsum(cut[2] + cut[3] for group in queries for cut in group.cuts),
@@ -257,7 +257,7 @@ def _resources(
     )
 
 
-def _stages(chain_run: ChainRun, all_spent: Spent) -> tuple[report.StageRow, ...]:
+def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase) -> tuple[report.StageRow, ...]:
     rows = []
     for step in (step for step in chain_run.steps if step.name in chain_run.outcomes):
         ended = chain_run.outcomes[step.name]
@@ -337,7 +337,7 @@ def _looked_at(chain_run: ChainRun) -> tuple[Looks, ...]:
 
 
 def _why_unscored(own: CorpusInputs) -> str:
-    if not own.config.corpus.tells_truth:
+    if not own.config.corpus.has_references:
         return "no references were given (corpus.references)"
     if own.corpus.references is not None and own.corpus.references.num_rows == 0:
         return "the table of references has no rows"

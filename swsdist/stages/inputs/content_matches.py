@@ -23,7 +23,7 @@ from swsdist.core.errors import SwsdistError
 from swsdist.features.interface import Extractor
 from swsdist.features.sources import Source
 from swsdist.io.filesystem import is_remote
-from swsdist.stages.inputs.corpus_documents import Key, State, Wanted
+from swsdist.stages.inputs.corpus_documents import CorpusDocuments, Key, StoreContents
 from swsdist.stages.inputs.recordings import Row
 from swsdist.store.reading import Store
 
@@ -34,21 +34,25 @@ _READERS = 4
 _AFTER_SIZE = r":.*"
 
 
-class Carried(NamedTuple):
+class ContentMatches(NamedTuple):
     """Documents of a corpus whose frames a store has under another path or name.
 
     Attributes:
         moved: places of those that have their names still.
-        held: of others, by key and by extractor (fingerprint): where their frames are (`swsdist.store.mapped`).
+        held: of others, by key and by extractor (fingerprint): where their frames are (`swsdist.store.stored_frames`).
     """
 
     moved: NDArray[np.int64]
     held: dict[Key, dict[str, dict[str, Any]]]
 
 
-def carried(
-    wanted: Wanted, places: NDArray[np.int64], state: State, store: Store | None, sources: tuple[Source, ...]
-) -> Carried:
+def match_content(
+    wanted: CorpusDocuments,
+    places: NDArray[np.int64],
+    state: StoreContents,
+    store: Store | None,
+    sources: tuple[Source, ...],
+) -> ContentMatches:
     """Look for what a store knows of some documents.
 
     Args:
@@ -58,7 +62,7 @@ def carried(
         store: None: there is none.
         sources: all extractors; frames that are given are known by their own content.
     """
-    nothing = Carried(np.empty(0, np.int64), {})
+    nothing = ContentMatches(np.empty(0, np.int64), {})
     known = store is not None and all(source.tracks[0].name in state.tables for source in sources)
     if store is None or not known or not len(places):
         return nothing
@@ -97,7 +101,7 @@ def carried(
                     "tracks": names,
                     "sha256": None if is_remote(row["path"]) else token[0],
                 }
-    return Carried(np.array(moved, np.int64), held)
+    return ContentMatches(np.array(moved, np.int64), held)
 
 
 class _Contents:
@@ -128,7 +132,7 @@ class _Contents:
 
 
 def _known(
-    store: Store, source: Source, state: State, identities: pa.Array
+    store: Store, source: Source, state: StoreContents, identities: pa.Array
 ) -> Mapping[tuple[str, str, int, str | None], dict[str, str]]:
     """By content, ending, channel and speaker: documents of an extractor whose files are as long, with their shards."""
     columns = ["doc_id", "channel", "path", "identity", "sha256", "speaker", "shard"]

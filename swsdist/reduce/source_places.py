@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 _END = 1e9
 
 #: Where a query's examples were cut from: by query and recording, spans in s, rising.
-OwnPlaces = Mapping[tuple[str, str], list[tuple[float, float]]]
+SourcePlaces = Mapping[tuple[str, str], list[tuple[float, float]]]
 
 
-def own_places(queries: Iterable[Mapping[str, Any]], documents: pa.Table, *, by_path: bool) -> OwnPlaces:
+def source_places(queries: Iterable[Mapping[str, Any]], documents: pa.Table, *, by_path: bool) -> SourcePlaces:
     """The places, in the names and times of recordings.
 
     Args:
@@ -52,7 +52,7 @@ def own_places(queries: Iterable[Mapping[str, Any]], documents: pa.Table, *, by_
     return {key: sorted(spans) for key, spans in sorted(found.items())}
 
 
-def elsewhere(table: pa.Table, places: OwnPlaces) -> pa.Table:
+def outside_places(table: pa.Table, places: SourcePlaces) -> pa.Table:
     """Rows that do not lie at their own query's place: that overlap with it by no more than half of the shorter one.
 
     Args:

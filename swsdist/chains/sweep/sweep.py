@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from swsdist.calibrate.points.study import Study, study
 from swsdist.chains.sweep.lists import sweep_lists
-from swsdist.chains.sweep.planning import planned
+from swsdist.chains.sweep.planning import plan_sweep
 from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of
-from swsdist.chains.sweep.ranking import Judged, judged
-from swsdist.chains.sweep.reading import Given, read_sweep
+from swsdist.chains.sweep.ranking import RankedPoints, rank_points
+from swsdist.chains.sweep.reading import SweepSpec, read_sweep
 from swsdist.chains.sweep.running import PointResult, run_sweep
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import sweep as codes
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.operation.progress import Progress
@@ -23,12 +23,12 @@ from swsdist.score.parts.evaluating import measure_names
 
 
 @dataclass(frozen=True)
-class Done:
+class SweepOutcome:
     """What came of a sweep.
 
     Attributes:
         results: of all points, in order.
-        judged: the table.
+        ranked: the table.
         notices: what is odd.
         folder: that holds the results, in the run folder.
         tasks_done: tasks that were done now.
@@ -36,16 +36,16 @@ class Done:
     """
 
     results: list[PointResult]
-    judged: Judged
+    ranked: RankedPoints
     notices: tuple[str, ...]
     folder: str
     tasks_done: int
     lines: list[str]
 
 
-def sweep_one_table(
+def run_sweep_file(
     path: str, *, corpus: str | None, run: str | None, sets: tuple[str, ...], progress: Progress
-) -> Done:
+) -> SweepOutcome:
     """Read a sweep, run what is left of it, judge, and publish.
 
     Args:
@@ -69,7 +69,7 @@ def sweep_one_table(
         found = study(systems, alphas=alphas, alpha=at) if given.file.report == "kst" else None
         tasks_done, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
     else:
-        plans = planned(given, corpus=corpus, run=run, sets=sets)
+        plans = plan_sweep(given, corpus=corpus, run=run, sets=sets)
         alphas = alphas_of(given, plans) if given.file.report == "kst" else []
         config = plans.points[0].config
         folder, name = Folder(config.run, config.storage), config.system
@@ -77,7 +77,7 @@ def sweep_one_table(
         swept = run_sweep(plans, given.file.objective.measure, progress)
         found, told = study_of(plans, swept, alphas, at) if alphas else None, list(swept.notices)
         results, tasks_done = swept.results, swept.tasks_done
-    table = judged(results, measure_names(given.file.measures), given.file.objective, given.file.tests)
+    table = rank_points(results, measure_names(given.file.measures), given.file.objective, given.file.tests)
     told += [str(notice) for notice in notices.found.values()]
     data = data_of(given, f"Sweep of {name}", table, results, told, found)
     publish(folder, given, data, table, found)
@@ -85,17 +85,13 @@ def sweep_one_table(
     lines = text_lines(data)
     if found is not None:
         lines += ["", *studied.text_lines(found)]
-    return Done(results, table, (*told, *data.notices[len(told) :]), place, tasks_done, lines)
+    return SweepOutcome(results, table, (*told, *data.notices[len(told) :]), place, tasks_done, lines)
 
 
-def _folder_of_lists(given: Given, corpus: str | None, run: str | None, sets: tuple[str, ...]) -> Folder:
+def _folder_of_lists(given: SweepSpec, corpus: str | None, run: str | None, sets: tuple[str, ...]) -> Folder:
     if corpus is not None or sets:
-        raise ConfigError(
-            "a sweep over lists has no config, so --corpus and --set mean nothing",
-            where=given.at("lists"),
-            remedy="write what is the same for all points below set, in the file",
-        )
+        raise codes.LISTS_WITHOUT_CONFIG(where=given.at("lists"))
     place = run or given.file.run
     if place is None:
-        raise ConfigError("there is no folder to write to", where=given.at("run"), remedy="give run, or --run FOLDER")
+        raise codes.NO_RESULT_FOLDER(where=given.at("run"))
     return Folder(place if "://" in place else os.path.abspath(place))  # noqa: PTH100

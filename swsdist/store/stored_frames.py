@@ -24,15 +24,15 @@ from swsdist.features.interface import Extractor, Given
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.reading import Store
-from swsdist.store.writing import Read, Reading
+from swsdist.store.writing import Reading, ReadResult
 
 
-def or_mapped(reading: Reading) -> Reading:
+def reuse_frames(reading: Reading) -> Reading:
     """The same; frames that the store has are copied."""
 
     def read(
         document: dict[str, Any], extractor: Extractor | Given, folder: Folder
-    ) -> Generator[NDArray[np.float32], None, Read]:
+    ) -> Generator[NDArray[np.float32], None, ReadResult]:
         held = document.get("held")
         # A file may have changed since the work was planned.
         if held is None or held["sha256"] != document.get("sha256", held["sha256"]):
@@ -45,7 +45,7 @@ def or_mapped(reading: Reading) -> Reading:
     return read
 
 
-def _copied(held: dict[str, Any], channel: int, folder: Folder) -> Generator[NDArray[np.float32], None, Read]:
+def _copied(held: dict[str, Any], channel: int, folder: Folder) -> Generator[NDArray[np.float32], None, ReadResult]:
     store = Store.at(folder.root, held["state"], storage=folder.storage)
     columns = ["doc_id", "channel", "duration", "frames", "speech", "cut_off", "bandwidth"]
     table = store.documents(held["shard"], columns, held["tracks"][0])
@@ -54,14 +54,14 @@ def _copied(held: dict[str, Any], channel: int, folder: Folder) -> Generator[NDA
     for blocks in zip(*(_blocks(store, held, channel, track) for track in held["tracks"]), strict=True):
         yield blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
     speech = None if row["speech"] is None else unpacked(row["speech"], row["frames"])
-    return Read(row["duration"], speech, cut_off=row["cut_off"], bandwidth=row["bandwidth"])
+    return ReadResult(row["duration"], speech, cut_off=row["cut_off"], bandwidth=row["bandwidth"])
 
 
 def _blocks(store: Store, held: dict[str, Any], channel: int, track: str) -> Iterator[NDArray[np.float32]]:
     """Blocks of frames of the document, of one track; a row group at a time."""
     dimension, name = store.manifest.track(track).dimension, store.manifest.shard(held["shard"]).files[track].name
     with parquet.reader(store.folder, name, keep=True) as file:
-        for group in parquet.holding(file, "doc_id", held["doc_id"]):
+        for group in parquet.row_groups_with(file, "doc_id", held["doc_id"]):
             rows = file.read_row_group(group, use_threads=False)
             mine = pc.and_(pc.equal(rows["doc_id"], held["doc_id"]), pc.equal(rows["channel"], channel))
             for blob in rows["features"].filter(mine):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from swsdist.report.data import RejectedRow, ReportData, about
+from swsdist.report.data import RejectedRow, ReportData, quantity_of
 from swsdist.report.summary import (
     CALIBRATIONS,
     STYLES,
@@ -27,7 +27,7 @@ from swsdist.report.summary import (
 )
 
 #: Things that are odd of which each has a line; how many more there are has another.
-MOST_ODD = 3
+MOST_ISSUES = 3
 
 
 class Rejection(NamedTuple):
@@ -41,7 +41,7 @@ class Rejection(NamedTuple):
     remedy: str | None
 
 
-class Odd(NamedTuple):
+class Issue(NamedTuple):
     """Something that a reader should know before they trust a figure: failed, rejected or warning; and what helps."""
 
     kind: str
@@ -66,27 +66,27 @@ def rejections(rows: Iterable[RejectedRow]) -> list[Rejection]:
     ]
 
 
-def odd_inputs(rejected: Iterable[Rejection], warnings: Iterable[str]) -> list[Odd]:
+def input_issues(rejected: Iterable[Rejection], warnings: Iterable[str]) -> list[Issue]:
     """What was left out, then what to doubt."""
     left_out = [
-        Odd("rejected", f"{one.number} {one.kind}(s), {one.reason}; the first: {one.first}", one.remedy or "")
+        Issue("rejected", f"{one.number} {one.kind}(s), {one.reason}; the first: {one.first}", one.remedy or "")
         for one in rejected
     ]
-    return [*left_out, *(Odd("warning", warning) for warning in warnings)]
+    return [*left_out, *(Issue("warning", warning) for warning in warnings)]
 
 
-def odd(data: ReportData) -> list[Odd]:
+def issues(data: ReportData) -> list[Issue]:
     """All that is odd about a run, the worst first."""
     found = []
     if failed := sum(stage.failed for stage in data.stages):
         first = next((f"; the first: {row.id}: {row.message}" for row in data.rejected if row.kind == "task"), "")
-        found.append(Odd("failed", f"{failed} tasks, and the figures lack their part{first}"))
+        found.append(Issue("failed", f"{failed} tasks, and the figures lack their part{first}"))
     if data.measures is not None and reasons(data.measures.further) and (told := crowded(data)):
-        found.append(Odd("warning", told))
-    return [*found, *odd_inputs(rejections(data.rejected), data.warnings)]
+        found.append(Issue("warning", told))
+    return [*found, *input_issues(rejections(data.rejected), data.warnings)]
 
 
-def figures(data: ReportData) -> tuple[SummaryRow, ...]:
+def key_figures(data: ReportData) -> tuple[SummaryRow, ...]:
     """Six figures: how good the run is, what it cost and of how much; where nothing was scored, how much and the cost."""
     cost, counts = data.resources, data.counts
     if (found := data.measures) is None:
@@ -102,7 +102,7 @@ def figures(data: ReportData) -> tuple[SummaryRow, ...]:
     why = reasons(values)
 
     def figure(name: str, note: str, tone: Tone = "plain") -> SummaryRow:
-        one = about(name)
+        one = quantity_of(name)
         text = f"not defined where {why[one.name]}" if one.name in why else note
         return SummaryRow(one.name, fixed(values.get(name), one.decimals), text, tone)
 
@@ -115,7 +115,7 @@ def figures(data: ReportData) -> tuple[SummaryRow, ...]:
         figure("mtwv", at_most, "main"),
         actual,
         figure("stwv", "what the list holds at all"),
-        figure("cnxe_min", f"{about('cnxe').name} {fixed(values.get('cnxe'))}"),
+        figure("cnxe_min", f"{quantity_of('cnxe').name} {fixed(values.get('cnxe'))}"),
         SummaryRow("SSF", short(cost.ssf), f"ISF {short(cost.isf)}, wall time {span(cost.wall_s)}"),
         SummaryRow(
             *("audio", f"{short(data.hours)} h"),
@@ -124,10 +124,10 @@ def figures(data: ReportData) -> tuple[SummaryRow, ...]:
     )
 
 
-def print_opening(data: ReportData, console: Console) -> None:
+def print_headline(data: ReportData, console: Console) -> None:
     """Print the rules, or why nothing was scored, and the figures: a line each."""
     first = next(row for row in summary_rows(data) if row.name in ("protocol", "measures"))
-    rows = (first, *figures(data))
+    rows = (first, *key_figures(data))
     names, values = (max(len(row[k]) for row in rows) for k in (0, 1))
     for row in rows:
         line = Text().append(f"{row.name:<{names}}  ", "bold")
@@ -135,12 +135,12 @@ def print_opening(data: ReportData, console: Console) -> None:
         console.print(line, soft_wrap=True)
 
 
-def print_place(data: ReportData, console: Console) -> None:
+def print_location(data: ReportData, console: Console) -> None:
     """Print the run's digest, and where its page lies: at the end of a line, so that it can be clicked or copied."""
     console.print(Text(f"digest {data.digest[:16]}, report {data.page_path}"), soft_wrap=True)
 
 
-def cut(lines: Sequence[str], most: int, more: str) -> list[str]:
+def truncated(lines: Sequence[str], most: int, more: str) -> list[str]:
     """The first lines, and one that says how many more there are, and where."""
     left = len(lines) - most
     return list(lines) if left <= 0 else [*lines[:most], f"... and {left} more: {more}"]

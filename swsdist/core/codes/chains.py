@@ -1,0 +1,108 @@
+"""Codes of the search chain: its config, its checks, reduction of candidates, and notices of its report."""
+
+from __future__ import annotations
+
+from swsdist.core.codes import Code
+from swsdist.core.errors import ConfigError, DataError, OddError, UserError
+
+SEARCH_OPTIONS = Code(
+    "search-options", ConfigError, "the chain search takes no options, and has {options}", "leave them out"
+)
+UNUSED_COHORT = Code(
+    "unused-cohort",
+    ConfigError,
+    "no step of {steps} normalises by a cohort",
+    "leave corpus.cohort out, or add {cohort_steps} to calibrate.steps",
+)
+OWN_PLACES_WITHOUT_TIMES = Code(
+    "own-places-without-times",
+    ConfigError,
+    "queries' own places can be left out only where trials are seconds of audio",
+    "leave corpus.own_places out, or remove the recordings that queries were cut from from the documents",
+)
+SEGMENT_OUTSIDE_RECORDING = Code(
+    "segment-outside-recording",
+    OddError,
+    "{count} document{s} outside the recording; a run rejects them",
+    "correct their times, or remove them",
+)
+UNCHOSEN_CHANNEL = Code(
+    "unchosen-channel",
+    OddError,
+    "{count} recording{s} of Kaldi's list with several channels: only the first channel is read",
+    "to search the other channels, list each as a recording of its own",
+)
+UNSCORED_RUN = Code(
+    "unscored-run", UserError, "this run was not scored", "give references (corpus.references) and run it again"
+)
+MEANS_AS_POSTERIORS = Code(
+    "means-as-posteriors",
+    ConfigError,
+    "means over examples are not posteriors and cannot be summed",
+    "set reduce.merge: best, and calibrate.steps: [q-norm, ...]; or search.examples: best",
+)
+SEVERAL_SPEAKERS = Code(
+    "several-speakers",
+    DataError,
+    "{count} speakers in one recording, and scores are normalised by speaker",
+    "normalise by q-norm, or search the recordings as documents of their own",
+)
+
+MISSING_SPEAKERS = Code(
+    "missing-speakers",
+    OddError,
+    "{count} document{s} without a speaker: {step} takes all as one speaker, which is z-norm per query (q-norm)",
+    "give a column speaker, or corpus.speakers",
+)
+UNDECIDED_QUERIES = Code(
+    "undecided-queries",
+    OddError,
+    "{count} queries without a threshold: all their detections are NO, since no query of the other folds has both references "
+    "and detections",
+    "give references of more queries, or fit by oracle or a file of other data (calibrate.fit)",
+)
+_BANDS = "set the option fmax of the features below what all have (3700 for telephone speech), and index again"
+NARROW_BAND = Code("narrow-band", OddError, "{count} documents with a narrower band than others", _BANDS)
+DIFFERENT_BAND = Code(
+    "different-band", OddError, "{count} query examples with another band than most documents", _BANDS
+)
+MANY_REJECTED = Code(
+    "many-rejected",
+    OddError,
+    "{count} of {of} {inputs} rejected",
+    "correct or remove them; `swsdist store rejected {run}` lists all",
+)
+ALL_MISSED = Code(
+    "all-missed",
+    OddError,
+    "{count} of {count} true occurrences missed",
+    "compare names, channels and times of references and documents",
+)
+ALL_FOUND = Code(
+    "all-found",
+    OddError,
+    "{count} of {count} true occurrences found, and no false alarm",
+    "check that the queries are not cut from the documents",
+)
+UNSCORED_QUERIES = Code("unscored-queries", OddError, "{count} queries occur in every document and are not scored")
+UNCOUNTED_LABEL_COST = Code(
+    "uncounted-label-cost",
+    OddError,
+    "{count} file{s} of labels that features were fitted on: the cost of making them is not in ISF",
+)
+OTHER_LIBRARY = Code(
+    "other-library",
+    OddError,
+    "{library} {stored} made features of this store, and {installed} is installed here: the last bits of "
+    "features may differ",
+    "index again for the same digests everywhere",
+)
+SOUNDLESS_DOCUMENTS = Code(
+    "soundless-documents", OddError, "{count} of {of} documents without a recording: their hits have no sound"
+)
+GONE_RECORDINGS = Code(
+    "gone-recordings",
+    OddError,
+    "{count} recording{s} gone or changed whose means and variances normalise features",
+    "`swsdist store refit {store}` estimates new ones",
+)

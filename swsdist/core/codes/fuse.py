@@ -1,0 +1,93 @@
+"""Codes of the chain fuse: its systems, its options, and notices of its report."""
+
+from __future__ import annotations
+
+from swsdist.core.codes import Code
+from swsdist.core.errors import ConfigError, OddError, StoreError
+
+NO_SYSTEMS = Code("no-systems", ConfigError, "no systems to fuse", "name some: {{name, run}} or {{name, config}} each")
+DUPLICATE_SYSTEM = Code("duplicate-system", ConfigError, "{count} systems are named {system}", "give each another name")
+RUN_OR_CONFIG = Code("run-or-config", ConfigError, "system {system} needs either a run or a config", "give one of them")
+SET_WITHOUT_CONFIG = Code(
+    "set-without-config", ConfigError, "`set` of system {system} has no config to change", "give config instead of run"
+)
+NOT_A_SEARCH_RUN = Code(
+    "not-a-search-run",
+    ConfigError,
+    "system {system} is a run of the chain {chain}, which has no search of its own",
+    "name runs of the chain search",
+)
+UNFINISHED_SYSTEM = Code(
+    "unfinished-system", StoreError, "the run of system {system} is not finished", "run it to its end first"
+)
+UNFUSIBLE_CHAIN = Code(
+    "unfusible-chain",
+    ConfigError,
+    "the config of system {system} has the chain {chain}; a fusion takes runs of the chain {fusible}",
+    "name configs of the chain {fusible}",
+)
+CHANGED_SYSTEM_CONFIG = Code(
+    "changed-system-config",
+    ConfigError,
+    "the run of system {system} differs from its config in {keys}",
+    "run the fusion again without --only; in a sweep give systems with different configs different names",
+)
+OWN_PLACES_DIFFER = Code(
+    "own-places-differ",
+    ConfigError,
+    "either system {system} or the fusion leaves out queries' own places, but not both",
+    "give all the same corpus.own_places and the same kind of trials",
+)
+UNSHARED_INPUTS = Code(
+    "unshared-inputs",
+    OddError,
+    "{count} of {of} {inputs} are only in the corpus or only in system {system}",
+    "run the systems on one corpus: inputs that a system did not search count as not found by it",
+)
+FINAL_SCORES_FITTED = Code(
+    "final-scores-fitted",
+    ConfigError,
+    "the final scores of {system} were fitted on the references of its run ({steps}, {fit}); the fusion would be fitted on "
+    "the same references",
+    "set options.scores: normalised, or fit that system on other data (calibrate.fit: FILE)",
+)
+FINAL_SCORES_RESCORED = Code(
+    "final-scores-rescored",
+    ConfigError,
+    "rescored places have normalised scores, not final ones",
+    "set options.scores: normalised, or missing: average",
+)
+_NO_RESCORING = "set options.missing: average, or least"
+RESCORED_SEGMENTS = Code(
+    "rescored-segments",
+    ConfigError,
+    "{system} cannot rescore: its documents are segments of recordings, and detections name recordings",
+    _NO_RESCORING,
+)
+RESCORED_MEANS = Code(
+    "rescored-means",
+    ConfigError,
+    "{system} cannot rescore: its scores are means over examples, and a rescored place has one example's score",
+    _NO_RESCORING,
+)
+RESCORED_ACROSS_CORPORA = Code(
+    "rescored-across-corpora",
+    ConfigError,
+    "{system} cannot rescore: its queries are normalised by another corpus's means and variances",
+    _NO_RESCORING,
+)
+RESCORED_WITH_COHORT = Code(
+    "rescored-with-cohort",
+    ConfigError,
+    "{system} cannot rescore: a step of {steps} needs a cohort or the operating point",
+    _NO_RESCORING,
+)
+UNFITTED_FUSION = Code(
+    "unfitted-fusion", OddError, "nothing was fitted: the fused score is the unweighted mean of the systems' scores"
+)
+DEPENDENT_QUERIES = Code(
+    "dependent-queries",
+    OddError,
+    "of overlapping detections of different queries only the one with the highest fused score is kept "
+    "(options.between_queries), so decisions about a query depend on the other queries",
+)

@@ -1,0 +1,174 @@
+"""Codes of a search without a run: queries as they are typed, a run's settings, calibrations, curves."""
+
+from __future__ import annotations
+
+from swsdist.core.codes import Code
+from swsdist.core.errors import AudioError, ConfigError, OddError, StoreError, UserError
+
+QUERY_NAME_NOT_UTF8 = Code(
+    "query-name-not-utf8",
+    UserError,
+    "the name of the query is not UTF-8",
+    "rename the file: convmv -f latin1 -t utf8 --notest FILE",
+)
+QUERY_IS_FOLDER = Code(
+    "query-is-folder",
+    UserError,
+    "the query is a folder, not a recording",
+    "give its files (ls {folder}/*.wav | swsdist search STORE --query -), or run a config with corpus.queries",
+)
+INCOMPLETE_PLACE = Code(
+    "incomplete-place",
+    UserError,
+    "neither a file nor a place with start and end",
+    "write FILE:START-END, in seconds or as a player shows them: talk.flac:12.3-13.1, talk.flac:1:02:03-1:02:04",
+)
+AMBIGUOUS_COMMA = Code(
+    "ambiguous-comma",
+    UserError,
+    "{text} may be {decimal} s or {thousands} s",
+    "write times with a point, and without separators of thousands: {decimal}",
+)
+QUERY_IS_COMMAND = Code(
+    "query-is-command",
+    UserError,
+    "the query is a command; commands are run only from a Kaldi wav.scp",
+    "write its output to a file, and give the file",
+)
+DUPLICATE_QUERY_EXAMPLE = Code(
+    "duplicate-query-example",
+    UserError,
+    "{count} examples of query {query_id!r} have the number {example}",
+    "give them different numbers (column example), or the queries different ids",
+)
+QUERY_TABLE_COLUMNS = Code(
+    "query-table-columns",
+    UserError,
+    "the table of queries has the columns {columns}",
+    "give at least the columns query_id and path",
+)
+NO_SUCH_DOCUMENT_CHANNEL = Code(
+    "no-such-document-channel",
+    UserError,
+    "document {doc_id!r} has no channel {channel}",
+    "name one of its channels: {channels}",
+)
+NOT_A_QUERY = Code("not-a-query", UserError, "a value of type {kind} is not a query", "give text")
+PLACE_WITHOUT_SPEECH = Code(
+    "place-without-speech",
+    AudioError,
+    "no speech in this place: only silence, hum, noise, a tone or clicks",
+    "mark another place, or search without trimming (--no-trim; in Python trim=False)",
+)
+PRECOMPUTED_FRAMES = Code(
+    "precomputed-frames",
+    UserError,
+    "features of this store were precomputed and cannot be made from a recording",
+    "give frames of the query: a file .npy or HTK, maybe with a place (hello.npy:0.2-0.9)",
+)
+PRECOMPUTED_TRACKS = Code(
+    "precomputed-tracks",
+    UserError,
+    "features in one of the {tracks} tracks of this store were precomputed and cannot be made from a recording",
+    "run a config whose features.options.queries names the frames of the queries (docs/how-to/use-your-own-features.md)",
+)
+
+FUSION_WITHOUT_STORE = Code(
+    "fusion-without-store",
+    UserError,
+    "a run of the chain {chain} has no store",
+    "name the run of one of its systems, such as those below systems/ in it",
+)
+SEVERAL_STORES = Code(
+    "several-stores", UserError, "the run has {plans} plans, of {count} stores", "name a store: {stores}"
+)
+QUERY_KIND = Code(
+    "query-kind",
+    UserError,
+    "the method {method} takes {kind} queries, and these are spoken",
+    "run a config of the chain that belongs to the method: `swsdist run`",
+)
+CLOSED_SEARCHER = Code(
+    "closed-searcher",
+    UserError,
+    "this searcher is closed",
+    "make another, or search before `close` and within the `with`",
+)
+UNSUITABLE_STEPS = Code(
+    "unsuitable-steps",
+    ConfigError,
+    "the calibration steps do not suit a search without a run: {problem}",
+    "see docs/concepts/calibration-steps.md",
+)
+STEP_NEEDS_RUN = Code(
+    "step-needs-run",
+    ConfigError,
+    "step {step} needs {input}, which only a run has",
+    "leave it out, or run a config: `swsdist run`",
+)
+LOST_ACTORS = Code(
+    "lost-actors", UserError, "actors of the searcher are lost ({error})", "check the nodes, and make another searcher"
+)
+CALIBRATION_SCORES = Code(
+    "calibration-scores",
+    ConfigError,
+    "the calibration takes other scores than those of a search without a run, or a whole list: its steps are {steps}",
+    "name a calibration with steps such as [q-norm], [q-norm, logistic] or [q-norm, llr]",
+)
+CALIBRATION_OF_LISTS = Code(
+    "calibration-of-lists",
+    ConfigError,
+    "the calibration needs a whole list: its steps are {steps}",
+    "name a run with decisions, or a file of its folder calibration/",
+)
+
+CURVE_METHOD = Code(
+    "curve-method", ConfigError, "the method {method} has no curves and paths; dtw has", "leave search.method out"
+)
+CURVE_WITHOUT_SILENCE = Code(
+    "curve-without-silence",
+    ConfigError,
+    "curves and paths need all frames of a document",
+    "leave search.skip_silence out",
+)
+NAME_OF_RECORDING = Code(
+    "name-of-recording",
+    StoreError,
+    "{name!r} is a recording with {count} document{s}, not a document",
+    "name a document, and count times from its start: {documents}",
+)
+NO_DOCUMENT_IN_STORE = Code(
+    "no-document-in-store",
+    StoreError,
+    "no document {doc_id!r}, channel {channel}, in the store",
+    "`swsdist store info --documents` lists the documents",
+)
+
+INCOMPLETE_STORE = Code(
+    "incomplete-store",
+    OddError,
+    "{progress}, and only those are searched",
+    "finish the store with `swsdist index CONFIG`",
+)
+SETTINGS_DIFFER = Code(
+    "settings-differ",
+    OddError,
+    "the {count} plans of the run have different search settings, so the defaults are used",
+    "--set search.KEY=VALUE changes them",
+)
+OTHER_CALIBRATION = Code("other-calibration", OddError, "{path} was fitted on other scores: {differences}")
+SHORT_QUERY = Code(
+    "short-query", OddError, "query {query_id} lasts only {seconds} s, and will match much else", "give a phrase"
+)
+OTHER_BAND = Code(
+    "other-band",
+    OddError,
+    "{count} of {of} documents have another band than {query}",
+    "set the option fmax of the features below what all have (3700 for telephone speech), and index again",
+)
+CHOSEN_CHANNEL = Code(
+    "chosen-channel",
+    OddError,
+    "only channel {channel} of the {count} channels of {query} is searched{why}",
+    "others: {others}",
+)
