@@ -196,7 +196,7 @@ def asked_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ru
 def test_no_signal_breaks_what_is_closed_after_a_request(asked_to_end: RunMonitor, tmp_path: Path) -> None:
     def heed() -> NoReturn:
         while True:
-            asked_to_end._heed()
+            asked_to_end._obey()
             time.sleep(0.01)
 
     with raises(codes.RUN_CANCELLED, host="h"):
@@ -423,11 +423,11 @@ def test_a_worker_that_died_is_told_by_its_journal(tmp_path: Path) -> None:
     watch = RunMonitor(Outcome(Ledger(Folder(str(tmp_path))), {}, time.time()), Progress())
     names = [f"accounts/worker-ip-10-0-0-7-{pid}-ab.jsonl" for pid in (4, 5)]
     for pid, name in zip((4, 5), names, strict=True):
-        watch.heard("up", {"host": "h", "pid": pid, "journal": name})
-    watch.heard("died", {"pid": 0, "journal": "", "lost": [], "message": ""})
-    assert watch._standing.journals == names
-    watch.heard("died", {"pid": 4, "journal": names[0], "lost": [], "message": ""})
-    assert watch._standing.journals == names[1:]
+        watch.journal_event("up", {"host": "h", "pid": pid, "journal": name})
+    watch.journal_event("died", {"pid": 0, "journal": "", "lost": [], "message": ""})
+    assert watch._status.journals == names
+    watch.journal_event("died", {"pid": 4, "journal": names[0], "lost": [], "message": ""})
+    assert watch._status.journals == names[1:]
 
 
 @pytest.mark.slow

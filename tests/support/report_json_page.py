@@ -85,7 +85,7 @@ def _reference(field: _Schema) -> str | None:
 
 def _type(field: _Schema) -> str:
     if "anyOf" in field:
-        return " or ".join(_type(each) for each in field["anyOf"])
+        return " or ".join(_type(item) for item in field["anyOf"])
     if "const" in field:
         return f"`{field['const']}`"
     if "enum" in field:

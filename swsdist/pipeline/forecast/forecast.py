@@ -83,8 +83,8 @@ def run_size(costs: Sequence[StepCost]) -> tuple[float, float]:
     Raises:
         UserError: no step tells its hours.
     """
-    heard = [float(one.work.sum()) for one in costs if one.unit == "s" and one.with_hours == "more"]
-    asked = [float(one.work.sum()) for one in costs if one.unit == "examples" and one.with_queries == "more"]
+    heard = [float(cost.work.sum()) for cost in costs if cost.unit == "s" and cost.with_hours == "more"]
+    asked = [float(cost.work.sum()) for cost in costs if cost.unit == "examples" and cost.with_queries == "more"]
     if not heard or max(heard) <= 0:
         raise codes.UNKNOWN_HOURS()
     return max(heard) / 3600, max(asked, default=0.0)
@@ -184,7 +184,7 @@ def simulate(
 ) -> Forecast:
     """Simulate steps, drawn several times."""
     runs = [Simulator(cluster, rules, seed + k, driver_task_s).run(loads) for k, loads in enumerate(several)]
-    runs.sort(key=lambda one: one.wall)
+    runs.sort(key=lambda item: item.wall)
     middle = runs[(len(runs) - 1) // 2]
     seconds = median(sum(load.seconds for load in loads) for loads in several)
     return Forecast(cluster, hours, queries, middle.wall, runs[0].wall, runs[-1].wall, middle, seconds)

@@ -195,12 +195,12 @@ class Simulator:
             UserError: none fits anywhere.
         """
         if not any(node.kind.gpus for node in self._nodes):
-            needs = [one for one in needs if not one.gpus] or [replace(needs[0], gpus=0.0)]
-        asked = [at_least(one, self._rules.worker) for one in needs]
+            needs = [item for item in needs if not item.gpus] or [replace(needs[0], gpus=0.0)]
+        asked = [at_least(item, self._rules.worker) for item in needs]
         for node in self._nodes:
             taken = kind_on(node.kind.resources, asked)
             if taken is None or not node.has.cover(asked[taken[0]]):
-                for number in [number for number, one in self._workers.items() if one.node is node]:
+                for number in [number for number, item in self._workers.items() if item.node is node]:
                     self._leave(number)
                     self._policy.end(number)
                 node.has = node.has if taken is None else asked[taken[0]]
@@ -221,8 +221,8 @@ class Simulator:
             self._policy.end(number)
         wanted = max(1, min(self._room, tasks))
         while len(self._workers) < wanted:
-            free = (one for one in self._nodes if one.used < one.room)
-            node = min(free, key=lambda one: (not one.has.gpus, one.used / one.room))
+            free = (node for node in self._nodes if node.used < node.room)
+            node = min(free, key=lambda item: (not item.has.gpus, item.used / item.room))
             self._start(node)
         self.found.workers = max(self.found.workers, len(self._workers))
 
@@ -247,7 +247,7 @@ class Simulator:
         """A node is gone, with all its workers."""
         self.found.failures += 1
         node.back = self._now + self._cluster.repair_s
-        for number, worker in [(number, one) for number, one in self._workers.items() if one.node is node]:
+        for number, worker in [(number, item) for number, item in self._workers.items() if item.node is node]:
             self._leave(number)
             # Their receipts are there; that their node is gone is no fault of workers, as in Ray's executor.
             death = self._policy.died(number, worker.ended, counts=False)

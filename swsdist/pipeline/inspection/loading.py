@@ -75,7 +75,7 @@ def config_of(run: Folder, plan: Plan) -> Config:
 def _unknown_name(run: Folder, error: ValidationError) -> StoreError | None:
     """What to say where nothing is wrong with a config but names that were registered where it ran."""
     found = error.errors(include_url=False)
-    if any(one["type"] != UNKNOWN for one in found):
+    if any(item["type"] != UNKNOWN for item in found):
         return None
     kind, group = (str(found[0]["ctx"][key]) for key in ("kind", "group"))
     return codes.MISSING_EXTENSION(
