@@ -20,6 +20,7 @@ import soundfile
 import swsdist as package
 from swsdist.config import load_config
 from swsdist.core.codes import bench as bench_codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.report.answers.hits import answers_by_query
 from swsdist.report.answers.lines import lines
 from swsdist.report.summary import clock
@@ -101,11 +102,13 @@ def test_forecast_of_a_run_on_other_machines(swsdist, place: Path, tmp_path: Pat
     both = swsdist(*ask, "--cluster", machines, "--nodes", "3", cwd=place, code=2).err
     assert "--nodes is given along with a cluster file [option-in-file-too]" in both
     machines.write_text("cpu: 3\n")
-    assert "cpu: no such key" in swsdist(*ask, "--cluster", machines, cwd=place, code=2).err
+    unknown = swsdist(*ask, "--cluster", machines, cwd=place, code=2).err
+    assert says(unknown, codes.UNKNOWN_CLUSTER_KEY)
+    assert "cpu" in unknown
     machines.write_text("a: [\n")
     assert f"{machines}:" in swsdist(*ask, "--cluster", machines, cwd=place, code=2).err
-    assert "there is no stage 'indx'" in swsdist("forecast", "run", "--until", "indx", cwd=place, code=2).err
-    assert "no plan.json" in swsdist("forecast", "corpus", cwd=place, code=3).err
+    assert says(swsdist("forecast", "run", "--until", "indx", cwd=place, code=2).err, codes.NO_SUCH_STAGE)
+    assert says(swsdist("forecast", "corpus", cwd=place, code=3).err, codes.NOT_A_RUN)
 
 
 def test_bench_takes_a_config_or_two_results(swsdist, place: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from swsdist.core.codes import cli as codes
-from tests.support.coded import raises
+from swsdist.core.codes import pipeline as pipeline_codes
+from tests.support.coded import raises, says
 
 
 @pytest.mark.parametrize(
@@ -110,10 +111,12 @@ def test_set_of_a_search_in_a_store(swsdist, place: Path, sets: str) -> None:
 
 def test_stages(swsdist, place: Path, tmp_path: Path) -> None:
     told = swsdist("run", "config.yaml", "--only", "serach", cwd=place, code=2).err
-    assert "there is no stage 'serach'" in told
-    assert "stages are: index, queries, search" in told
+    assert says(told, pipeline_codes.NO_SUCH_STAGE)
+    assert "'serach'" in told
+    assert "index, queries, search" in told
     told = swsdist("run", "config.yaml", "--only", "search", "--set", f"run={tmp_path}/new", cwd=place, code=2).err
-    assert "stage index is not done" in told
+    assert says(told, pipeline_codes.EARLIER_STAGE_OPEN)
+    assert "index" in told
     assert "remedy: " in told
 
 
@@ -151,13 +154,13 @@ def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("status", "corpus"), "not a run folder"),
-        (("status", "corpus", "--follow"), "not a run folder"),
-        (("cancel", "corpus"), "not a run folder"),
-        (("clean", "corpus"), "this is neither a run folder nor a store"),
-        (("digest", "corpus"), "not a run folder"),
-        (("report", "corpus"), "not a run folder"),
-        (("report", "gone"), "not a run folder"),
+        (("status", "corpus"), "[not-a-run]"),
+        (("status", "corpus", "--follow"), "[not-a-run]"),
+        (("cancel", "corpus"), "[not-a-run]"),
+        (("clean", "corpus"), "[neither-run-nor-store]"),
+        (("digest", "corpus"), "[not-a-run]"),
+        (("report", "corpus"), "[not-a-run]"),
+        (("report", "gone"), "[not-a-run]"),
         (("store", "info", "corpus"), "there is no feature store here"),
         (("store", "check", "gone"), "there is no feature store here"),
         (("store", "rejected", "corpus"), "there is no feature store here"),
