@@ -15,7 +15,7 @@ from swsdist.registry.registry import Entry
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 #: What fetches an url. It is loaded when one is named: a config on a disk needs nothing of S3.
-_FETCH = Entry("swsdist.io.compressed:whole", 1)
+_FETCH = Entry("swsdist.io.compressed:read_all", 1)
 
 
 def is_url(path: str) -> bool:

@@ -18,9 +18,9 @@ PACKAGE = Path(codes.__file__).parents[2]
 
 #: Rooms whose errors have no codes yet.
 WITHOUT = {
-    "accounts", "audio", "calibrate", "cli", "config", "core", "corpora", "description",
+    "accounts", "audio", "calibrate", "cli", "config", "description",
     "evaluation", "features", "fusion", "io", "kernels", "methods", "pipeline", "registry",
-    "score", "stages", "store", "testing",
+    "score", "testing",
 }  # fmt: skip
 
 #: What a call of a code, and of what takes one, has beside the values.

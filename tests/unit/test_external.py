@@ -82,7 +82,7 @@ def test_no_shift(shift: Any) -> None:
         (np.ones((3, 100)), {}, "wrong-dimension", "transpose it"),
         (np.ones(300), {}, "wrong-dimension", "an array of 300, "),
         (np.ones((0, 3)), {}, "too-short", "there is no frame"),
-        (np.ones((9, 3), complex), {}, "no-frames", "of the type complex128"),
+        (np.ones((9, 3), complex), {}, "no-frames", r"\[no-frames\]"),
         (
             np.where(np.arange(5000)[:, None] == 4200, np.nan, np.ones((5000, 3))),
             {},

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.fitting.labels import identity_of, read_labels
@@ -16,6 +17,7 @@ from swsdist.features.mfcc import Mfcc
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.phones import Phones
 from swsdist.io.filesystem import Folder
+from tests.support.coded import raises
 
 RNG = np.random.default_rng(3)
 
@@ -34,7 +36,7 @@ def test_of_a_ctm(tmp_path: Path) -> None:
     path.write_text("d1 1 0 1 z\n")
     assert read_labels(str(path), identity_of(str(path))).names == ("z",)
     path.write_text("d1 1 0\n")
-    with pytest.raises(DataError, match="3 fields"):
+    with raises(io_codes.CTM_FIELD_COUNT, fields=3):
         read_labels(str(path), identity_of(str(path)))
     with pytest.raises(ConfigError, match="the labels cannot be read"):
         identity_of(str(tmp_path / "no.ctm"))
