@@ -110,11 +110,11 @@ def _speech(power: NDArray[np.int16], hum: NDArray[np.int16], flatness: NDArray[
     return marks
 
 
-def packed(marks: NDArray[np.bool_]) -> bytes:
+def pack_marks(marks: NDArray[np.bool_]) -> bytes:
     """A bit a frame, the first in the lowest bit of the first byte."""
     return np.packbits(marks, bitorder="little").tobytes()
 
 
-def unpacked(bits: bytes, frames: int) -> NDArray[np.bool_]:
+def unpack_marks(bits: bytes, frames: int) -> NDArray[np.bool_]:
     """The marks of so many frames that `packed` made, bool (frames,)."""
     return np.unpackbits(np.frombuffer(bits, np.uint8), count=frames, bitorder="little").astype(np.bool_)

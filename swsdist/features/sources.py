@@ -8,8 +8,17 @@ from typing import NamedTuple
 from swsdist.config.model import Features
 from swsdist.core.codes import features as codes
 from swsdist.core.needs import Needs
-from swsdist.features.interface import Columns, Extractor, Given, columns_of, frame_shift, needs_of, tracks_of, use
-from swsdist.features.registry import create, demand, identity, recipe_fingerprint
+from swsdist.features.extractors import create, demand, identity, recipe_fingerprint
+from swsdist.features.interface import (
+    Columns,
+    Extractor,
+    Precomputed,
+    columns_of,
+    frame_shift,
+    needs_of,
+    tracks_of,
+    use,
+)
 
 
 class Planned(NamedTuple):
@@ -20,7 +29,7 @@ class Planned(NamedTuple):
     recipe: str
     transforms: tuple[tuple[str, dict[str, object]], ...] = ()
 
-    def granted(self, needs: Needs) -> Extractor | Given:
+    def granted(self, needs: Needs) -> Extractor | Precomputed:
         """The extractor as it is on this machine, told what this worker was given.
 
         Raises:
@@ -44,7 +53,7 @@ class Source(NamedTuple):
 
     name: str
     options: dict[str, object]
-    extractor: Extractor | Given
+    extractor: Extractor | Precomputed
     fingerprint: str
     tracks: tuple[Columns, ...]
     transforms: tuple[tuple[str, dict[str, object]], ...] = ()
@@ -93,7 +102,7 @@ def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
         if recipes.count(source.fingerprint) > 1:
             fix = (
                 "give each a different `what`, which describes the frames"
-                if isinstance(source.extractor, Given)
+                if isinstance(source.extractor, Precomputed)
                 else "name it once; search.streams may use a track several times"
             )
             raise codes.DUPLICATE_EXTRACTOR(where="features", name=source.name, fix=fix)

@@ -18,9 +18,9 @@ from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import Tally, from_table, load_statistics, summed, to_table
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.types import QUERY_STATISTICS
-from swsdist.features.interface import Given, kind_of
+from swsdist.features.interface import Precomputed, kind_of
 from swsdist.methods.query.extraction import examples_of
-from swsdist.methods.query.hearing import hear
+from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
@@ -61,7 +61,7 @@ class Describe(Stage[Describing]):
         own = inputs.chain_inputs(SearchInputs)
         names = list(load_statistics(required_statistics(inputs.config.calibrate), "examples"))
         heard = ExampleSpeech.name in names
-        given = any(isinstance(source.extractor, Given) for source in own.features.sources)
+        given = any(isinstance(source.extractor, Precomputed) for source in own.features.sources)
         trim, rows = inputs.config.queries.trim == "auto" and not given, defaultdict[str, list[Values]](list)
         for row in own.examples if heard else ():
             rows[row["query_id"]].append(row)
@@ -115,7 +115,7 @@ def measure_examples(
                 where=f"query {query_id}, example {example}",
                 remedy="leave the covariate speech out (calibrate.options)",
             )
-        found = hear(row, _RATE, storage, trim)
+        found = trim_to_speech(row, _RATE, storage, trim)
         place = {"channel": row["channel"], "start": found.start, "end": found.end, "storage": storage}
         blocks = read_blocks(row["path"], rate=_RATE, **place)
         return np.concatenate([np.empty(0, np.float32), *blocks]), _RATE

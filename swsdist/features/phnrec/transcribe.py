@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from swsdist.audio.reader import read_blocks
 from swsdist.features.blocks import in_blocks
+from swsdist.features.extractors import create
 from swsdist.features.interface import Extractor, frame_shift
 from swsdist.features.phnrec.decoder import decode
 from swsdist.features.phnrec.weights import read_recogniser
-from swsdist.features.registry import create
 
 
 class SpokenPhone(NamedTuple):

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from swsdist.config.search import DistanceTerm, Search
 from swsdist.core.errors import UserError, recast
 from swsdist.features.statistics import Statistics
+from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
-from swsdist.methods.first_pass.buffering import stretches, together
+from swsdist.methods.first_pass.buffering import buffered, stretches
 from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work
 from swsdist.methods.first_pass.rescoring import Limits
 
@@ -57,7 +57,7 @@ class Coarse:
         work = 0
         documents = material.documents(self.factor, None)
         parts = (part for index, blocks in documents for part in stretches(index, blocks, longest))
-        for held in together(parts, material.distance):
+        for held in buffered(parts, material.distance):
             laid = held.lay(np.array([0], np.int64), np.array([len(held.pairs)], np.int64))
             work += int(sizes.sum()) * len(held.pairs)
             document = np.array([part.document for part in held.stretches], np.int64)

@@ -30,8 +30,8 @@ from swsdist.kernels import postings
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.averaged import around
-from swsdist.methods.first_pass.buffering import stretches, together
-from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposals, Windows, Work, here
+from swsdist.methods.first_pass.buffering import buffered, stretches
+from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposals, Windows, Work, has_windows
 from swsdist.methods.first_pass.rescoring import visit
 from swsdist.methods.query.example import Example
 
@@ -87,7 +87,7 @@ class Quantised:
         examples = material.examples(self.factor)
         windows, looked = self._voted(examples, material, landmarks, table, lengths, budget)
         near = max(1, round(material.window / self.factor))
-        documents = material.documents(self.factor, here(windows, len(lengths)))
+        documents = material.documents(self.factor, has_windows(windows, len(lengths)))
         most = budget.most(material)
         verified = visit(examples, documents, lengths, windows, most, material.distance, near)
         chosen = budget.choose(around(verified.found, self.factor, self.margin), material)
@@ -115,7 +115,7 @@ class Quantised:
         hours = material.collection / 3600
         share = self.reach / (max(hours, 1e-9) ** 0.5 if self.slower else 1.0)
         probes = int(min(max(1, round(share * len(landmarks.query))), len(landmarks.query)))
-        (held,) = together(stretches(0, [landmarks.document], 0), material.distance)
+        (held,) = buffered(stretches(0, [landmarks.document], 0), material.distance)
         laid = held.lay(np.array([0], np.int64), np.array([len(landmarks.document)], np.int64))
         room = np.empty((total // 5 + 1, 2), np.int64)
         room_of_distances = Room(np.int16)
@@ -180,7 +180,7 @@ def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:
     query_distances = QueryDistances(landmarks.query, material.distance, Room(np.int16))
     columns: list[tuple[NDArray[np.int32], ...]] = []
     stream = (part for index, blocks in material.documents(factor, None) for part in stretches(index, blocks, 0))
-    for held in together(stream, material.distance):
+    for held in buffered(stream, material.distance):
         codewords = np.empty(len(held.pairs), np.int32)
         for first in range(0, len(codewords), _FRAMES):
             some = codewords[first : first + _FRAMES]

@@ -9,10 +9,10 @@ from swsdist.config.corpus import Corpus
 from swsdist.config.model import Features, Transforming
 from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import fingerprint
+from swsdist.features.extractors import create, create_transform, identity, recipe_fingerprint
 from swsdist.features.fitting.interface import Fitted, Learning, Supervision
 from swsdist.features.fitting.labels import identity_of
-from swsdist.features.interface import Given
-from swsdist.features.registry import create, create_transform, identity, recipe_fingerprint
+from swsdist.features.interface import Precomputed
 from swsdist.features.sources import Planned
 from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import FEATURES, TRANSFORMS
@@ -106,7 +106,7 @@ def _unfitted_model(one: Features, place: tuple[int, int], fitted: Fitted, corpu
     if isinstance(fitted, Learning):
         of = fitted.learns_from()
     extractor = create(one.name, of, transforms=before)
-    if isinstance(extractor, Given):
+    if isinstance(extractor, Precomputed):
         raise ConfigError(
             f"{fitted.name} is fitted to what is computed of audio, and the frames of {one.name} are given",
             where="features",

@@ -20,7 +20,7 @@ from swsdist.audio.formats.headers import CutOff
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.config.search import Search
 from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Extractor, Given, spoken_by, tracks_of
+from swsdist.features.interface import Extractor, Precomputed, for_speaker, tracks_of
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store.places import relocated_paths
@@ -38,7 +38,7 @@ _COLUMNS = ["doc_id", "channel", "path", "recording", "start", "duration", "shar
 _Means = tuple[pa.Table, dict[tuple[str, int], int]]
 
 
-def are_wanted(search: Search) -> bool:
+def uses_recording_statistics(search: Search) -> bool:
     """Whether documents are normalised by their own statistics, and so are queries that are places in one."""
     return search.documents_by == "document" and any(term.normalise != "none" for term in search.terms())
 
@@ -119,8 +119,8 @@ def _of(
     return found if len(found) == len(tracks) else []  # a track may lack it
 
 
-def normalised_by_own(
-    read: ReadResult, document: dict[str, Any], extractor: Extractor | Given, folder: Folder
+def with_recording_statistics(
+    read: ReadResult, document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
 ) -> ReadResult:
     """What was read, with the statistics of the recording that it is a place in, where these normalise it.
 
@@ -138,7 +138,7 @@ def normalised_by_own(
         return read
     if known:
         found = [Statistics.from_variance(1, mean, variance) for mean, variance in known]
-    elif isinstance(extractor, Given) or (taken := _around(document["example"], extractor, folder)) is None:
+    elif isinstance(extractor, Precomputed) or (taken := _around(document["example"], extractor, folder)) is None:
         return read
     else:
         found = taken
@@ -156,7 +156,7 @@ def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[S
         return None
     stretch = (row["start"] or 0.0) // _STRETCH
     start, end = max(0.0, (stretch - 1) * _STRETCH), min(length, (stretch + 2) * _STRETCH)
-    extractor, tracks = spoken_by(extractor, row["speaker"]), tracks_of(extractor)
+    extractor, tracks = for_speaker(extractor, row["speaker"]), tracks_of(extractor)
     total = [Statistics.zero(track.stop - track.first) for track in tracks]
     samples: Iterator[NDArray[np.float32]] = read_blocks(
         row["path"],

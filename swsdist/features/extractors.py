@@ -29,8 +29,8 @@ from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.interface import (
     Extractor,
     Framed,
-    Given,
-    Whole,
+    Precomputed,
+    WholeUtterance,
     files_of,
     kind_of,
     places_of,
@@ -54,7 +54,7 @@ class _FileState(NamedTuple):
     mtime_ns: int
 
 
-_created: OrderedDict[str, tuple[Extractor | Given, list[_FileState]]] = OrderedDict()
+_created: OrderedDict[str, tuple[Extractor | Precomputed, list[_FileState]]] = OrderedDict()
 _sha256: dict[_FileState, str] = {}
 
 
@@ -69,7 +69,7 @@ def create(
     options: dict[str, object],
     where: str = "features",
     transforms: Sequence[tuple[str, dict[str, object]]] = (),
-) -> Extractor | Given:
+) -> Extractor | Precomputed:
     """The extractor of a name and options: made at the first call of a process, and anew when a file of it has changed.
 
     Args:
@@ -87,7 +87,7 @@ def create(
     if cached is not None and cached[1] == _file_states(cached[0]):
         _created.move_to_end(key)
         return cached[0]
-    extractor: Extractor | Given = _build(FEATURES, name, options, where)
+    extractor: Extractor | Precomputed = _build(FEATURES, name, options, where)
     if transforms:
         extractor = transformed(extractor, [create_transform(one, of, where) for one, of in transforms])
     _created[key] = extractor, _file_states(extractor)
@@ -139,7 +139,7 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
         ) from error
 
 
-def identity(extractor: Extractor | Given) -> dict[str, object]:
+def identity(extractor: Extractor | Precomputed) -> dict[str, object]:
     """What the frames depend on besides the samples, for fingerprints.
 
     Raises:
@@ -147,7 +147,7 @@ def identity(extractor: Extractor | Given) -> dict[str, object]:
     """
     inner = extractor.inner if isinstance(extractor, Transformed) else extractor
     found = {**_identity(inner), "block_frames": BLOCK_FRAMES}
-    if isinstance(extractor, Extractor) and extractor.context is None and isinstance(extractor, Whole):
+    if isinstance(extractor, Extractor) and extractor.context is None and isinstance(extractor, WholeUtterance):
         found["whole"] = [extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames]
     if kind_of(extractor) != "features":
         found["kind"] = kind_of(extractor)
@@ -169,7 +169,7 @@ def _identity(one: Framed | Transform) -> dict[str, object]:
     return {**found, "files": list(contents.values())} if contents else found
 
 
-def recipe(extractor: Extractor | Given) -> dict[str, object]:
+def recipe(extractor: Extractor | Precomputed) -> dict[str, object]:
     """The identity, and under `paths` the options that name files: what `create` makes the same extractor of again."""
     if not isinstance(extractor, Transformed):
         return {**identity(extractor), **_paths(extractor)}
@@ -221,7 +221,7 @@ def _without_paths(stored: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in stored.items() if name != "paths"}
 
 
-def made_by(stored: dict[str, Any]) -> Extractor | Given:
+def from_recipe(stored: dict[str, Any]) -> Extractor | Precomputed:
     """The extractor of a recipe, for example of what made a store.
 
     Raises:
@@ -236,7 +236,7 @@ def made_by(stored: dict[str, Any]) -> Extractor | Given:
     return extractor
 
 
-def demand(extractor: Extractor | Given, wanted: str) -> None:
+def demand(extractor: Extractor | Precomputed, wanted: str) -> None:
     """Make sure that an extractor is the one that was planned with; on another machine a file or a version may differ.
 
     Args:
