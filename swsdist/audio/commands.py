@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from swsdist.core.codes import audio as codes
-from swsdist.core.errors import AudioError, StorageError, recast
+from swsdist.core.errors import AudioError, recast
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import explain
@@ -214,8 +214,7 @@ def _run(command: str) -> Any:
         number = -status if status < 0 else status - 128  # a shell adds 128 to the signal of its child
         ending = f"exit status {status}" if status > 0 else f"signal {-status}"
         if number in KILL_SIGNALS:
-            killed = codes.COMMAND_KILLED(where=command, ending=ending, stderr=last)
-            raise recast(killed, StorageError, cause="ended", passing=True)
+            raise codes.COMMAND_KILLED(where=command, ending=ending, stderr=last)
         failed = codes.COMMAND_FAILED(where=command, ending=ending, stderr=last)
         raise recast(failed, Unrunnable) if status in _UNRUNNABLE else failed
     if Path(file.name).stat().st_size == 0:

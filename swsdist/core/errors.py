@@ -108,44 +108,11 @@ class ConfigError(UserError):
 
 
 class StorageError(UserError):
-    """A file system, or a server of files, refuses or fails (`swsdist.io.failures`).
-
-    Args:
-        message, where, remedy, code, values: as of all.
-        cause: one word, for example `full`; by default the code.
-        passing: it may pass, so a task that meets it is tried again.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        where: str | None = None,
-        remedy: str | None = None,
-        code: str = "",
-        values: Mapping[str, object] | None = None,
-        cause: str = "",
-        passing: bool = False,
-    ) -> None:
-        super().__init__(message, where=where, remedy=remedy, code=code, values=values)
-        self.cause = cause or code or "refused"
-        self.passing = passing
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_storage, (*super().__reduce__()[1], self.cause, self.passing)  # type: ignore[misc]
+    """A file system, or a server of files, refuses or fails; its `code` says how (`swsdist.io.failures`)."""
 
 
-def _rebuild_storage(
-    kind: type[StorageError],
-    message: str,
-    where: str | None,
-    remedy: str | None,
-    code: str,
-    values: dict[str, object],
-    cause: str,
-    passing: bool,
-) -> StorageError:
-    return kind(message, where=where, remedy=remedy, code=code, values=values, cause=cause, passing=passing)
+class PassingError(StorageError):
+    """A file system or a server fails, and it may pass: the task is tried again."""
 
 
 class LockedError(UserError):

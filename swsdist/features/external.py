@@ -29,6 +29,7 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import DataError, StorageError, UserError
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.interface import Kind
+from swsdist.io.failures import UNREADABLE
 from swsdist.io.frames.archive import Form, find_items, read_item
 from swsdist.io.frames.item import Item, RawFrames
 from swsdist.registry.options import Options
@@ -129,7 +130,7 @@ class External(Options):
             ) from error
         except UserError as error:
             # Other faults are not the frames': the task is tried again, or fails.
-            forbidden = isinstance(error, StorageError) and error.cause in ("permission", "archived")
+            forbidden = isinstance(error, StorageError) and error.code in UNREADABLE
             if not forbidden and not isinstance(error.__cause__, PermissionError):
                 raise
             raise codes.UNREADABLE_FRAMES(

@@ -162,7 +162,7 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
     """
     task = result.task
     name = result.system.attributes.get("system_id") or result.system.path
-    note = " ".join(filter(None, (f"{name}: {task.protocol.told(task.point)}.", gaps(reasons(measures)))))
+    note = " ".join(filter(None, (f"{name}: {task.protocol.describe(task.point)}.", gaps(reasons(measures)))))
     plain = [{"measure": key, "value": value} for key, value in measures.items()]
     rows = [(key, fixed(value, quantity_of(key).decimals)) for key, value in measures.items()]
     return Table("Measures", ("measure", "value"), rows, note, plain=plain)

@@ -24,6 +24,7 @@ from swsdist.audio.marks import Listener, pack_marks
 from swsdist.audio.reader import digested, probe, read_blocks, sha256
 from swsdist.audio.streams import Digest, digesting
 from swsdist.core.codes import audio as audio_codes
+from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import AudioError, DataError, StorageError, UnusableError, UserError
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import in_blocks
@@ -394,7 +395,11 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
         )
     cause = error.__cause__
     there = document["identity"] and not document["identity"].startswith(NO_FILE)
-    if isinstance(cause, OSError) and there and as_file_fault(cause, document["path"]).cause == "missing":
+    if (
+        isinstance(cause, OSError)
+        and there
+        and as_file_fault(cause, document["path"]).code == io_codes.MISSING_FILE.name
+    ):
         raise cause
 
 

@@ -46,7 +46,7 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     assert "index is done, and the config names no queries to search (corpus.queries)" in status
     for command in ("info", "check", "compact", "refit"):
         told = swsdist("store", command, "run", cwd=archive, code=3).err
-        assert f"no feature store\n  remedy: name its store: {archive}/run/store" in told
+        assert f"[run-not-store]\n  remedy: name its store: {archive}/run/store" in told
     assert "0 new, 0 changed, 0 gone, 2 rejected" in again
     os.utime(archive / "audio" / "d002.flac", (1, 1))
     (archive / "audio" / "d003.flac").unlink()
@@ -72,7 +72,7 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
     assert "\n  remedy: copy it again from where it came" in told
     assert f"all that was rejected: swsdist store rejected {archive}/run" in told
     strict = swsdist("index", "config.yaml", "--strict", cwd=archive, code=4).err
-    assert "remedy: `swsdist store rejected " in strict
+    assert "[strict-rejections]\n  remedy: see `swsdist store rejected " in strict
     for place in ("run", "run/store"):
         shown = swsdist("store", "rejected", place, cwd=archive).out
         assert "document no, channel 1: not-audio: no audio format is recognised" in shown

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from swsdist.audio.commands import KILL_SIGNALS
 from swsdist.audio.formats.headers import CutOff
 from swsdist.core.codes import audio as codes
-from swsdist.core.errors import StorageError, recast
+from swsdist.core.errors import recast
 from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import transient_messages
 
@@ -314,8 +314,7 @@ class Decoded:
         """
         code = self._process.returncode
         if -code in KILL_SIGNALS:
-            killed = codes.FFMPEG_KILLED(where=self._path, signal=-code)
-            raise recast(killed, StorageError, cause="ended", passing=True)
+            raise codes.FFMPEG_KILLED(where=self._path, signal=-code)
         if not any(word in line for line in self._errors for word in transient_messages()):
             return
         with open_counted(Path(self._source)) as file:
@@ -324,8 +323,7 @@ class Decoded:
         # ffmpeg says the same of truncated files, so it reads the file a second time.
         again = [self._program, *_QUIET, "-loglevel", "quiet", "-xerror", *_input(self._source), "-f", "null", "-"]
         if subprocess.run(again, stdin=subprocess.DEVNULL, check=False).returncode == 0:
-            failed = codes.FFMPEG_READ_ERROR(where=self._path, detail=self._complaint())
-            raise recast(failed, StorageError, cause="input-output", passing=True)
+            raise codes.FFMPEG_READ_ERROR(where=self._path, detail=self._complaint())
 
     def _wait(self) -> int:
         """Wait for the end of the program, whose pipe is at its end; return the exit status."""

@@ -245,7 +245,7 @@ def _scored(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys, num
         values = dict(zip(terms["query_id"].to_pylist(), terms[column].to_pylist(), strict=True))
     oracle = fit == "oracle" or at.oracle
     name = f"point-{fingerprint(item.name, keys_text({key: value for key, value in keys.items() if key != 'system'}))[:12]}"
-    rules = replace(item.task.protocol, beta=beta).told()
+    rules = replace(item.task.protocol, beta=beta).describe()
     point = SweepPoint(
         number, keys, name, fit, oracle, at.method, {"task": item.task_name, "score.beta": shown(beta)}, rules
     )

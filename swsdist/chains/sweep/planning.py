@@ -162,7 +162,7 @@ def plan_sweep(
             method = _method(config, wanted)
             if method in ("kst", "sto"):
                 alpha_of(config.calibrate)
-            rules, line = scored_by(config), protocol_of(config.score).told()
+            rules, line = scored_by(config), protocol_of(config.score).describe()
         if is_chain(CHAINS, config.chain, "of_points"):
             raise codes.SWEPT_CHAIN(where=spec.where(number, "chain"), chain=config.chain)
         name = fingerprint(settings_of(config), _rest(config))[:12]

@@ -100,7 +100,7 @@ def protocol_lines(data: ComparisonData) -> list[str]:
     """By which rules the values were made, a line for those of the same rules."""
     known: dict[str, list[str]] = {}
     for item in data.about:
-        known.setdefault(item.told or "protocol unknown: not in per-term tables", []).append(item.name)
+        known.setdefault(item.protocol_text or "protocol unknown: not in per-term tables", []).append(item.name)
     return [text if len(known) == 1 else f"{', '.join(names)}: {text}" for text, names in known.items()]
 
 

@@ -112,7 +112,7 @@ def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> Syste
         digest=combined(digests(chain_run, FINAL)),
         corpus=tuple(str(item) for item in (corpus.documents, corpus.queries, corpus.references) if item is not None),
         point=(point := OperatingPoint(**result.point)),
-        told=rules.told(point),
+        protocol_text=rules.describe(point),
         tolerance=rules.tolerance if rules.trials == "time" else None,
         detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
         made=report.get("created"),
