@@ -88,7 +88,7 @@ class Window(ffmpeg.Decoded):
         piece = super().read(_PIECE)
         if len(piece):
             self._pieces.append(piece)
-        while len(self._pieces) > 1 and sum(one.nbytes for one in self._pieces) > _HELD:
+        while len(self._pieces) > 1 and sum(piece.nbytes for piece in self._pieces) > _HELD:
             self._first += len(self._pieces.popleft())
         return len(piece) > 0
 

@@ -107,9 +107,9 @@ class ErrorKeepingFile:
 
     def size(self) -> int:
         """Bytes of the file; it is left where it stands."""
-        here = self._file.tell()
+        position = self._file.tell()
         end = self._file.seek(0, 2)
-        self._file.seek(here)
+        self._file.seek(position)
         return end
 
     def write(self, data: bytes) -> int:

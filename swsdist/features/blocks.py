@@ -143,7 +143,7 @@ def _kept(extractor: Extractor, stretches: Iterable[_Stretch]) -> Iterator[_Arra
 
 
 def _computed(extractor: Extractor, stretches: list[_Stretch]) -> Iterator[_Array]:
-    samples = [each[0] for each in stretches]
+    samples = [stretch[0] for stretch in stretches]
     results = extractor.extract_batch(samples) if isinstance(extractor, Batched) else map(extractor.extract, samples)
     for frames, (stretch, first, last) in zip(results, stretches, strict=True):
         expected = frame_count(extractor, len(stretch))

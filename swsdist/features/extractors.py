@@ -89,7 +89,9 @@ def create(
         return cached[0]
     extractor: Extractor | Precomputed = _build(FEATURES, name, options, where)
     if transforms:
-        extractor = transformed(extractor, [create_transform(one, of, where) for one, of in transforms])
+        extractor = transformed(
+            extractor, [create_transform(transform, values, where) for transform, values in transforms]
+        )
     _created[key] = extractor, _file_states(extractor)
     while len(_created) > _CACHED:
         _created.popitem(last=False)
@@ -156,16 +158,16 @@ def identity(extractor: Extractor | Precomputed) -> dict[str, object]:
     return found
 
 
-def _identity(one: Framed | Transform) -> dict[str, object]:
+def _identity(source: Framed | Transform) -> dict[str, object]:
     """Name, version and options; of a file or folder that an option names its content; of what only says a place nothing."""
-    contents = {str(path): _content(state) for path, state in zip(files_of(one), _file_states(one), strict=True)}
-    named = {name: _named(value, contents) for name, value in one.describe().items()}
+    contents = {str(path): _content(state) for path, state in zip(files_of(source), _file_states(source), strict=True)}
+    named = {name: _named(value, contents) for name, value in source.describe().items()}
     options = {
         name: value if named[name] is None else f"sha256:{named[name]}"
-        for name, value in one.describe().items()
-        if name not in places_of(one)
+        for name, value in source.describe().items()
+        if name not in places_of(source)
     }
-    found: dict[str, object] = {"name": one.name, "version": one.version, "options": options}
+    found: dict[str, object] = {"name": source.name, "version": source.version, "options": options}
     return {**found, "files": list(contents.values())} if contents else found
 
 
@@ -182,10 +184,12 @@ def recipe(extractor: Extractor | Precomputed) -> dict[str, object]:
     }
 
 
-def _paths(one: Framed | Transform) -> dict[str, object]:
-    contents, places = {str(path): "" for path in files_of(one)}, places_of(one)
+def _paths(source: Framed | Transform) -> dict[str, object]:
+    contents, places = {str(path): "" for path in files_of(source)}, places_of(source)
     paths = {
-        name: value for name, value in one.describe().items() if name in places or _named(value, contents) is not None
+        name: value
+        for name, value in source.describe().items()
+        if name in places or _named(value, contents) is not None
     }
     return {"paths": paths} if paths else {}
 
@@ -213,7 +217,7 @@ def recipe_fingerprint(stored: dict[str, Any]) -> str:
     """The fingerprint of an identity or a recipe; where files lie does not matter."""
     plain = _without_paths(stored)
     if "transforms" in stored:
-        plain["transforms"] = [_without_paths(one) for one in stored["transforms"]]
+        plain["transforms"] = [_without_paths(item) for item in stored["transforms"]]
     return fingerprint(plain)
 
 
@@ -229,7 +233,7 @@ def from_recipe(stored: dict[str, Any]) -> Extractor | Precomputed:
         DataError: what can be made here is another one.
     """
     (name, options), *transforms = (
-        (one["name"], {**one["options"], **one.get("paths", {})}) for one in (stored, *stored.get("transforms", ()))
+        (item["name"], {**item["options"], **item.get("paths", {})}) for item in (stored, *stored.get("transforms", ()))
     )
     extractor = create(name, options, transforms=transforms)
     demand(extractor, recipe_fingerprint(stored))

@@ -220,15 +220,15 @@ def tracks_of(extractor: Framed) -> tuple[Columns, ...]:
     return tuple(found)
 
 
-def places_of(one: object) -> tuple[str, ...]:
+def places_of(source: object) -> tuple[str, ...]:
     """Options that say where something lies, and are no part of an identity: its attribute `places`, by default none."""
-    places: tuple[str, ...] = getattr(one, "places", ())
+    places: tuple[str, ...] = getattr(source, "places", ())
     return places
 
 
-def files_of(one: object) -> list[Path]:
+def files_of(source: object) -> list[Path]:
     """Files that the frames of an extractor or transform depend on: what its method `files` names, by default none."""
-    files = getattr(one, "files", None)
+    files = getattr(source, "files", None)
     return [Path(path) for path in files()] if files is not None else []
 
 

@@ -122,14 +122,14 @@ def decision_dependencies(
         cohort: whether the corpus has one.
     """
     seen: set[Dependency] = {"own query"}
-    here = fit in ("crossfit", "oracle")
+    fitted_here = fit in ("crossfit", "oracle")
     for name in names:
         entry = entries[name]
-        seen |= set(entry.depends_on) if here or not entry.fits else {"own query"}
+        seen |= set(entry.depends_on) if fitted_here or not entry.fits else {"own query"}
         if entry.cohort and not cohort:
             seen.add("other queries")
-    own = threshold == "own" and bool(names) and entries[names[-1]].own_threshold
-    if here and not own:
+    own_threshold_applies = threshold == "own" and bool(names) and entries[names[-1]].own_threshold
+    if fitted_here and not own_threshold_applies:
         seen |= {"other queries", "references"}
     order: Iterable[Dependency] = ("own query", "other queries", "references")
-    return tuple(one for one in order if one in seen)
+    return tuple(item for item in order if item in seen)

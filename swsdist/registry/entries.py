@@ -287,7 +287,7 @@ def checked(
         return model.model_validate_json(json.dumps(dict(given)), strict=True).model_dump()
     except ValidationError as error:
         errors = error.errors()
-        problems = "; ".join(_problem(each["loc"], each["msg"], each.get("ctx", {})) for each in errors)
+        problems = "; ".join(_problem(error["loc"], error["msg"], error.get("ctx", {})) for error in errors)
         if len(errors) == 1 and (code := every_code().get(errors[0]["type"])):
             raise code.error(problems, where=where, code=code.name) from None
         raise codes.INVALID_ENTRY_OPTION(where=where, name=name, problems=problems) from None

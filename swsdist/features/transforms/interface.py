@@ -131,7 +131,7 @@ class Transformed:
             if len(set(shape.columns)) < len(shape.columns):
                 raise codes.AMBIGUOUS_COLUMNS(where="features.transforms", name=transform.name)
         self.columns, self.kind = shape
-        contexts = [each for each in map(context_of, transforms) if each is not None]
+        contexts = [item for item in map(context_of, transforms) if item is not None]
         self.reach = sum(contexts) if len(contexts) == len(transforms) else None
         self.name, self.version, self.dimension = inner.name, inner.version, len(shape.columns)
         self.sample_rate, self.frame_length, self.hop = inner.sample_rate, inner.frame_length, inner.hop
@@ -164,7 +164,7 @@ class Transformed:
 
     def files(self) -> list[Path]:
         """Files of all of them."""
-        return [path for one in (self.inner, *self.transforms) for path in files_of(one)]
+        return [path for transform in (self.inner, *self.transforms) for path in files_of(transform)]
 
 
 def _surrounded(

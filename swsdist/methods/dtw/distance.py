@@ -51,6 +51,6 @@ def offset_and_scale(search: Search, statistics: Statistics) -> tuple[NDArray[np
     offset, scale = statistics.offset_and_scale("none")
     for term in search.terms():
         of_all = statistics.offset_and_scale(term.normalise)
-        for own, whole in zip((offset, scale), of_all, strict=True):
-            own[term.first : term.stop] = whole[term.first : term.stop]
+        for stream_values, stream_statistics in zip((offset, scale), of_all, strict=True):
+            stream_values[term.first : term.stop] = stream_statistics[term.first : term.stop]
     return offset, scale

@@ -172,10 +172,10 @@ class Documents:
         return sum(self._saturated.values())
 
     def _prepared(self, key: _Key, blocks: Iterable[Block], factor: int, side: Side) -> Iterator[NDArray[np.float32]]:
-        own = self._own[self._index[key]]
-        if id(own) not in self._scaling:
-            self._scaling[id(own)] = offset_and_scale(self._config, own)
-        offset, scale = self._scaling[id(own)]
+        statistics = self._own[self._index[key]]
+        if id(statistics) not in self._scaling:
+            self._scaling[id(statistics)] = offset_and_scale(self._config, statistics)
+        offset, scale = self._scaling[id(statistics)]
         where = f"document {key[0]}, channel {key[1]}"
         self._saturated[self._index[key]] = 0
         for features in averaged((block.features for block in blocks), factor):

@@ -87,9 +87,9 @@ def buffered(stream: Iterable[Stretch], distance: Distance) -> Iterator[FrameBuf
     order = products.layout(distance).order
     held: list[Stretch] = []
     have = 0
-    for one in stream:
-        held.append(one)
-        have += len(one.frames)
+    for item in stream:
+        held.append(item)
+        have += len(item.frames)
         if have >= _HELD:
             yield _held(held, order)
             held, have = [], 0
@@ -98,8 +98,8 @@ def buffered(stream: Iterable[Stretch], distance: Distance) -> Iterator[FrameBuf
 
 
 def _held(some: list[Stretch], order: NDArray[np.int64]) -> FrameBuffer:
-    frames = np.concatenate([one.frames for one in some]) if len(some) > 1 else some[0].frames
-    bases = np.cumsum([0, *(len(one.frames) for one in some[:-1])]).tolist()
+    frames = np.concatenate([item.frames for item in some]) if len(some) > 1 else some[0].frames
+    bases = np.cumsum([0, *(len(item.frames) for item in some[:-1])]).tolist()
     packed = np.empty((len(frames), len(order)), np.int16)
     windows.pack(np.ascontiguousarray(frames), order, packed)
     return FrameBuffer(some, bases, packed.view(np.int32))

@@ -162,8 +162,8 @@ def _places(table: pa.Table, lengths: NDArray[np.int64], start: NDArray[np.int64
         StoreError: a posting is in no document, or beyond its end: the index, which a store may keep, is of others.
     """
     document, frame = table["document"].to_numpy(), table["frame"].to_numpy()
-    known = bool(((document >= 0) & (document < len(lengths))).all())
-    if not known or not ((frame >= 0) & (frame < lengths[document])).all():
+    in_range = bool(((document >= 0) & (document < len(lengths))).all())
+    if not in_range or not ((frame >= 0) & (frame < lengths[document])).all():
         raise codes.OTHER_INDEX(where="search.first_pass")
     places: NDArray[np.int32] = (start[document] + frame).astype(np.int32)
     return places
@@ -188,8 +188,12 @@ def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:
             padded = np.empty(-(-len(some) // WIDTH) * WIDTH, np.int32)
             postings.nearest(query_distances(laid.source), query_distances.height, query_distances.frames, padded)
             some[:] = padded[: len(some)]
-        document = np.concatenate([np.full(len(one.frames), one.document, np.int32) for one in held.stretches])
-        frame = np.concatenate([one.offset + np.arange(len(one.frames), dtype=np.int32) for one in held.stretches])
+        document = np.concatenate(
+            [np.full(len(stretch.frames), stretch.document, np.int32) for stretch in held.stretches]
+        )
+        frame = np.concatenate(
+            [stretch.offset + np.arange(len(stretch.frames), dtype=np.int32) for stretch in held.stretches]
+        )
         columns.append((codewords, document, frame.astype(np.int32)))
     code, document, frame = (np.concatenate(parts) for parts in zip(*columns, strict=True))
     order = np.lexsort((frame, document, code))

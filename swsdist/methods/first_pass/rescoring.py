@@ -80,20 +80,20 @@ def visit(
     stream = (part for index, blocks in documents for part in stretches(index, blocks, overlap))
     for held in buffered(stream, distance):
         rows, shifts = [], []
-        for one, base in zip(held.stretches, held.bases, strict=True):
-            mine = by_document[ends[one.document - 1] if one.document else 0 : ends[one.document]]
-            mine = mine[~done[mine] & (one.last | (parts.right[mine] <= one.offset + len(one.frames)))]
-            done[mine] = True
-            rows.append(mine)
-            shifts.append(np.full(len(mine), base - one.offset))
+        for item, base in zip(held.stretches, held.bases, strict=True):
+            due = by_document[ends[item.document - 1] if item.document else 0 : ends[item.document]]
+            due = due[~done[due] & (item.last | (parts.right[due] <= item.offset + len(item.frames)))]
+            done[due] = True
+            rows.append(due)
+            shifts.append(np.full(len(due), base - item.offset))
         row, shift = np.concatenate(rows), np.concatenate(shifts)
         order = np.lexsort((row, parts.example[row]))
         row, shift = row[order], shift[order]
         bounds = np.searchsorted(parts.example[row], np.arange(len(examples) + 1))
         for k in np.flatnonzero(np.diff(bounds)).tolist():
-            own = parts.take(row[bounds[k] : bounds[k + 1]])
-            for now in _calls(own.right - own.left):
-                of = own.take(now)
+            example_parts = parts.take(row[bounds[k] : bounds[k + 1]])
+            for now in _calls(example_parts.right - example_parts.left):
+                of = example_parts.take(now)
                 columns = of.right - of.left
                 laid = held.lay(of.left + shift[bounds[k] :][now], columns)
                 table = np.column_stack(
@@ -125,12 +125,12 @@ def search_all(examples: list[Example], documents: Documents, count: int, distan
     cells = 0
     stream = (part for index, blocks in documents for part in stretches(index, blocks, before + window))
     for held in buffered(stream, distance):
-        columns = np.array([len(one.frames) for one in held.stretches], np.int64)
-        offset = np.array([one.offset for one in held.stretches], np.int64)
-        document = np.array([one.document for one in held.stretches], np.int64)
+        columns = np.array([len(stretch.frames) for stretch in held.stretches], np.int64)
+        offset = np.array([stretch.offset for stretch in held.stretches], np.int64)
+        document = np.array([stretch.document for stretch in held.stretches], np.int64)
         # A stretch leaves its last frames, whose candidates it cannot tell, to the next one, which holds them again.
         first = np.where(offset > 0, before, 0)
-        stop = columns - np.where([one.last for one in held.stretches], 0, window)
+        stop = columns - np.where([stretch.last for stretch in held.stretches], 0, window)
         bases = np.array(held.bases, np.int64)
         cells += sum(sizes) * int(columns.sum())
         for some in _calls(columns):

@@ -162,17 +162,17 @@ def _read(store: Store, codebook: str) -> Landmarks:
 
 
 def _landmarks(store: Store, search_config: Search, factor: int, count: int) -> Landmarks:
-    known = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
-    shard = {(row["doc_id"], row["channel"]): row["shard"] for row in known}
+    rows_of_documents = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
+    shard = {(row["doc_id"], row["channel"]): row["shard"] for row in rows_of_documents}
     order = landmark_documents(list(shard))
     documents = Documents(store, sorted({shard[key] for key in order}), search_config)
     there = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
     chosen = np.isin(np.arange(len(there)), [there.index(key) for key in order])
-    each = -(-count // len(order))
+    item = -(-count // len(order))
 
     def spread(blocks: list[NDArray[np.float32]]) -> NDArray[np.float32]:
         frames = np.concatenate(blocks)
-        return frames[np.unique(np.arange(each) * len(frames) // each)]
+        return frames[np.unique(np.arange(item) * len(frames) // item)]
 
     sides = []
     for side in ("query", "document"):

@@ -38,7 +38,11 @@ class Apart(NamedTuple):
 def reach(extractors: Iterable[Extractor | Precomputed]) -> float:
     """Hz, up to which features look; 0 where all are given."""
     return max(
-        (float(_options(one).get("fmax") or one.sample_rate / 2) for one in extractors if isinstance(one, Extractor)),
+        (
+            float(_options(extractor).get("fmax") or extractor.sample_rate / 2)
+            for extractor in extractors
+            if isinstance(extractor, Extractor)
+        ),
         default=0.0,
     )
 

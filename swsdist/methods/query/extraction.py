@@ -125,8 +125,8 @@ def extract(
     """
     extractors = [extractor] if isinstance(extractor, Extractor | Precomputed) else list(extractor)
     sources = [
-        Source(one.name, {}, one, "", tuple(track._replace(name=f"{k}.{track.name}") for track in tracks_of(one)))
-        for k, one in enumerate(extractors)
+        Source(item.name, {}, item, "", tuple(track._replace(name=f"{k}.{track.name}") for track in tracks_of(item)))
+        for k, item in enumerate(extractors)
     ]
     with tempfile.TemporaryDirectory(dir=scratch()) as place:
         group = write_group(Folder(place, folder.storage), "queries", rows, sources, search, trim)
@@ -172,7 +172,7 @@ def write_group(
         left = [row for row in wanted if (row["doc_id"], row["channel"]) not in rejected]
         if isinstance(source.extractor, Precomputed):
             left = [_with_frames(row, source.fingerprint) for row in left]
-        before = sum(len(one.tracks) for one in sources[:k])
+        before = sum(len(source.tracks) for source in sources[:k])
         left = [_with_statistics(row, before, before + len(source.tracks)) for row in left]
         name = fingerprint if k == 0 else f"{fingerprint}-{k}"
         made = write_tracks(folder, name, left, source.extractor, shard, reading, "query")
@@ -268,8 +268,8 @@ def _with_frames(document: dict[str, Any], recipe: str) -> dict[str, Any]:
 
 
 def _with_statistics(document: dict[str, Any], first: int, stop: int) -> dict[str, Any]:
-    known = document["example"].get("statistics")
-    return document if known is None else {**document, "statistics": known[first:stop]}
+    normalisation = document["example"].get("statistics")
+    return document if normalisation is None else {**document, "statistics": normalisation[first:stop]}
 
 
 def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, int], Cut] | None) -> Reading:
@@ -340,13 +340,13 @@ def prepared(
     by_speaker, made = search.queries_by == "speaker", []
     averaging: dict[str, list[tuple[int, NDArray[np.float64], int]]] = {}
     for row in table.to_pylist():
-        known = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
+        normalisation = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
         if row["mean"] is not None and search.documents_by == "document":
-            known = Statistics.from_variance(1, row["mean"], row["variance"])
+            normalisation = Statistics.from_variance(1, row["mean"], row["variance"])
         features = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
         where = f"query {row['query_id']}, example {row['example']}"
         features = np.concatenate(list(averaged([features], factor)))
-        offset, scale = offset_and_scale(search, known)
+        offset, scale = offset_and_scale(search, normalisation)
         spoken = distance.prepare(features, offset, scale, "query", where)
         if search.examples == "template":
             # What `prepare` does first: two operations that round correctly, so numpy has the same bytes.

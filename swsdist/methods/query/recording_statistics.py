@@ -56,10 +56,10 @@ def with_statistics(rows: Sequence[dict[str, Any]], store: Store, tracks: Sequen
         return list(rows)
     found = [dict(row) for row in rows]
     documents = _documents(store, [rows[k] for k in marked])
-    known: dict[tuple[str, str], _Means] = {}
+    loaded: dict[tuple[str, str], _Means] = {}
     for k in marked:
         document = _holding(rows[k], documents)
-        found[k]["statistics"] = [] if document is None else _of(document, store, tracks, known)
+        found[k]["statistics"] = [] if document is None else _of(document, store, tracks, loaded)
     return found
 
 
@@ -76,7 +76,7 @@ def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> _Found:
     meant = pc.or_kleene(pc.is_in(table["doc_id"], ids), pc.is_in(table["recording"], ids))
     files = {row["path"] for row in rows if row["doc_id"] is None and row["path"] is not None}
     if files:  # a link may have another name than its file
-        ends = pa.array({path.rsplit("/", 1)[-1] for one in files for path in (one, _real(one))}, pa.string())
+        ends = pa.array({path.rsplit("/", 1)[-1] for file in files for path in (file, _real(file))}, pa.string())
         end = pc.replace_substring_regex(table["path"], "^.*/", "")
         meant = pc.or_kleene(meant, pc.is_in(end, ends))
     found: _Found = {}
@@ -103,17 +103,17 @@ def _holding(row: dict[str, Any], documents: _Found) -> dict[str, Any] | None:
 
 
 def _of(
-    document: dict[str, Any], store: Store, tracks: Sequence[str], known: dict[tuple[str, str], _Means]
+    document: dict[str, Any], store: Store, tracks: Sequence[str], loaded: dict[tuple[str, str], _Means]
 ) -> list[Any]:
     """Mean and variance of each track of a document; a shard's are read once."""
     found = []
     for track in tracks:
         key = document["shard"], track
-        if key not in known:
+        if key not in loaded:
             table = store.documents(document["shard"], ["doc_id", "channel", "mean", "variance"], track)
             keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
-            known[key] = table.select(["mean", "variance"]), {one: k for k, one in enumerate(keys)}
-        values, rows = known[key]
+            loaded[key] = table.select(["mean", "variance"]), {item: k for k, item in enumerate(keys)}
+        values, rows = loaded[key]
         if (k := rows.get((document["doc_id"], document["channel"]))) is not None:
             found.append([values["mean"][k].as_py(), values["variance"][k].as_py()])
     return found if len(found) == len(tracks) else []  # a track may lack it
@@ -133,11 +133,11 @@ def with_recording_statistics(
     Raises:
         AudioError: the recording cannot be read.
     """
-    known = document.get("statistics")
-    if known is None:
+    loaded = document.get("statistics")
+    if loaded is None:
         return read
-    if known:
-        found = [Statistics.from_variance(1, mean, variance) for mean, variance in known]
+    if loaded:
+        found = [Statistics.from_variance(1, mean, variance) for mean, variance in loaded]
     elif isinstance(extractor, Precomputed) or (taken := _around(document["example"], extractor, folder)) is None:
         return read
     else:
@@ -169,5 +169,5 @@ def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[S
     with suppress(CutOff):  # what can be read of it is enough
         for frames in in_blocks(extractor, samples):
             parts = [Statistics.of(frames[:, track.first : track.stop]) for track in tracks]
-            total = [one + part for one, part in zip(total, parts, strict=True)]
+            total = [item + part for item, part in zip(total, parts, strict=True)]
     return total

@@ -195,7 +195,7 @@ class Cuda:
         self._columns, self._shift, self._window = distance.columns, distance.shift, settings.window
         free = cuda.current_context().get_memory_info().free
         self._budget = int(min(BUDGET, free / 2)) if settings.device_memory is None else settings.device_memory
-        streams = np.array([(one.first, one.stop, one.weight) for one in distance.streams], np.int64)
+        streams = np.array([(stream.first, stream.stop, stream.weight) for stream in distance.streams], np.int64)
         fixed = _whole(streams.nbytes) + sum(_whole(array.nbytes) for group in groups for array in group.arrays())
         left = max(self._budget - fixed, 0)
         batch, part = (int(left / share) // _ALIGNED * _ALIGNED for share in (_BATCH, _PART))
@@ -251,8 +251,8 @@ class Cuda:
                 if turn.going:
                     yield self._fetch(turn)
                 some = slice(first, first + count)
-                own = tasks[some], tops[first * WIDTH : (first + count) * WIDTH], tiles
-                self._start(turn, sent, room, group, some, *own)
+                task_arrays = tasks[some], tops[first * WIDTH : (first + count) * WIDTH], tiles
+                self._start(turn, sent, room, group, some, *task_arrays)
 
     def _state(self, group: QueryTiles, sent: _Sent) -> np.dtype[np.generic]:
         """Of the recurrence's columns."""

@@ -55,9 +55,9 @@ def batches(pieces: Iterable[Piece], lanes: int, order: NDArray[np.int64]) -> It
     lanes = min(lanes, WIDTH)
     waiting: list[Piece] = []
     held = 0
-    for one in pieces:
-        waiting.append(one)
-        held += one.frames.nbytes
+    for piece in pieces:
+        waiting.append(piece)
+        held += piece.frames.nbytes
         full = len(waiting) % lanes == 0 and held >= _WAITING_BYTES
         if full or len(waiting) == 64 * lanes or held >= _MOST_BYTES:
             yield from _laid_out(waiting, lanes, order)

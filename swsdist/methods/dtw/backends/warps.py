@@ -137,12 +137,12 @@ def _batches(pieces: list[Piece], columns: int, limit: int, most: NDArray[np.int
     together: list[list[Piece]] = []
     held = 0
     for warp in _warps(pieces, columns, limit):
-        own = warp_size(warp, columns)
-        if together and held + own > limit:
+        size = warp_size(warp, columns)
+        if together and held + size > limit:
             yield WarpBatch(together, most)
             together, held = [], 0
         together.append(warp)
-        held += own
+        held += size
     if together:
         yield WarpBatch(together, most)
 
