@@ -24,7 +24,7 @@ _NAMES = {
     "pmu_search_gb": "PMU search, GB",
     "pl": "PL",
 }
-#: Colours and dashes of lines; that of the ideal one is no other's.
+#: Styles of lines, and that of the ideal line.
 _KINDS, _IDEAL = (0, 1, 2, 3, 5, 6, 7), 4
 _GROUPS = {"Wall seconds": FIGURES[:3], "Factors": FIGURES[3:5] + FIGURES[7:], "Peak memory": FIGURES[5:7]}
 
@@ -142,7 +142,7 @@ def text_lines(results: Results) -> list[str]:
 
 
 def notices(results: Results) -> list[str]:
-    """What a reader should know."""
+    """Notices for readers."""
     found = []
     runs = [len(values) for values in results.values("wall_s").values()]
     if runs and max(runs) == 1:
@@ -160,7 +160,7 @@ def notices(results: Results) -> list[str]:
 
 
 def write_page(results: Results, folder: Path) -> None:
-    """Write `bench.html`, which stands alone and runs no script, and each figure by itself, beside `bench.json`."""
+    """Write `bench.html`, self-contained and without scripts, and each figure as a file, beside `bench.json`."""
     figures = bench_figures(results)
     for name, _, svg in figures:
         write_picture(svg, str(folder / f"{name}.svg"))

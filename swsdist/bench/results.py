@@ -1,7 +1,7 @@
-"""A benchmark's results: made point by point, kept in `bench.json`, and read back.
+"""A benchmark's results: measured point by point, written to `bench.json`, and read back.
 
-Each point that was measured is a file of its own (`points/w2-x4-r0.json`), so a benchmark that was broken off goes on, and one
-may be given further workers, sizes or repetitions. docs/how-to/benchmark-a-cluster.md says what is in `bench.json`.
+Each measured point is a file (`points/w2-x4-r0.json`), so an interrupted benchmark can continue, also with
+more workers, sizes or repetitions. docs/how-to/benchmark-a-cluster.md describes `bench.json`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FIGURES = ("wall_s", "index_wall_s", "search_wall_s", "isf", "ssf", "pmu_index_g
 
 
 class Plan(NamedTuple):
-    """What is measured: workers, times the data, repetitions, the seed of the order, and whether run folders are kept."""
+    """The plan of a benchmark: workers, multiples of the data, repetitions, seed of the order, whether to keep run folders."""
 
     workers: Sequence[int]
     times: Sequence[int]
@@ -38,12 +38,12 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class Results:
-    """Of one benchmark.
+    """The results of a benchmark.
 
     Attributes:
         settings: fingerprint of the config, but for its folders and workers, and of the version of swsdist.
         config: YAML, without secrets.
-        warm_up: the run that is not counted; None where a file does not hold it.
+        warm_up: the uncounted run; None if not in the file.
         measured: in the order of points.
     """
 
@@ -63,12 +63,12 @@ class Results:
         return results
 
     def estimates(self, figure: str) -> dict[tuple[int, int], Estimate]:
-        """Its means with intervals, where it has some."""
+        """The means of a figure with intervals."""
         results = {key: mean(some) for key, some in sorted(self.values(figure).items())}
         return {key: value for key, value in results.items() if value is not None}
 
     def forecasts(self) -> dict[tuple[int, int], list[float]]:
-        """Wall seconds of index and search at each point, as foreseen from the receipts of the first point's runs."""
+        """Wall seconds of index and search at each point, as forecast from the receipts of the first point's runs."""
         if not self.measured:
             return {}
         base = min((item.point.workers, item.point.times) for item in self.measured)
@@ -92,7 +92,7 @@ class Results:
 
 
 def settings_of(config: Config) -> str:
-    """A name for all that a benchmark depends on besides its points."""
+    """A fingerprint of everything that a benchmark depends on besides its points."""
     values = without_secrets(config).model_dump(mode="json")
     del values["run"], values["storage"], values["strict"]
     del values["executor"]["workers"], values["index"]["store"], values["report"]["exports"]
@@ -102,23 +102,25 @@ def settings_of(config: Config) -> str:
 def run_benchmark(
     config: Config, folder: Path, plan: Plan, say: Callable[[str], None] = print, runner: Runner = run_in_process
 ) -> Results:
-    """Measure what is left of a benchmark, and write `bench.json`.
+    """Measure the remaining points of a benchmark, and write `bench.json`.
 
     Args:
-        config: what is run.
+        config: to benchmark.
         folder: of the results.
         plan: the points.
-        say: is told a line a run.
-        runner: how a config's file is run; in a process of its own by default.
+        say: receives one line per run.
+        runner: runs a config's file; by default in a separate process.
 
     Raises:
-        UserError: the folder holds a benchmark of other settings, or a point cannot be.
-        IncompleteError: a run did not come to its end.
+        UserError: the folder holds a benchmark of other settings, or a point is impossible.
+        IncompleteError: a run failed.
     """
     folder = folder.resolve()  # paths in a config are relative to its file
     settings = settings_of(config)
     points = points_of(plan.workers, plan.times, plan.repeats, plan.seed)
-    configs = {point: config_at(config, point, folder) for point in points}  # what cannot be is told first
+    configs = {
+        point: config_at(config, point, folder) for point in points
+    }  # raises for impossible points before any work
     kept = _measured_before(folder, settings)
     left = [point for point in points if point.name not in kept]
     if left and "warm-up" not in kept:
@@ -164,7 +166,7 @@ def _measured_before(folder: Path, settings: str) -> dict[str, Measurement]:
 
 
 def as_json(results: Results) -> str:
-    """The text of `bench.json`: every measurement, and what follows from them."""
+    """The text of `bench.json`: measurements, and figures derived from them."""
     walls = results.values("wall_s")
     values: dict[str, Any] = {
         "schema": SCHEMA,
@@ -192,7 +194,7 @@ def read_results(path: str) -> Results:
     """Results from `bench.json`, or from the folder that holds it.
 
     Raises:
-        UserError: it is not that, or of another version.
+        UserError: not such a file, or of another version.
     """
     place = Path(path) / "bench.json" if Path(path).is_dir() else Path(path)
     try:

@@ -1,7 +1,7 @@
-"""All that a report shows, as plain frozen values. The formulas of the required resources are in `accounts.factors`.
+"""The data of a report, as plain frozen values. The formulas of the required resources are in `accounts.factors`.
 
 Conventions: CPU and wall time in s, memory and bytes in GB = 1e9 bytes where the name says so, times of detections in
-s, probabilities from 0 to 1, `None` where a value does not exist. Field descriptions are the text of
+s, probabilities from 0 to 1, `None` for undefined values. Field descriptions are the text of
 docs/reference/report-json.md.
 """
 
@@ -27,7 +27,7 @@ from swsdist.score.measures.det import det_of
 Calibration = Literal["none", "crossfit", "oracle", "file", "own"]
 Verdict = Literal["hit", "false alarm", "unknown"]
 
-#: How `pl` takes SSF; `pl_hours` takes 3600 times as much.
+#: The unit of SSF in `pl`; `pl_hours` uses 3600 times as much.
 PL_CONVENTION = "SSF in CPU seconds per (query second x audio second)"
 
 
@@ -52,13 +52,13 @@ class Protocol:
 
 
 def quantity_of(key: str) -> Quantity:
-    """What is known of a measure; of one that is no longer registered, the least."""
+    """The metadata of a measure; minimal if it is no longer registered."""
     return quantities().get(key, Quantity(key))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measures:
-    """How well the queries were found. Independent of how the work was cut or where it ran."""
+    """The measures, independent of the partition and place of the work."""
 
     mtwv: Annotated[float | None, _says("maximum term-weighted value; null: no curve")]
     mtwv_threshold: Annotated[float | None, _says("score threshold at which it is reached")]
@@ -89,11 +89,11 @@ class Measures:
     def of(
         cls, values: Mapping[str, float | None], *, calibration: Calibration, thresholds: Sequence[float | None] = ()
     ) -> Measures:
-        """Of all values of a list (`swsdist.score.parts.evaluating.values`).
+        """From all values of a list (`swsdist.score.parts.evaluating.values`).
 
         Args:
-            values: by name. Without decisions there is no actual value, nor any other of the decisions.
-            calibration: what the decisions were fitted on.
+            values: by name; without decisions, measures of decisions are missing.
+            calibration: source of the fitted decisions.
             thresholds: that decided.
         """
         single = ("mtwv", "mtwv_threshold", "mtwv_pmiss", "mtwv_pfa", "atwv", "atwv_pmiss", "atwv_pfa")
@@ -105,11 +105,11 @@ class Measures:
         )
 
     def values(self) -> dict[str, float | None]:
-        """All of them by name."""
+        """All measures by name."""
         return {"mtwv": self.mtwv, "atwv": self.atwv, **self.further}
 
     def rows(self) -> Iterator[tuple[Quantity, float | None, float | None, float | None, float | None]]:
-        """The further measures: what each is, value, threshold, Pmiss and Pfa, where it has them."""
+        """The further measures: metadata, value, threshold, Pmiss and Pfa, if defined."""
         for key, value in self.further.items():
             if (known := quantity_of(key)).of not in self.further:
                 threshold, pmiss, pfa = (
@@ -120,7 +120,7 @@ class Measures:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What the run cost. ISF, SSF and PL are derived from these, and so cannot disagree with them."""
+    """The costs of a run; ISF, SSF and PL are derived from them."""
 
     index_cpu_s: Annotated[
         float | None,
@@ -182,7 +182,7 @@ class Resources:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """How much there was of what."""
+    """Sizes of the run's inputs and outputs."""
 
     documents: Annotated[int, _says("documents searched")]
     speech: Annotated[float | None, _says("part of their audio in which there is speech, 0 to 1; null: not known")] = (
@@ -214,7 +214,7 @@ class StageRow:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeType:
-    """One type of node: the hardware as section 4.3 of the SWS 2013 measures asks for it."""
+    """One type of node, with the hardware facts of section 4.3 of the SWS 2013 measures."""
 
     nodes: Annotated[int, _says("number of nodes of this type")]
     brand: Annotated[str, _says("brand and model of the computer")]
@@ -228,7 +228,7 @@ class NodeType:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRow:
-    """One node. Peaks are sums of PSS over the run's own processes there."""
+    """One node. Peaks are sums of PSS over the run's processes there."""
 
     host: Annotated[str, _says("host name or address")]
     tasks: Annotated[int, _says("tasks done there")]
@@ -239,7 +239,7 @@ class NodeRow:
 
 @dataclass(frozen=True, kw_only=True)
 class RejectedRow:
-    """One input that could not be used, or one task that failed."""
+    """One rejected input, or one failed task."""
 
     kind: Annotated[str, _says("document, query or task")]
     id: Annotated[str, _says("which one")]
@@ -287,7 +287,7 @@ class Hit:
 
 @dataclass(frozen=True, kw_only=True)
 class Gain:
-    """What a fusion gains over one of its systems; positive is better. Intervals are of 95 %, over queries."""
+    """Gains of a fusion over one of its systems; positive is better. Intervals: 95 %, over queries."""
 
     mtwv: Annotated[float | None, _says("difference of MTWV; null: not scored")] = None
     mtwv_low: Annotated[float | None, _says("lower end of its interval")] = None
@@ -360,7 +360,7 @@ class ScoreHistogram:
 
 @dataclass(frozen=True, kw_only=True)
 class QueriesFrom:
-    """The corpus that the queries are of, where it is another one than is searched."""
+    """The corpus of the queries, if not the searched one."""
 
     documents: Annotated[str, _says("path of its documents")]
     same_speakers: Annotated[bool, _says("speakers of one name are the same people in both")]
@@ -375,7 +375,7 @@ class QueriesFrom:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportData:
-    """Everything that the report of one run shows."""
+    """The data of a run's report."""
 
     name: str
     folder: str
@@ -386,25 +386,25 @@ class ReportData:
     versions: Mapping[str, str]
     resources: Resources
     counts: Counts
-    #: What rules there were, also where nothing was scored.
+    #: The scoring rules, also without scoring.
     protocol: Protocol | None = None
     measures: Measures | None = None
-    #: Of MTWV, 95 %, over queries; None where fewer than two have references.
+    #: 95 % interval of MTWV over queries; None if fewer than two have references.
     mtwv_interval: tuple[float, float] | None = None
     #: Why `measures` is None.
     unscored: str | None = None
-    #: What the decision about a query looked at; see `swsdist.registry.calibration_entries.looked_at`.
+    #: Dependencies of the decision about a query; see `swsdist.registry.calibration_entries.looked_at`.
     looked_at: tuple[Looks, ...] = ("own query",)
-    #: None: the queries are of the corpus that is searched, or of none.
+    #: None: queries of the searched corpus, or no queries.
     queries_from: QueriesFrom | None = None
-    #: Fingerprint of the tables, queries and config that it shows.
+    #: Fingerprint of the tables, queries and config.
     made_of: str = ""
-    #: What was odd, and what was left out.
+    #: Warnings.
     warnings: tuple[str, ...] = ()
     stages: tuple[StageRow, ...] = ()
     hardware: tuple[NodeType, ...] = ()
     nodes: tuple[NodeRow, ...] = ()
-    #: For `nodes.parquet` and the timeline; and the types of nodes with their own factors.
+    #: For `nodes.parquet` and the timeline; and the types of nodes with their factors.
     accounts: Costs | None = None
     types: tuple[TypeCost, ...] = ()
     rejected: tuple[RejectedRow, ...] = ()
@@ -421,14 +421,14 @@ class ReportData:
 
     @property
     def page_path(self) -> str:
-        """Where the page lies."""
+        """The path of the page."""
         return self.folder.rstrip("/") + "/report.html"
 
 
 def thin_det(curve: DetCurve, step: float = 0.005) -> DetCurve:
     """Fewer points of a curve that looks the same on probit axes.
 
-    A point goes when it lies in the same square of `step` probits as the one before it; the first and the last stay.
+    A point is dropped if it is in the same square of `step` probits as the previous one; the first and the last are kept.
     A monotone curve over 8 x 8 probits keeps some 3000 points at most, whatever its length.
     """
     points = det_of([Curve(curve.threshold, curve.pmiss, curve.pfa, curve.pmiss)], least=1e-9, step=step)

@@ -1,7 +1,7 @@
-"""`report.html`: one self-contained page, no request to anywhere, readable without scripts, printable.
+"""`report.html`: one self-contained page without network requests, readable without scripts, printable.
 
-The page holds text that others chose (ids, terms, paths, messages): jinja2 escapes all of it, only the plots go in as
-they are, and a content security policy in the page forbids whatever it does not need. Scripts only sort and filter.
+Text in the page is untrusted (ids, terms, paths, messages): jinja2 escapes all of it; only the plots are inserted
+unescaped. A content security policy in the page forbids everything that it does not need. Scripts only sort and filter.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from swsdist.report.summary import (
 )
 from swsdist.report.tables import Table
 
-#: Rows of the per-query table, and of the table of rejected inputs, that a browser still handles with ease.
+#: Most rows of the per-query table, and of the table of rejected inputs, for a browser.
 MOST_QUERIES = 5000
 MOST_REJECTED = 1000
 
 
-#: What a column of the per-query table is, where its heading does not tell.
+#: Explanations of columns of the per-query table.
 _HELPS = {
     "s": "seconds of its examples",
     "cut": "seconds trimmed off around their speech",
@@ -50,7 +50,7 @@ _HELPS = {
 def render_page(data: ReportData) -> str:
     """The page as HTML text, to be written as UTF-8.
 
-    Long tables are cut (`MOST_QUERIES`, `MOST_REJECTED`), with a note that says so and where the rest is.
+    Long tables are truncated (`MOST_QUERIES`, `MOST_REJECTED`), with a note on the rest.
     """
     return rendered(
         "report",
@@ -81,7 +81,7 @@ def render_page(data: ReportData) -> str:
 
 
 def det_plot(data: ReportData) -> str | None:
-    """The DET curve of a run as SVG, with MTWV and ATWV marked; None where there is none."""
+    """The DET curve of a run as SVG, with MTWV and ATWV marked; None without a curve."""
     if data.det is None or not len(data.det):
         return None
     marks = []
@@ -99,21 +99,21 @@ def det_plot(data: ReportData) -> str | None:
 
 
 def histogram_plot(data: ReportData) -> str | None:
-    """The histograms of target and non-target scores as SVG, thresholds marked; None where there are none."""
+    """Histograms of target and non-target scores as SVG, with thresholds marked; None without scores."""
     if data.scores is None:
         return None
     marks: list[tuple[str, float]] = []
     if (results := data.measures) is not None:
         if results.mtwv_threshold is not None:
             marks.append((f"MTWV threshold {short(results.mtwv_threshold)}", results.mtwv_threshold))
-        # The thresholds of many folds lie too close to be told apart.
+        # Thresholds of many folds would be indistinguishable.
         if len(results.atwv_thresholds) == 1 and results.atwv_thresholds[0] is not None:
             marks.append((f"ATWV threshold {short(results.atwv_thresholds[0])}", results.atwv_thresholds[0]))
     return histogram_svg(data.scores, marks, height=520)
 
 
 def timeline_plot(data: ReportData) -> str | None:
-    """Which worker did which stage when, and the memory of the nodes, as SVG; None where no task was done."""
+    """The tasks of the workers over time, and the memory of the nodes, as SVG; None if no task was done."""
     return None if data.accounts is None else timeline_svg(data.accounts.timeline())
 
 
@@ -126,7 +126,7 @@ def _by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:
 
 
 def _not_shown(data: ReportData) -> str:
-    """Queries without a hit on the page, in words; a second hit of one tells that all are there, whose best come first."""
+    """A note on queries without a hit on the page. First hits precede second ones, so any second hit means that all are shown."""
     shown = len({hit.query_id for hit in data.hits})
     left = data.counts.queries - shown
     if left <= 0 or not data.hits:
@@ -148,7 +148,7 @@ def _table_of(caption: str, pairs: Mapping[str, str]) -> Table:
 
 
 def paper_tables(data: ReportData) -> list[Table]:
-    """What a paper says of a run: its measures, if it was scored, and its processing resources."""
+    """The tables of a run for a paper: measures, if scored, and processing resources."""
     tables = []
     if (results := data.measures) is not None:
         made = measures_table(results)
@@ -159,7 +159,7 @@ def paper_tables(data: ReportData) -> list[Table]:
 
 
 def query_table(data: ReportData) -> Table:
-    """A row a query, as on the page, but all of them."""
+    """One row per query, as on the page, for all queries."""
     return replace(_queries(data, len(data.queries)), note="", plain=[asdict(row) for row in data.queries])
 
 
@@ -342,7 +342,7 @@ def _rules(data: ReportData) -> Table | None:
 
 
 def measures_table(results: Measures) -> Table:
-    """A row a measure."""
+    """One row per measure."""
     known = [t for t in results.atwv_thresholds if t is not None]
     limits = " to ".join(dict.fromkeys(short(t) for t in (min(known), max(known)))) if known else NOTHING
     rows = [
@@ -350,7 +350,7 @@ def measures_table(results: Measures) -> Table:
         for item, value, threshold, pmiss, pfa in _measure_values(results)
     ]
     rows[1][2] = limits
-    for row in rows[2:]:  # most have no threshold and no rates
+    for row in rows[2:]:  # most measures have no threshold and no rates
         limit, pmiss, pfa = row[2:]
         row[2:4] = ["" if cell == NOTHING else cell for cell in (limit, pmiss)]
         row[4] = "" if pmiss == pfa == NOTHING else pfa
@@ -361,7 +361,7 @@ def measures_table(results: Measures) -> Table:
 
 
 def _measure_values(results: Measures) -> list[tuple[Quantity, float | None, float | None, float | None, float | None]]:
-    """What each measure is, value, threshold, Pmiss and Pfa; of several thresholds none."""
+    """Metadata, value, threshold, Pmiss and Pfa of each measure; no threshold if there are several."""
     limits = set(results.atwv_thresholds)
     limit = next(iter(limits)) if len(limits) == 1 else None
     actual = quantity_of("atwv")

@@ -1,4 +1,4 @@
-"""ISF, SSF, PMU and PL from a run's report, or from numbers given by hand, or from both."""
+"""ISF, SSF, PMU and PL from a run's report, from given numbers, or from both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swsdist.report.data import Resources
 from swsdist.report.summary import NOTHING, UNKNOWN_COSTS, fixed, gpu_figures, short
 from swsdist.report.tables import Table
 
-#: What the figures follow from, and its names in `report.json`, under `resources`.
+#: The inputs of the figures, and their names in `report.json` under `resources`.
 _OF_RUN = {
     "index_cpu_s": "index_cpu_s",
     "search_cpu_s": "search_cpu_s",
@@ -38,10 +38,10 @@ def from_numbers(
     search_peaks_gb: Sequence[float] = (),
     weight: float | None = None,
 ) -> Factors:
-    """The figures of a run, where numbers that are given take the place of its own.
+    """The figures of a run, where given numbers replace the run's.
 
     Args:
-        run: folder of a run that has a report; None: there are only the numbers.
+        run: folder of a run with a report; None: only the numbers.
         index_cpu_s, search_cpu_s: CPU s.
         audio_s, query_s: s.
         index_peaks_gb, search_peaks_gb: highest memory of each node, GB.
@@ -67,7 +67,7 @@ def from_numbers(
 
 
 def _known(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the figures of a run follow from, and what it used of GPUs."""
+    """The inputs of a run's figures, and its use of GPUs."""
     try:
         results = json.loads(Folder(run).read_bytes("report.json"))["resources"]
     except FileNotFoundError:
@@ -79,7 +79,7 @@ def _known(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def resource_table(results: Factors | Resources) -> Table:
-    """The figures as a table: what each is, and its value."""
+    """The figures as a table with meanings."""
     rows = _rows(results)
     return Table(
         "Processing resources",
@@ -92,7 +92,7 @@ def resource_table(results: Factors | Resources) -> Table:
 
 
 def resource_lines(results: Factors) -> list[str]:
-    """The figures as lines of text: name, value, what it is, or why it is not known."""
+    """The figures as lines of text: name, value, meaning or reason for its absence."""
     return [
         f"{name:<10}  {text:>10}  {note if value is not None else _unknown(name)}"
         for name, note, text, value in _rows(results)

@@ -1,4 +1,4 @@
-"""`report.json`: its keys, their meaning, and how it is made. docs/reference/report-json.md is made from this module.
+"""`report.json`: its keys and their meaning. docs/reference/report-json.md is generated from this module.
 
 Version policy: within `swsdist-report/1` keys may be added; none is removed, renamed or changed in meaning. JSON has no
 infinity and no NaN: such values are null.

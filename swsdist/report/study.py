@@ -1,4 +1,4 @@
-"""The study of KST against STO in a sweep's report: figures 2 to 8, its tables and tests, and one JSON for programs.
+"""The study of KST against STO in a sweep's report: figures 2 to 8, tables, tests, and JSON.
 
 Figures are numbered as in Wang and Metze 2014. Curves of thresholds (2 and 4) are those of the single system's operating point.
 """
@@ -231,7 +231,7 @@ def text_lines(study: Study) -> list[str]:
 
 
 def remarks(study: Study) -> list[str]:
-    """What a reader should know of the alphas that were found."""
+    """Remarks on the best alphas."""
     first, last = float(study.alphas[0]), float(study.alphas[-1])
     at_end = [NAMES[method] for method, value in study.best.items() if value in (first, last)]
     if study.chosen or not at_end or len(study.alphas) < 2:

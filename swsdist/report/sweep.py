@@ -1,4 +1,4 @@
-"""A sweep for people: curves, maps, the best points, and all of it on one page."""
+"""A sweep for people: curves, maps, the best points, and a page."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from swsdist.report.plots.scatter import scatter_svg
 from swsdist.report.summary import NOTHING, fixed, gaps, reasons, rendered, short
 from swsdist.report.tables import Table, padded
 
-#: Lines of a plot that can be told apart.
+#: Most distinguishable lines of a plot.
 _MOST_LINES = 8
 #: Cells of a map, and rows of the page's table.
 _MOST_CELLS, _MOST_ROWS = 2000, 400
-#: Points of a scatter; and the part of a map's cells that points must fill, or it is no grid of theirs.
+#: Most points of a scatter plot; and least part of a map's cells with points.
 _MOST_DOTS, _LEAST_FILLED = 3000, 0.75
-#: Maps of the same two keys, each of what is scored by something else.
+#: Most maps of the same two keys, one per scoring setup.
 _MOST_MAPS = 4
-#: Best points that are shown apart, and rankings that they are of.
+#: Most best points, and most rankings, to show.
 _MOST_BEST, _MOST_RANKINGS = 10, 40
 
 
@@ -34,12 +34,12 @@ Row = dict[str, object]
 
 @dataclass(frozen=True)
 class Ranking:
-    """Points that are scored by the same.
+    """The ranking of points of one scoring setup.
 
     Attributes:
-        scored_by: in what that differs from other rankings, in a line; empty where there is one ranking.
-        best: numbers of the points, the best first; those that failed, and oracles beside others, are not among them.
-        tested: whether there are intervals and tests: the objective is a mean over queries.
+        scored_by: differences of the setup from others, in one line; empty for a single ranking.
+        best: numbers of the points, best first, without failed points, and without oracles unless all are.
+        tested: whether there are intervals and tests, which need an objective that is a mean over queries.
     """
 
     scored_by: str
@@ -49,21 +49,21 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class SweepData:
-    """What a sweep shows.
+    """The data of a sweep's page.
 
     Attributes:
         name: of the sweep.
-        table: a row a point, columns as docs/reference/tables.md has them.
+        table: one row per point, with the columns of docs/reference/tables.md.
         keys, measures: names of the columns of keys and of measures.
         objective: name of the measure that ranks.
-        lowest: less of it is better.
-        rankings: of points that are scored by the same.
+        lowest: whether less is better.
+        rankings: one per scoring setup.
         level: of the intervals.
-        about: pairs of what and which, shown at the top.
-        notices: what a reader should know.
+        about: names and values, shown at the top.
+        notices: for readers.
         more: captions and SVG of further figures.
-        tables: further ones.
-        links: names of files beside the page, with what they are.
+        tables: further tables.
+        links: names of files beside the page, with descriptions.
     """
 
     name: str
@@ -87,7 +87,7 @@ class SweepData:
 
     @property
     def winner(self) -> int | None:
-        """The best point; None where points are scored in several ways, and so none is the best of all."""
+        """The best point; None with several scoring setups."""
         (first, *others) = self.rankings
         return first.best[0] if first.best and not others else None
 
@@ -96,7 +96,7 @@ def plots(data: SweepData) -> dict[str, tuple[str, str]]:
     """Name -> caption and SVG: a curve for each key with numbers, a map for each two keys that vary; of draws, a scatter.
 
     A curve has a line for each combination of the other keys, where these are few; else every point is a dot. A cell of a map
-    is the best of the points that share its two values; where these are scored in several ways, there is a map for each of
+    is the best of the points that share its two values; with several scoring setups, there is a map for each of
     the first few. Oracle KST is in neither.
     """
     rows = [row for row in data.table.to_pylist() if row[data.objective] is not None and not _is_reference(row)]
@@ -118,7 +118,7 @@ def plots(data: SweepData) -> dict[str, tuple[str, str]]:
 
 
 def _apart(data: SweepData, rows: list[Row], item: str, other: str) -> dict[str, list[Row]]:
-    """The points of a map; of several maps, by what they are scored by, where a cell would mix what is not comparable."""
+    """The points of a map; of several maps, one per scoring setup, if a cell would mix setups."""
     cells: dict[tuple[str, str], set[object]] = {}
     for row in rows:
         cells.setdefault((_told(row[item]), _told(row[other])), set()).add(row["scored_by"])
@@ -274,7 +274,7 @@ def cells(data: SweepData, row: Row) -> list[str]:
 
 
 def best_rows(data: SweepData) -> Iterator[list[str]]:
-    """The best points, best first; of several rankings one after the other, those of a single point left out."""
+    """The best points, best first, ranking by ranking; rankings of a single point are omitted."""
     by_number = {row["point"]: row for row in data.table.to_pylist()}
     rankings = [ranking for ranking in data.rankings if len(ranking.best) > 1 or len(data.rankings) == 1]
     most = max(1, _MOST_BEST // max(1, len(rankings)))
@@ -284,7 +284,7 @@ def best_rows(data: SweepData) -> Iterator[list[str]]:
 
 
 def _of_rankings(data: SweepData) -> str:
-    """What a reader should know of the table of the best points, where there are several rankings."""
+    """A note on the table of the best points for several rankings."""
     several = sum(len(ranking.best) > 1 for ranking in data.rankings)
     if len(data.rankings) == 1:
         return ""
@@ -294,7 +294,7 @@ def _of_rankings(data: SweepData) -> str:
 
 
 def gaps_of(data: SweepData) -> str:
-    """Why measures have no value at some points; nothing where they all have."""
+    """Why measures are undefined at some points; empty if all are defined."""
     text: dict[str, str] = {}
     for row in data.table.to_pylist():
         if not row["failed"]:
@@ -316,7 +316,7 @@ def text_lines(data: SweepData) -> list[str]:
 
 
 def render_sweep(data: SweepData) -> str:
-    """The page as HTML text, to be written as UTF-8: it stands alone and runs no script."""
+    """The page as HTML text, to be written as UTF-8: self-contained, without scripts."""
     rows = data.table.to_pylist()
     return rendered(
         "sweep",

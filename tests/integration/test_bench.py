@@ -167,7 +167,7 @@ def test_one_run_has_no_interval(tmp_path: Path) -> None:
         assert ("with 95 % intervals" in page) == (name == "twice")
         thin[name] = (tmp_path / name / "strong-scaling.svg").read_text().count('stroke-width="0.9"')
     assert thin == {"once": 0, "twice": 2, "mixed": 0}
-    assert "warning: each point was measured once, so there is no interval" in "\n".join(text_lines(once))
+    assert "warning: each point was measured once, so there are no intervals" in "\n".join(text_lines(once))
     assert "warning: 1 of 2 points were measured once, and have no interval" in "\n".join(text_lines(mixed))
     assert "measured once" not in "\n".join(text_lines(twice))
     assert "[" not in "\n".join(text_lines(once))

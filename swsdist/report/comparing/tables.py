@@ -1,6 +1,6 @@
-"""The tables of a comparison as text, made once for a terminal, a page and LaTeX.
+"""The tables of a comparison as text, for a terminal, a page and LaTeX.
 
-Conventions: values from -inf to 1 (ATWV, MTWV), p values and probabilities from 0 to 1; `None` where a value does not exist.
+Conventions: values from -inf to 1 (ATWV, MTWV), p values and probabilities from 0 to 1; `None` for undefined values.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from swsdist.score.compare.paired import PairRow
 from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, Measured, Settings
 from swsdist.score.compare.significance import Wilcoxon
 
-#: Marks of significance, and below which p they are given.
+#: Marks of significance, and their upper limits of p.
 MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 _DIGITS = 16  # of a digest
 
 
-#: Why a comparison lacks a value.
+#: Why a value is undefined.
 _GAP = "not defined for so few values, or values that do not vary"
 
 
 def measure_tables(data: ComparisonData, block: Measured) -> list[Table]:
-    """Systems, and their pairs (what they differ by, and the tests), by one measure."""
+    """Systems, and their pairs (differences and tests), by one measure."""
     return [_systems(block, data), _differences(block, data), _tests(block, data)]
 
 
 def paper_table(values: Mapping[str, Mapping[str, float | None]], keys: Sequence[str], note: str = "") -> Table:
-    """The table of a paper: a row a system, a column a measure; an arrow says whether more or less is better.
+    """The table of a paper: one row per system, one column per measure, with an arrow towards better values.
 
     Args:
         values: by system and key.
@@ -53,7 +53,7 @@ def paper_table(values: Mapping[str, Mapping[str, float | None]], keys: Sequence
 
 
 def entropy_tables(data: ComparisonData) -> list[Table]:
-    """Min Cnxe of the systems and of their pairs; nothing where it was not asked for."""
+    """Min Cnxe of the systems and of their pairs; empty if not requested."""
     results = data.entropies
     if results is None:
         return []
@@ -97,7 +97,7 @@ def breakdown_tables(data: ComparisonData) -> list[Table]:
 
 
 def protocol_lines(data: ComparisonData) -> list[str]:
-    """By which rules the values were made, a line for those of the same rules."""
+    """The scoring rules, one line per distinct set of rules."""
     known: dict[str, list[str]] = {}
     for item in data.about:
         known.setdefault(item.told or "protocol unknown: not in per-term tables", []).append(item.name)
@@ -105,9 +105,9 @@ def protocol_lines(data: ComparisonData) -> list[str]:
 
 
 def about_tables(data: ComparisonData) -> list[Table]:
-    """Data, protocol, versions and digests: what is the same for all systems, and what is not."""
+    """Data, protocol, versions and digests: common ones, and differences."""
     common, single = _parted([_facts(item) for item in data.about])
-    # Of the settings only those that differ are of interest.
+    # Only differing settings are shown.
     settings = _parted([item.settings for item in data.about])[1] if all(item.settings for item in data.about) else []
     single += settings
     unknown = [item.name for item in data.about if item.point is None]
@@ -125,7 +125,7 @@ def about_tables(data: ComparisonData) -> list[Table]:
 
 
 def _parted(known: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
-    """What all have alike, a name and a value a row; and the rest, a name and the value of each."""
+    """Rows of common values (name, value), and of others (name, value of each system)."""
     common, single = [], []
     for key in dict.fromkeys(key for item in known for key in item):
         values = [item.get(key, "not known") for item in known]
@@ -137,7 +137,7 @@ def _parted(known: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[l
 
 
 def p_value(p: float | None) -> str:
-    """As a person reads it: three significant digits, at least 4 decimals, or a power of ten."""
+    """A p value for people: three significant digits, at least 4 decimals, or a power of ten."""
     return short(p, 3) if p is None or p < 1e-3 else f"{p:.4f}"
 
 
@@ -186,7 +186,7 @@ def _systems(block: Measured, data: ComparisonData) -> Table:
 
 
 def pair_name(row: PairRow | EntropyPair) -> str:
-    """What is subtracted from what."""
+    """The name of a difference."""
     return f"{row.first} - {row.second}"
 
 
@@ -248,7 +248,7 @@ _Row = dict[str, Any]
 
 
 def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
-    """The breakdown by one column: values, groups' own maxima, counts, and parts of the whole."""
+    """The breakdown by one column: values, maxima by group, counts, and contributions."""
     column = parts[0].column
     single = {part.first: part.table.to_pylist() for part in parts if part.second is None}
     gains = {part.second or "": part.table.to_pylist() for part in parts if part.second is not None}
@@ -286,7 +286,7 @@ def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
 
 
 def _same(rows: Sequence[_Row], name: str) -> str:
-    """A number that is the same for all systems, else all of them."""
+    """A number common to all systems, or all numbers."""
     values = [_count(row[name]) for row in rows]
     return values[0] if len({*values}) == 1 else "/".join(values)
 
@@ -307,12 +307,12 @@ def _own_maximum(row: _Row) -> str:
 # -- what was compared ------------------------------------------------------------------------------------------------
 
 
-#: What a system was read from, in words.
+#: Sources of systems, in words.
 _KINDS = {"run": "run folder", "list": "system list"}
 
 
 def _facts(about: About) -> dict[str, str]:
-    """What is known of a system, by the name of the fact, in the order in which it is shown."""
+    """Facts of a system by name, in order."""
     results = {"read from": _KINDS.get(about.kind, about.kind), "path": about.path}
     if about.label is not None:
         results["system"] = about.label
