@@ -73,7 +73,7 @@ def queries_of(
         examples: QUERIES, all examples.
         references: REFERENCES; None if unknown.
         speaker_of: gives speaker and part of the document of a row of REFERENCES; None and empty if unknown.
-        known: vocabulary of the training part, in lower case; None without one.
+        vocabulary: of the training part, in lower case; None without one.
         notices: receives unusable examples.
         storage: options for s3fs.
     """

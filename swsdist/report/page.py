@@ -126,7 +126,7 @@ def _by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:
 
 
 def _not_shown(data: ReportData) -> str:
-    """A note on queries without a hit on the page. First hits precede second ones, so any second hit means that all are shown."""
+    """A note on queries without a hit on the page. First hits precede second ones, so a second hit means that all are shown."""
     shown = len({hit.query_id for hit in data.hits})
     left = data.counts.queries - shown
     if left <= 0 or not data.hits:

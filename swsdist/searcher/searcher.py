@@ -98,7 +98,7 @@ class Searcher:
 
     Attributes:
         store: what is searched.
-        way: how the run searched, whose store it is.
+        setup: the store with its search settings.
         options, settings: keys of the section `search`, and the section.
         trim: whether queries are trimmed.
 

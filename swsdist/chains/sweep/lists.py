@@ -103,7 +103,7 @@ def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], l
     """Read all lists, and score them at all points, system by system.
 
     Args:
-        given: a sweep with lists.
+        spec: a sweep with lists.
         notices: receives warnings.
 
     Returns:

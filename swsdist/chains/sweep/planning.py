@@ -141,7 +141,7 @@ def plan_sweep(
     """Make the config of each point.
 
     Args:
-        given: the sweep.
+        spec: the sweep.
         corpus, run: a corpus file and run folder in place of the sweep's, relative to the working directory.
         sets: `a.b=value` each, for all points; they override the file's `set`, and points override both.
 
@@ -224,7 +224,7 @@ def _check_names(spec: SweepSpec, number: int, config: Config, plan: str, seen: 
     """Check that a point's files exist, and that its components accept their options.
 
     Args:
-        given: the sweep.
+        spec: the sweep.
         number: of the point.
         config: of the point; for a fusion, the configs of its systems are checked too.
         plan: a name for its plan, which several points may share.
@@ -279,7 +279,7 @@ def _of_point(spec: SweepSpec, number: int, of: str = "") -> Iterator[None]:
     """Add the point, and the key of the sweep's file, to errors of the point's config.
 
     Args:
-        given: the sweep.
+        spec: the sweep.
         number: of the point.
         of: the key of the config that is checked; empty: the message names it.
     """

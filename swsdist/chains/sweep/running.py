@@ -45,7 +45,6 @@ class PointResult:
         point: of the plan.
         measures: by name; None if undefined.
         values: of each query with references, by id; their mean is the objective. Empty if the objective is not a mean.
-        threshold: of the decisions, if the same for all queries.
         cpu: CPU seconds of all its tasks.
         share: the same, with each task's cost divided by the number of its points.
         failed: the error message, if it failed.
