@@ -120,8 +120,8 @@ def measure_point(
     chain_run = load_partial_run(Folder(config.run))
     figures |= _walls(chain_run)
     busy = (figures["index_cpu_s"] or 0.0) + (figures["search_cpu_s"] or 0.0)
-    whole = (figures["wall_s"] or 0.0) * point.workers * config.executor.cpus_per_worker
-    figures["busy"] = busy / whole if whole else None
+    available = (figures["wall_s"] or 0.0) * point.workers * config.executor.cpus_per_worker
+    figures["busy"] = busy / available if available else None
     foreseen = _foresee(chain_run, config, point, others)
     if not keep:
         shutil.rmtree(run, ignore_errors=True)

@@ -83,10 +83,10 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
     """Name, caption and SVG of each figure."""
     walls = results.values("wall_s")
     some = strong(walls)
-    found = []
+    notes = []
     if some:
         text = ", with 95 % intervals" if any(item.speedup.low is not None for item in some) else ""
-        found.append(
+        notes.append(
             (
                 "strong-scaling",
                 f"Strong scaling: how many times faster the same data are done{text}; "
@@ -100,7 +100,7 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
         lines = [Series("efficiency", x, [1.0, *(other.efficiency.value for other in others)])]
         axes = Axes("workers, and times the data", "efficiency", None, (0, 1.1))
         svg = lines_svg(lines, axes, title="Weak scaling")
-        found.append(("weak-scaling", "Weak scaling: as many times the data as workers.", svg))
+        notes.append(("weak-scaling", "Weak scaling: as many times the data as workers.", svg))
     sizes = sorted({x for _, x in walls})
     if len(sizes) > 1:
         estimates = results.estimates("wall_s")
@@ -115,19 +115,19 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
         ]
         axes = Axes("times the data", "index and search, s", None, None)
         svg = lines_svg(lines, axes, title="Wall against data")
-        found.append(("wall", "Wall of index and search against the data.", svg))
-    return found
+        notes.append(("wall", "Wall of index and search against the data.", svg))
+    return notes
 
 
 def _curves(some: list[Scaling], least: Mapping[int, int]) -> str:
     series = []
     for times, k in zip(sorted({item.times for item in some}), cycle(_KINDS), strict=False):
-        mine = [item for item in some if item.times == times]
-        base = least[mine[0].workers]
-        x = [base, *(item.workers for item in mine)]
-        series.append(Series(f"{times} times the data", x, [1.0, *(item.speedup.value for item in mine)], k))
+        selected = [item for item in some if item.times == times]
+        base = least[selected[0].workers]
+        x = [base, *(item.workers for item in selected)]
+        series.append(Series(f"{times} times the data", x, [1.0, *(item.speedup.value for item in selected)], k))
         for edge in ("low", "high"):
-            limits = [(item.workers, limit) for item in mine if (limit := getattr(item.speedup, edge)) is not None]
+            limits = [(item.workers, limit) for item in selected if (limit := getattr(item.speedup, edge)) is not None]
             if limits:
                 series.append(Series("", [base, *(w for w, _ in limits)], [1.0, *(y for _, y in limits)], k, thin=True))
     low, high = min(least.values()), max(item.workers for item in some)
@@ -143,20 +143,20 @@ def text_lines(results: Results) -> list[str]:
 
 def notices(results: Results) -> list[str]:
     """Notices for readers."""
-    found = []
+    notes = []
     runs = [len(values) for values in results.values("wall_s").values()]
     if runs and max(runs) == 1:
-        found.append("each point was measured once, so there are no intervals, and noise is unknown")
+        notes.append("each point was measured once, so there are no intervals, and noise is unknown")
     elif 1 in runs:
-        found.append(f"{runs.count(1)} of {len(runs)} points were measured once, and have no interval")
+        notes.append(f"{runs.count(1)} of {len(runs)} points were measured once, and have no interval")
     if len(results.hardware) > 1:
-        found.append(f"points were measured on different hardware: {'; '.join(sorted(results.hardware))}")
+        notes.append(f"points were measured on different hardware: {'; '.join(sorted(results.hardware))}")
     loads = [item.load for item in results.measured]
     cores = [sum(kind["cores"] * kind["nodes"] for kind in item.hardware) for item in results.measured]
     busy = sum(load > cores[k] / 2 for k, load in enumerate(loads))
     if busy:
-        found.append(f"other programs used half of the CPUs or more at the start of {busy} of {len(loads)} runs")
-    return found
+        notes.append(f"other programs used half of the CPUs or more at the start of {busy} of {len(loads)} runs")
+    return notes
 
 
 def write_page(results: Results, folder: Path) -> None:

@@ -126,12 +126,12 @@ def run_benchmark(
     if left and "warm-up" not in kept:
         least = min(points)
         say(f"warm-up: {_words(least)}, not counted")
-        made = measure_point(configs[least], -1, least, points, runner, keep=False)
-        kept["warm-up"] = _keep(folder, settings, "warm-up", made)
+        measurement = measure_point(configs[least], -1, least, points, runner, keep=False)
+        kept["warm-up"] = _keep(folder, settings, "warm-up", measurement)
     for k, point in enumerate(left):
-        made = measure_point(configs[point], len(points) - len(left) + k, point, points, runner, plan.keep)
-        kept[point.name] = _keep(folder, settings, point.name, made)
-        wall = made.figures["wall_s"]
+        measurement = measure_point(configs[point], len(points) - len(left) + k, point, points, runner, plan.keep)
+        kept[point.name] = _keep(folder, settings, point.name, measurement)
+        wall = measurement.figures["wall_s"]
         say(f"{k + 1} of {len(left)}: {_words(point)}, {'nothing done' if wall is None else f'{wall:.1f} s'}")
     measured = tuple(sorted((item for name, item in kept.items() if name != "warm-up"), key=lambda item: item.point))
     text = dump_config(without_secrets(config))
@@ -145,13 +145,13 @@ def _words(point: BenchPoint) -> str:
     return f"{workers}, {point.times} times the data, run {point.repeat + 1}"
 
 
-def _keep(folder: Path, settings: str, name: str, made: Measurement) -> Measurement:
+def _keep(folder: Path, settings: str, name: str, measurement: Measurement) -> Measurement:
     place = folder / "points" / f"{name}.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_suffix(".part")
-    part.write_text(json.dumps({"settings": settings, **made.values()}, indent=1), "utf-8")
+    part.write_text(json.dumps({"settings": settings, **measurement.values()}, indent=1), "utf-8")
     part.replace(place)
-    return made
+    return measurement
 
 
 def _measured_before(folder: Path, settings: str) -> dict[str, Measurement]:

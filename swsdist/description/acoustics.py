@@ -75,14 +75,14 @@ def measure_acoustics(
     by_recording: dict[str, list[int]] = {}
     for k, row in enumerate(documents):
         by_recording.setdefault(row["path"] or f"none {k}", []).append(k)
-    found: dict[int, Acoustics | AudioError | None] = {}
+    acoustics_by_row: dict[int, Acoustics | AudioError | None] = {}
     pool = ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1))
     try:
         for rows, result in zip(by_recording.values(), pool.map(together, by_recording.values()), strict=True):
-            found |= zip(rows, result, strict=True)
+            acoustics_by_row |= zip(rows, result, strict=True)
     finally:
         pool.shutdown(cancel_futures=True)  # an interrupt does not wait for the rest
-    return [_usable(row, found[k], notices) for k, row in enumerate(documents)]
+    return [_usable(row, acoustics_by_row[k], notices) for k, row in enumerate(documents)]
 
 
 def _usable(row: Mapping[str, Any], result: Acoustics | AudioError | None, notices: Notices) -> Acoustics | None:

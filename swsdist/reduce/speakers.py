@@ -64,7 +64,7 @@ class Speakers:
     def _one(self, key: tuple[str, int], recordings: bool) -> int:
         if not recordings:
             return self._of[key]
-        those = self._in[key]
-        if len(those) > 1:
-            raise codes.SEVERAL_SPEAKERS(where=f"{key[0]}, channel {key[1]}", count=len(those))
-        return next(iter(those))
+        speakers = self._in[key]
+        if len(speakers) > 1:
+            raise codes.SEVERAL_SPEAKERS(where=f"{key[0]}, channel {key[1]}", count=len(speakers))
+        return next(iter(speakers))

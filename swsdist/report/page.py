@@ -151,10 +151,10 @@ def paper_tables(data: ReportData) -> list[Table]:
     """The tables of a run for a paper: measures, if scored, and processing resources."""
     tables = []
     if (results := data.measures) is not None:
-        made = measures_table(results)
-        said = " ".join(filter(None, (made.note, crowded(data) if made.note else "")))
-        about = f"{data.name}: {data.system}. ATWV: {calibration_text(results)}. {said}".rstrip()
-        tables.append(replace(made, note=about))
+        table = measures_table(results)
+        note_text = " ".join(filter(None, (table.note, crowded(data) if table.note else "")))
+        about = f"{data.name}: {data.system}. ATWV: {calibration_text(results)}. {note_text}".rstrip()
+        tables.append(replace(table, note=about))
     return [*tables, resource_table(data.resources)]
 
 
@@ -277,13 +277,13 @@ def _phases(data: ReportData) -> Table:
 
 def _stages(data: ReportData) -> Table:
     names = ["tasks", "done", "skipped", "failed", "CPU s", "wall s", "GB written", "peak GB"]
-    names += ["GPU s"] if (held := any(s.gpu_s for s in data.stages)) else []
+    names += ["GPU s"] if (has_gpu := any(s.gpu_s for s in data.stages)) else []
     rows = [
         [
             s.stage,
             *map(_whole, (s.tasks, s.done, s.skipped, s.failed)),
             *(fixed(s.cpu_s, 2), fixed(s.wall_s, 2), fixed(s.bytes / 1e9, 4), fixed(s.peak_gb, 3)),
-            *([fixed(s.gpu_s, 2)] if held else []),
+            *([fixed(s.gpu_s, 2)] if has_gpu else []),
         ]
         for s in data.stages
     ]
@@ -343,8 +343,12 @@ def _rules(data: ReportData) -> Table | None:
 
 def measures_table(results: Measures) -> Table:
     """One row per measure."""
-    known = [t for t in results.atwv_thresholds if t is not None]
-    limits = " to ".join(dict.fromkeys(short(t) for t in (min(known), max(known)))) if known else NOTHING
+    limits_known = [t for t in results.atwv_thresholds if t is not None]
+    limits = (
+        " to ".join(dict.fromkeys(short(t) for t in (min(limits_known), max(limits_known))))
+        if limits_known
+        else NOTHING
+    )
     rows = [
         [item.name, fixed(value, item.decimals), short(threshold), fixed(pmiss), fixed(pfa, 6)]
         for item, value, threshold, pmiss, pfa in _measure_values(results)

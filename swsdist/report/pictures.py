@@ -50,8 +50,8 @@ def write_picture(svg: str, path: str | Path) -> None:
     ending = Path(path).suffix.lower()
     if ending not in PICTURES:
         *others, last = PICTURES
-        known = f"{', '.join(others)} or {last}"
-        raise codes.PICTURE_ENDING(where=str(path), endings=known)
+        endings = f"{', '.join(others)} or {last}"
+        raise codes.PICTURE_ENDING(where=str(path), endings=endings)
     demand_converter(str(path))
     if ending == ".svg":
         Path(path).write_text(svg, encoding="utf-8")

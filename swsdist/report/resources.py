@@ -50,7 +50,7 @@ def from_numbers(
     Raises:
         UserError: the run has no report, nothing is given, or a number is impossible.
     """
-    given: dict[str, Any] = {
+    numbers: dict[str, Any] = {
         "index_cpu_s": index_cpu_s,
         "search_cpu_s": search_cpu_s,
         "audio_s": audio_s,
@@ -59,11 +59,11 @@ def from_numbers(
         "search_peaks_gb": list(search_peaks_gb) or None,
         "weight": weight,
     }
-    if run is None and all(value is None for name, value in given.items() if name != "weight"):
+    if run is None and all(value is None for name, value in numbers.items() if name != "weight"):
         raise codes.NO_NUMBERS()
-    known, held = ({}, {}) if run is None else _known(run)
-    values = known | {name: value for name, value in given.items() if value is not None}
-    return replace(factors(**{name: value for name, value in values.items() if value is not None}), **held)
+    run_values, gpu = ({}, {}) if run is None else _known(run)
+    values = run_values | {name: value for name, value in numbers.items() if value is not None}
+    return replace(factors(**{name: value for name, value in values.items() if value is not None}), **gpu)
 
 
 def _known(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -72,10 +72,10 @@ def _known(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
         results = json.loads(Folder(run).read_bytes("report.json"))["resources"]
     except FileNotFoundError:
         raise codes.NO_REPORT(where=run) from None
-    known = {name: results[key] for name, key in _OF_RUN.items()}
+    run_values = {name: results[key] for name, key in _OF_RUN.items()}
     for name in ("index_peaks_gb", "search_peaks_gb"):
-        known[name] = None if known[name] is None else [known[name]]
-    return known, {name: results.get(name) for name in _OF_GPUS}  # a run of an earlier version has none
+        run_values[name] = None if run_values[name] is None else [run_values[name]]
+    return run_values, {name: results.get(name) for name in _OF_GPUS}  # a run of an earlier version has none
 
 
 def resource_table(results: Factors | Resources) -> Table:

@@ -222,10 +222,10 @@ def text_lines(study: Study) -> list[str]:
     lines += [f"\n{note}" for note in remarks(study)]
     logistics = sorted({system.entry.logistic for system in study.systems} - {"none"})
     if logistics:
-        made = sum(system.entry.logistic != "none" for system in study.systems)
+        converted = sum(system.entry.logistic != "none" for system in study.systems)
         lines += [
             "",
-            f"Scores of {made} of {len(study.systems)} systems became probabilities by a logistic: {', '.join(logistics)}",
+            f"Scores of {converted} of {len(study.systems)} systems became probabilities by a logistic: {', '.join(logistics)}",
         ]
     return lines
 
@@ -262,16 +262,16 @@ def study_json(study: Study) -> str:
 
 
 def _system(studied: Studied) -> dict[str, object]:
-    given = studied.entry
+    entry = studied.entry
     terms = {
-        "query_id": given.sweep.names.to_pylist(),
-        "ntrue": given.sweep.ntrue,
-        "posterior_sum": given.sweep.sums,
+        "query_id": entry.sweep.names.to_pylist(),
+        "ntrue": entry.sweep.ntrue,
+        "posterior_sum": entry.sweep.sums,
         "value": studied.values,
         "threshold": studied.thresholds,
     }
     return {
-        **{name: getattr(given, name) for name in ("name", "task", "trials", "beta", "logistic")},
+        **{name: getattr(entry, name) for name in ("name", "task", "trials", "beta", "logistic")},
         "atwv": studied.atwv,
         "atwv_by_alpha": studied.curves,
         "over_terms": studied.over_terms,

@@ -97,9 +97,9 @@ def span(seconds: float | None) -> str:
         return NOTHING
     if seconds < 59.95:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
+    rounded = round(seconds)
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60:02d} s"
     minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
@@ -159,10 +159,10 @@ def reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
     text = why_undefined(measures)
     results = {}
     for key, why in text.items():
-        known = quantity_of(key)
-        rate = known.best and known.of in measures and known.of not in text  # a threshold may be infinite
-        if rate or not known.of:
-            results[known.name] = why
+        quantity = quantity_of(key)
+        rate = quantity.best and quantity.of in measures and quantity.of not in text  # a threshold may be infinite
+        if rate or not quantity.of:
+            results[quantity.name] = why
     return results
 
 
@@ -196,13 +196,13 @@ def crowded(data: ReportData) -> str:
 
 def thresholds(values: tuple[float | None, ...]) -> str:
     """One threshold, or the range over folds."""
-    known = [value for value in values if value is not None and not math.isnan(value)]
-    if not known:
+    quantity = [value for value in values if value is not None and not math.isnan(value)]
+    if not quantity:
         return "no threshold"
-    low, high = min(known), max(known)
+    low, high = min(quantity), max(quantity)
     if low == high:
         return f"threshold {short(low)}"
-    return f"{len(known)} thresholds, {short(low)} to {short(high)}"
+    return f"{len(quantity)} thresholds, {short(low)} to {short(high)}"
 
 
 def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
@@ -287,15 +287,15 @@ def _count_rows(data: ReportData) -> list[SummaryRow]:
 
 def _other_corpus(data: ReportData) -> list[SummaryRow]:
     """The source of queries from another corpus, and their normalisation."""
-    theirs = data.queries_from
-    if theirs is None:
+    source = data.queries_from
+    if source is None:
         return []
     how = {
-        "theirs": f"normalised by {theirs.taken_from} documents of it",
+        "theirs": f"normalised by {source.taken_from} documents of it",
         "ours": "normalised by the searched documents",
         "none": "not normalised",
-    }[theirs.statistics]
-    return [SummaryRow("queries from", theirs.documents, f"another corpus; {how}")]
+    }[source.statistics]
+    return [SummaryRow("queries from", source.documents, f"another corpus; {how}")]
 
 
 def _speech(part: float | None) -> str:
@@ -324,7 +324,7 @@ def _measure_rows(data: ReportData) -> list[SummaryRow]:
         return f"Pmiss {fixed(pmiss)}, Pfa {fixed(pfa, 6)}"
 
     limit = f"threshold {short(results.mtwv_threshold)}, {rates(results.mtwv_pmiss, results.mtwv_pfa)}"
-    made = f"{thresholds(results.atwv_thresholds)}, {rates(results.atwv_pmiss, results.atwv_pfa)}"
+    actual = f"{thresholds(results.atwv_thresholds)}, {rates(results.atwv_pmiss, results.atwv_pfa)}"
     how = calibration_text(results)
     oracle = results.calibration == "oracle"
     return [
@@ -334,7 +334,7 @@ def _measure_rows(data: ReportData) -> list[SummaryRow]:
         SummaryRow(
             "ATWV (oracle)" if oracle else "ATWV",
             fixed(results.atwv),
-            f"{made}; {how}" if results.atwv is not None else f"no decisions; {how}",
+            f"{actual}; {how}" if results.atwv is not None else f"no decisions; {how}",
             "warning" if oracle else "main",
         ),
         *(

@@ -122,10 +122,10 @@ def _apart(data: SweepData, rows: list[Row], item: str, other: str) -> dict[str,
     cells: dict[tuple[str, str], set[object]] = {}
     for row in rows:
         cells.setdefault((_told(row[item]), _told(row[other])), set()).add(row["scored_by"])
-    if all(len(ways) == 1 for ways in cells.values()):
+    if all(len(setups) == 1 for setups in cells.values()):
         return {"": rows}
-    ways = list(dict.fromkeys(str(row["scored_by"]) for row in rows))
-    return {text: [row for row in rows if row["scored_by"] == text] for text in ways[:_MOST_MAPS]}
+    setups = list(dict.fromkeys(str(row["scored_by"]) for row in rows))
+    return {text: [row for row in rows if row["scored_by"] == text] for text in setups[:_MOST_MAPS]}
 
 
 def _is_reference(row: Row) -> bool:
@@ -182,8 +182,8 @@ def _map(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[str, 
         at = down.index(_told(row[item])), across.index(_told(row[other]))
         value = row[data.objective]
         assert isinstance(value, int | float)
-        known = place.get(at)
-        if known is None or (value < known if data.lowest else value > known):
+        values_known = place.get(at)
+        if values_known is None or (value < values_known if data.lowest else value > values_known):
             place[at] = grid[at] = float(value)
         if row["point"] == data.winner:
             frame = at
@@ -231,10 +231,10 @@ def _scatter(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[s
 
 
 def _ordered(values: Sequence[object]) -> list[str]:
-    known = list(dict.fromkeys(values))
-    if all(isinstance(value, int | float) for value in known):
-        known.sort(key=lambda value: float(value))  # type: ignore[arg-type]
-    return list(dict.fromkeys(_told(value) for value in known))
+    values_known = list(dict.fromkeys(values))
+    if all(isinstance(value, int | float) for value in values_known):
+        values_known.sort(key=lambda value: float(value))  # type: ignore[arg-type]
+    return list(dict.fromkeys(_told(value) for value in values_known))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------

@@ -120,8 +120,8 @@ def write_tables(tables: Sequence[Table], path: str | Path) -> list[Path]:
     makers: dict[str, Callable[[Sequence[Table]], str]] = {".tex": latex, ".md": markdown, ".json": to_json}
     if ending not in makers:
         *others, last = TABLES
-        known = f"{', '.join(others)} or {last}"
-        raise codes.TABLE_ENDING(where=str(path), endings=known)
+        endings = f"{', '.join(others)} or {last}"
+        raise codes.TABLE_ENDING(where=str(path), endings=endings)
     out.write_text(makers[ending](tables), encoding="utf-8", errors="replace")
     return [out]
 
@@ -172,8 +172,8 @@ def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, fi
     Raises:
         UserError: no such column.
     """
-    asked = [column.partition("=") for column in columns] or [(name, "", "") for name in rows.column_names]
-    for name in [*(name for name, _, _ in asked), *([by.removeprefix("-")] if by else [])]:
+    requested = [column.partition("=") for column in columns] or [(name, "", "") for name in rows.column_names]
+    for name in [*(name for name, _, _ in requested), *([by.removeprefix("-")] if by else [])]:
         if name not in rows.column_names:
             raise codes.NO_SUCH_COLUMN(
                 where=path,
@@ -183,8 +183,8 @@ def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, fi
             )
     if by:
         rows = rows.sort_by([(by.removeprefix("-"), "descending" if by.startswith("-") else "ascending")])
-    kept = rows.slice(0, first).select([name for name, _, _ in asked])
-    return kept.rename_columns([heading or name for name, _, heading in asked])
+    kept = rows.slice(0, first).select([name for name, _, _ in requested])
+    return kept.rename_columns([heading or name for name, _, heading in requested])
 
 
 def read_rows(path: str) -> pa.Table:
@@ -226,8 +226,8 @@ def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    given = column.drop_null()
-    if not len(given) or not pc.all(pc.match_substring_regex(given, _NUMBER)).as_py():
+    text = column.drop_null()
+    if not len(text) or not pc.all(pc.match_substring_regex(text, _NUMBER)).as_py():
         return column
     for kind in (pa.int64(), pa.float64()):
         try:

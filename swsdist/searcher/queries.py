@@ -41,11 +41,11 @@ def extract_queries(
     Raises:
         DataError: a query cannot be used.
     """
-    given = is_precomputed(extractors)
+    precomputed = is_precomputed(extractors)
     usable = []
     for row in rows:
         with skipping(skip, str(row["query_id"]), int(str(row["example"]))):
-            if given:
+            if precomputed:
                 row = _with_precomputed_frames(row, extractors, store)
             elif trim and row["path"] is not None and row["start"] is not None and row["end"] is not None:
                 _demand_speech(row, store)
@@ -95,8 +95,12 @@ def _with_moved_models(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
         paths = {key: here(path) for key, path in item.get("paths", {}).items()}
         return {**item, **({"paths": paths} if paths else {})}
 
-    made = moved(recipe)
-    return {**made, "transforms": [moved(item) for item in recipe["transforms"]]} if "transforms" in recipe else made
+    moved_recipe = moved(recipe)
+    return (
+        {**moved_recipe, "transforms": [moved(item) for item in recipe["transforms"]]}
+        if "transforms" in recipe
+        else moved_recipe
+    )
 
 
 def _with_precomputed_frames(

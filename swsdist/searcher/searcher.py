@@ -128,14 +128,14 @@ class Searcher:
         if (takes := METHODS[self.settings.method].queries) != "spoken":
             raise codes.QUERY_KIND(where="search.method", method=self.settings.method, kind=takes)
         self._method = create(self.settings)
-        there = Store(Folder(self.setup.store)) if isinstance(store, str) else store
-        demand_readable(self.settings, there)
+        opened = Store(Folder(self.setup.store)) if isinstance(store, str) else store
+        demand_readable(self.settings, opened)
         ending = ExitStack()
         self._end = weakref.finalize(self, ending.close)
-        now = ending.enter_context(reading(there))
+        now = ending.enter_context(reading(opened))
         where = section_from(Executor, "executor", {"kind": "serial"}, executor)
-        held = Memory(memory) if memory and where.kind == "serial" else None
-        self.store = (now if isinstance(store, str) else there).with_memory(held)
+        memory_store = Memory(memory) if memory and where.kind == "serial" else None
+        self.store = (now if isinstance(store, str) else opened).with_memory(memory_store)
         self._actors: RayShards | None = None
         if where.kind == "ray":
             from swsdist.searcher.on_ray import RayShards
@@ -285,11 +285,13 @@ class Searcher:
                 tracks = [track.name for track in self.store.manifest.tracks]
                 rows = own_recording.with_statistics(rows, self.store, tracks)
             extracted = extract_queries(self.store, self._extractors, rows, self.settings, self.trim, skip)
-            wanted, trim = (
+            statistics_wanted, trim = (
                 made(sides_wanted(self._calibrate), "examples"),
                 self.trim and not is_precomputed(self._extractors),
             )
-            sides = measure_examples(extracted.examples, self.store, rows, wanted, trim, self.store.folder.storage)
+            sides = measure_examples(
+                extracted.examples, self.store, rows, statistics_wanted, trim, self.store.folder.storage
+            )
         if on_cut is not None:
             for cut in extracted.cuts:
                 on_cut(cut)
@@ -350,8 +352,8 @@ class Searcher:
     @cached_property
     def _speakers(self) -> Speakers | None:
         """Who speaks in the documents, where a step or a statistic wants to know."""
-        wanted = any("speaker" in entry.columns for entry in self._calibrate.entries().values())
-        return Speakers(self.store.documents(columns=list(WHO))) if wanted else None
+        statistics_wanted = any("speaker" in entry.columns for entry in self._calibrate.entries().values())
+        return Speakers(self.store.documents(columns=list(WHO))) if statistics_wanted else None
 
 
 def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:

@@ -51,7 +51,7 @@ def check(inputs: SearchInputs) -> Iterator[Finding]:
     """Check everything that is cheap to read, and report all findings, including all errors."""
     parts, complaints = dict(_Checking(inputs).parts()), set[str]()
     for name, look in parts.items():
-        result, wanted = len(inputs.notices.found), len(inputs.notices.wanted)
+        result, documents = len(inputs.notices.found), len(inputs.notices.wanted)
         try:
             results = [*look()]
             inputs.check_tables()
@@ -64,7 +64,7 @@ def check(inputs: SearchInputs) -> Iterator[Finding]:
         yield from results
         for notice in list(inputs.notices.found.values())[result:]:
             yield Finding(name, False if notice.doubted else None, str(notice))
-        for notice in list(inputs.notices.wanted.values())[wanted:]:
+        for notice in list(inputs.notices.wanted.values())[documents:]:
             yield Finding(name, True, str(notice))
 
 
@@ -148,12 +148,12 @@ class _Checking:
                 texts += 1
                 continue
             try:
-                heard = hear(row, _RATE, self._storage, trim)
+                speech = hear(row, _RATE, self._storage, trim)
             except AudioError as error:
                 bad.append((f"{row['query_id']}, example {row['example']}", error))
                 continue
-            lengths[row["query_id"], row["example"]] = heard.seconds
-            cut += bool(heard.before or heard.after)
+            lengths[row["query_id"], row["example"]] = speech.seconds
+            cut += bool(speech.before or speech.after)
         text = f"{len({key[0] for key in lengths})} spoken ones, {len(lengths)} examples, {sum(lengths.values()):.4g} s"
         text += f"; of {cut} the background around the speech is cut off" if cut else ""
         text += f"; {texts} {'query is' if texts == 1 else 'queries are'} text only" if texts else ""
@@ -182,13 +182,13 @@ class _Checking:
         assert table is not None
         if table.num_rows:
             check_scorable(self._own.corpus.documents, self._corpus.documents, table, self._own.folds)
-        known = seconds_of(self._own.corpus.documents, table["doc_id"])
-        rest = {key: seconds for key, seconds in self._seconds.items() if key not in known}
+        reference_seconds = seconds_of(self._own.corpus.documents, table["doc_id"])
+        rest = {key: seconds for key, seconds in self._seconds.items() if key not in reference_seconds}
         if self._own.corpus.tabled and not self._own.corpus.placed:
             note_late_references(table, rest, str(self._corpus.references), self._storage, notices)
-        asked = set(self._own.corpus.queries["query_id"].to_pylist())
-        never = asked - set(table["query_id"].to_pylist())
-        text = f"{table.num_rows} true occurrences of {len(asked) - len(never)} queries"
+        query_ids = set(self._own.corpus.queries["query_id"].to_pylist())
+        never = query_ids - set(table["query_id"].to_pylist())
+        text = f"{table.num_rows} true occurrences of {len(query_ids) - len(never)} queries"
         text += f"; {len(never)} queries have none, the first: {min(never)}" if never else ""
         yield Finding("references", True, text)
         yield from _odd("references", notices)
@@ -211,23 +211,23 @@ class _Checking:
             self._own.config.search.placed(self._own.features.tracks)
             self._own.demand_marks()
 
-    def _given(self, source: Source, given: Given) -> Iterator[Finding]:
+    def _given(self, source: Source, extractor: Given) -> Iterator[Finding]:
         """Count documents with frames, and read those of the first."""
-        asked = {"documents": list(self._own.corpus_documents.values())}
+        query_ids = {"documents": list(self._own.corpus_documents.values())}
         if self._corpus.queries is not None:
-            asked["examples of queries"] = self._own.examples
-        for word, rows in asked.items():
+            query_ids["examples of queries"] = self._own.examples
+        for word, rows in query_ids.items():
             lacking = [row for row in rows if row["items"][source.fingerprint] is None]
             text = f"{source.tracks[0].name}: frames of {len(rows) - len(lacking)} of {len(rows)} {word}"
             text += f"; the first without: {lacking[0]['key']}" if lacking else ""
             none = bool(rows) and len(lacking) == len(rows)
             if none:
-                keys = list(islice(given.items(word != "documents", self._storage), _KEYS))
+                keys = list(islice(extractor.items(word != "documents", self._storage), _KEYS))
                 text += f"; there are frames of the keys {', '.join(keys)}, ..." if keys else "; there are none at all"
             yield Finding("features", False if none else None if lacking else True, text)
-        for row in asked["documents"]:
+        for row in query_ids["documents"]:
             if row["items"][source.fingerprint] is not None:
-                for _ in precomputed_frames(row_for(source, row), given, Folder(".", self._storage)):
+                for _ in precomputed_frames(row_for(source, row), extractor, Folder(".", self._storage)):
                     pass
                 return
 
@@ -237,10 +237,10 @@ class _Checking:
         if manifest is None:
             text = f"{self._own.store.folder.path()}: there is none yet"
         else:
-            wanted = self._own.corpus_documents
-            known, same = compare(wanted, state, dict(self._own.features.recipes))
-            new, changed = int((~known).sum()), int((known & ~same).sum())
-            gone = int((places_in(state.keys, wanted.keys_) < 0).sum())
+            documents = self._own.corpus_documents
+            reference_seconds, same = compare(documents, state, dict(self._own.features.recipes))
+            new, changed = int((~reference_seconds).sum()), int((reference_seconds & ~same).sum())
+            gone = int((places_in(state.keys, documents.keys_) < 0).sum())
             text = f"{self._own.store.folder.path()}: {manifest.counts['documents']:.0f} documents; "
             text += f"the corpus has {new} new, {changed} changed, {gone} gone"
         yield Finding("store", True, text)

@@ -66,18 +66,18 @@ def data_of(
     about = [
         *((name, rules) for name, _, rules in (protocol.partition(": ") for protocol in protocols)),
         ("points", f"{len(results)}" + (f", of which {failed} failed" if failed else "")),
-        ("results by", f"{objective.measure}, the {'lowest' if objective.sign < 0 else 'highest'} first"),
+        ("ranked by", f"{objective.measure}, the {'lowest' if objective.sign < 0 else 'highest'} first"),
     ]
     if shared:
         about.append(("CPU", f"{span(shared)}; without sharing: {span(alone)}"))
-    said = [*notices]
+    notes = [*notices]
     if len(ranked.rankings) > 1:
-        said.append(
+        notes.append(
             f"The points have {len(ranked.rankings)} scoring setups (column scored_by). They are results and tested "
             "against each other only within a setup."
         )
     if spec.repeated:
-        said.append(f"{spec.repeated} draws repeated a point and are left out.")
+        notes.append(f"{spec.repeated} draws repeated a point and are left out.")
     return SweepData(
         name,
         ranked.table,
@@ -88,7 +88,7 @@ def data_of(
         ranked.rankings,
         spec.file.tests.level,
         tuple(about),
-        tuple(said),
+        tuple(notes),
         tuple(captioned(studied)) if studied is not None else (),
         tuple(study_tables(studied)) if studied is not None else (),
         (

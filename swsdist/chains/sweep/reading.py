@@ -204,10 +204,10 @@ def refuse_unused_sets(spec: SweepSpec, sets: Sequence[str], corpus: str | None)
 def _refuse_unused(spec: SweepSpec, keys: Iterable[str], text: Callable[[str], str]) -> None:
     for key in keys:
         # A point that sets `features` also overrides `features.name`.
-        own = [next((item for item in point if f"{key}.".startswith(f"{item}.")), None) for point in spec.points]
-        if None in own:
+        prefixes = [next((item for item in point if f"{key}.".startswith(f"{item}.")), None) for point in spec.points]
+        if None in prefixes:
             continue
-        first = str(own[0])
+        first = str(prefixes[0])
         raise codes.UNUSED_SETTING(where=text(key), key=key, point_key=first, first=spec.places[0].below(first).line)
 
 
@@ -293,6 +293,6 @@ def _points(file: SweepFile, where: SweepPlace, name: str) -> SweepSpec:
     made = SweepSpec(name, file, tuple(results), tuple(places), SweepPlace(where.origins), repeated)
     for number, point in enumerate(results, 1):
         for key in point:
-            if any(key == own or key.startswith(f"{own}.") for own in NOT_OF_POINTS):
+            if any(key == prefixes or key.startswith(f"{prefixes}.") for prefixes in NOT_OF_POINTS):
                 raise codes.FIXED_KEY(where=made.where(number, key), key=key)
     return made

@@ -77,8 +77,8 @@ def csv_tables(data: ComparisonData) -> dict[str, pa.Table]:
     queries = results.setdefault(data.units if data.units == "queries" else "conditions", [])
     for measured in data.blocks:
         joined = measured.comparison.paired
-        for system, mine in zip(joined.systems, joined.values.tolist(), strict=True):
-            for query, ntrue, value in zip(joined.queries, joined.ntrue.tolist(), mine, strict=True):
+        for system, system_values in zip(joined.systems, joined.values.tolist(), strict=True):
+            for query, ntrue, value in zip(joined.queries, joined.ntrue.tolist(), system_values, strict=True):
                 row = {"measure": measured.measure, "system": system, "query_id": query, "ntrue": ntrue, "value": value}
                 queries.append(row)
     if isinstance(entropies := values["cross_entropies"], Mapping):

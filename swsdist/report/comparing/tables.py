@@ -40,14 +40,17 @@ def paper_table(values: Mapping[str, Mapping[str, float | None]], keys: Sequence
         keys: of the measures, in their order.
         note: below the table.
     """
-    known = [quantities()[key] for key in keys]
+    known_values = [quantities()[key] for key in keys]
     arrows = {"highest": " ↑", "lowest": " ↓", "": ""}
     return Table(
         "Systems",
-        ["system", *(item.name + arrows[item.best] for item in known)],
-        [[name, *(fixed(mine.get(item.key), item.decimals) for item in known)] for name, mine in values.items()],
+        ["system", *(item.name + arrows[item.best] for item in known_values)],
+        [
+            [name, *(fixed(system_rows.get(item.key), item.decimals) for item in known_values)]
+            for name, system_rows in values.items()
+        ],
         note,
-        plain=[{"system": name, **{key: mine.get(key) for key in keys}} for name, mine in values.items()],
+        plain=[{"system": name, **{key: system_rows.get(key) for key in keys}} for name, system_rows in values.items()],
         gap="not defined for the system, or not known of it",
     )
 
@@ -98,10 +101,10 @@ def breakdown_tables(data: ComparisonData) -> list[Table]:
 
 def protocol_lines(data: ComparisonData) -> list[str]:
     """The scoring rules, one line per distinct set of rules."""
-    known: dict[str, list[str]] = {}
+    known_values: dict[str, list[str]] = {}
     for item in data.about:
-        known.setdefault(item.told or "protocol unknown: not in per-term tables", []).append(item.name)
-    return [text if len(known) == 1 else f"{', '.join(names)}: {text}" for text, names in known.items()]
+        known_values.setdefault(item.told or "protocol unknown: not in per-term tables", []).append(item.name)
+    return [text if len(known_values) == 1 else f"{', '.join(names)}: {text}" for text, names in known_values.items()]
 
 
 def about_tables(data: ComparisonData) -> list[Table]:
@@ -114,21 +117,21 @@ def about_tables(data: ComparisonData) -> list[Table]:
     note = ""
     if unknown:
         note = f"Data and protocol of {', '.join(unknown)} are unknown: not in per-term tables."
-    made = [["compared", data.made], ["compared with", _versions(data.versions)]] if data.made else []
-    tables = [Table("Data, protocol and versions", ["", "all systems"], [*made, *common], note, texts=(0, 1))]
+    first_rows = [["compared", data.made], ["compared with", _versions(data.versions)]] if data.made else []
+    tables = [Table("Data, protocol and versions", ["", "all systems"], [*first_rows, *common], note, texts=(0, 1))]
     if single:
         more = "The last rows are the config keys that affect results and differ."
         columns = ["", *(item.name for item in data.about)]
-        said = more if settings else ""
-        tables.append(Table("Where the systems differ", columns, single, said, texts=range(len(columns))))
+        note_text = more if settings else ""
+        tables.append(Table("Where the systems differ", columns, single, note_text, texts=range(len(columns))))
     return tables
 
 
-def _parted(known: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
+def _parted(known_values: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
     """Rows of common values (name, value), and of others (name, value of each system)."""
     common, single = [], []
-    for key in dict.fromkeys(key for item in known for key in item):
-        values = [item.get(key, "not known") for item in known]
+    for key in dict.fromkeys(key for item in known_values for key in item):
+        values = [item.get(key, "not known") for item in known_values]
         if len({*values}) == 1 and len(values) > 1:
             common.append([key, values[0]])
         else:
@@ -229,10 +232,10 @@ def _tests(block: Measured, data: ComparisonData) -> Table:
         ]
         for row in block.comparison.pairs
     ]
-    ways = sorted({_way(row.wilcoxon) for row in block.comparison.pairs})
+    variants = sorted({_way(row.wilcoxon) for row in block.comparison.pairs})
     note = (
         f"Two-sided paired t and Wilcoxon signed-rank tests over {data.units}; Holm's correction is for the chance of any "
-        f"false alarm among all pairs, FDR (Benjamini and Hochberg) for their share. Wilcoxon: {'; '.join(ways)}."
+        f"false alarm among all pairs, FDR (Benjamini and Hochberg) for their share. Wilcoxon: {'; '.join(variants)}."
     )
     return Table(f"Tests of {block.measure}, p values", columns, rows, note, gap=_GAP)
 
@@ -258,8 +261,8 @@ def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
     def table(caption: str, cell: Callable[[_Row], str], note: str = "", end: Sequence[str] = ()) -> Table:
         rows = []
         for k, group in enumerate(groups):
-            mine = [single[system][k] for system in systems]
-            rows.append([group, _same(mine, "terms"), _same(mine, "ntrue"), *map(cell, mine)])
+            system_rows = [single[system][k] for system in systems]
+            rows.append([group, _same(system_rows, "terms"), _same(system_rows, "ntrue"), *map(cell, system_rows)])
         rows += [["all", "", "", *end]] if end else []
         columns = [column, "queries", "references", *systems]
         return Table(f"{caption}, by {column}", columns, rows, note, gap="no query of the group has a value")
@@ -269,9 +272,9 @@ def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
         note = "In brackets: the best threshold for the group alone; none: rejecting all is best."
         tables.append(table("MTWV of the group", _own_maximum, note))
     tables.append(table("Hits/false alarms", lambda row: f"{_count(row['ncorr'])}/{_count(row['nfa'])}"))
-    whole = [[row["total"] for row in single[system]] for system in systems]
-    if not any(None in values for values in whole):
-        sums = [fixed(math.fsum(values)) for values in whole]
+    totals = [[row["total"] for row in single[system]] for system in systems]
+    if not any(None in values for values in totals):
+        sums = [fixed(math.fsum(values)) for values in totals]
         note = "A group's part of the whole: the sum of its values over the number of all queries. The parts add up."
         tables.append(table(f"Part of {measure}", lambda row: fixed(row["total"]), note, sums))
     if gains:

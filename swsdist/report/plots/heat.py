@@ -43,8 +43,8 @@ def heat_svg(
         width: in pixels.
     """
     grid = np.asarray(values, dtype=np.float64)
-    known = grid[np.isfinite(grid)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    finite = grid[np.isfinite(grid)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     letters = min(max((len(name) for name in rows), default=0), _MOST_LETTERS)
     left, top = max(20 + _LETTER * letters, 16 + 7.4 * len(y_title)), 30
     cell = max(_LEAST_WIDTH if len(columns) <= _MOST_TOLD else 8.0, (width - left - 14) / max(1, len(columns)))

@@ -202,11 +202,11 @@ def _framed(x: NDArray[np.float64], y: NDArray[np.float64], axes: Axes) -> _Fram
 
 def _range(values: NDArray[np.float64], given: tuple[float, float] | None, margin: float) -> tuple[float, float]:
     """The range given, or that of the data with a margin; never empty."""
-    known = values[np.isfinite(values)]
+    finite = values[np.isfinite(values)]
     if given is not None:
         low, high = given
-    elif len(known):
-        low, high = float(known.min()), float(known.max())
+    elif len(finite):
+        low, high = float(finite.min()), float(finite.max())
         low, high = low - margin * (high - low), high + margin * (high - low)
     else:
         low, high = 0.0, 1.0

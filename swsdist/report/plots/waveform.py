@@ -39,14 +39,14 @@ def waveform_svg(samples: NDArray[np.float32], mark: tuple[float, float]) -> str
         bar = f"M{k * _PITCH + _PITCH // 2} {min(top, middle - 0.7):.1f}V{max(bottom, middle + 0.7):.1f}"
         (inside if first <= k < last else around).append(bar)
     width = _BARS * _PITCH
-    whole = last - first == _BARS  # everything is marked
+    all_marked = last - first == _BARS  # everything is marked
     place = f'x="{first * _PITCH}" y="0" width="{(last - first) * _PITCH}" height="{_HEIGHT}"'
     strokes = 'stroke-width="2.2" stroke-linecap="round" fill="none"'
     return "".join(
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="wave" viewBox="0 0 {width} {_HEIGHT}" ',
             'preserveAspectRatio="none" role="img"><title>waveform, the matched stretch marked</title>',
-            "" if whole else f'<rect class="mark" {place} rx="3" fill="{_ACCENT}" fill-opacity="0.12"/>',
+            "" if all_marked else f'<rect class="mark" {place} rx="3" fill="{_ACCENT}" fill-opacity="0.12"/>',
             f'<path class="around" {strokes} stroke="{_FAINT}" d="{"".join(around)}"/>',
             f'<path class="inside" {strokes} stroke="{_ACCENT}" d="{"".join(inside)}"/>',
             "</svg>",

@@ -116,7 +116,10 @@ def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> About
         tolerance=rules.tolerance if rules.trials == "time" else None,
         detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
         made=report.get("created"),
-        versions={**{key: ", ".join(known) for key, known in frames.items()}, **report.get("versions", {})},
+        versions={
+            **{key: ", ".join(versions_of_library) for key, versions_of_library in frames.items()},
+            **report.get("versions", {}),
+        },
         settings=settings_of(config),
     )
 

@@ -57,10 +57,10 @@ def publish_report(
     run = chain_run.run
     if "score" not in chain_run.outcomes:
         return None  # stopped early by choice
-    mine = _made_of(chain_run)
-    if not force and outcome.tasks_done == 0 and not outcome.failures and run.exists(PAGE) and _of(run) == mine:
+    made_of = _made_of(chain_run)
+    if not force and outcome.tasks_done == 0 and not outcome.failures and run.exists(PAGE) and _of(run) == made_of:
         return None
-    data = replace((made or build_report)(outcome, chain_run), made_of=mine)
+    data = replace((made or build_report)(outcome, chain_run), made_of=made_of)
     if outcome.tasks_done == 0:
         data = _with_history_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(chain_run)], REJECTED)
