@@ -185,7 +185,7 @@ class SweepResult:
         notices: warnings.
         folder: of the table and the page: `sweeps/NAME` in the run folder, NAME of the sweep's file.
         tasks_done: tasks that were done now.
-        said: lines that tell of it.
+        summary: lines for a terminal.
     """
 
     table: pa.Table
@@ -194,7 +194,7 @@ class SweepResult:
     notices: tuple[str, ...]
     folder: str
     tasks_done: int
-    said: tuple[str, ...]
+    summary: tuple[str, ...]
 
     def __repr__(self) -> str:
         best = f", best {self.best[0]}" if self.best else ""
@@ -220,7 +220,7 @@ class SweepResult:
 
     def lines(self) -> list[str]:
         """The best points, for a terminal."""
-        return list(self.said)
+        return list(self.summary)
 
     def as_json(self) -> str:
         """The best points, and what failed."""

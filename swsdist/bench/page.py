@@ -7,7 +7,7 @@ from itertools import cycle
 from pathlib import Path
 
 from swsdist.bench.results import FIGURES, Results
-from swsdist.bench.statistics import Estimate, Ratio, Scaling, strong, weak
+from swsdist.bench.statistics import Estimate, Ratio, Scaling, strong_scaling, weak_scaling
 from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, lines_svg
 from swsdist.report.summary import NOTHING, rendered, short
@@ -35,8 +35,8 @@ def bench_tables(results: Results) -> list[Table]:
     walls = results.values("wall_s")
     head = ["workers", "times", "speedup", "efficiency"]
     for name, some in (
-        ("Strong scaling: the same data", strong(walls)),
-        ("Weak scaling: data as workers", weak(walls)),
+        ("Strong scaling: the same data", strong_scaling(walls)),
+        ("Weak scaling: data as workers", weak_scaling(walls)),
     ):
         if some:
             lines = [
@@ -82,7 +82,7 @@ def _interval(value: Estimate | Ratio | None) -> str:
 def bench_figures(results: Results) -> list[tuple[str, str, str]]:
     """Name, caption and SVG of each figure."""
     walls = results.values("wall_s")
-    some = strong(walls)
+    some = strong_scaling(walls)
     notes = []
     if some:
         text = ", with 95 % intervals" if any(item.speedup.low is not None for item in some) else ""
@@ -94,7 +94,7 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
                 _curves(some, {item.workers: min(w for w, x in walls if x == item.times) for item in some}),
             )
         )
-    others = weak(walls)
+    others = weak_scaling(walls)
     if others:
         x = [min(walls)[0], *(other.workers for other in others)]
         lines = [Series("efficiency", x, [1.0, *(other.efficiency.value for other in others)])]

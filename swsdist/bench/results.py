@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from swsdist.bench.measure import Measurement, Runner, measure_point, run_in_process
 from swsdist.bench.points import BenchPoint, config_at, points_of
-from swsdist.bench.statistics import Estimate, Walls, mean, strong, weak
+from swsdist.bench.statistics import Estimate, Walls, mean, strong_scaling, weak_scaling
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.core.codes import bench as codes
 from swsdist.core.fingerprint import fingerprint
@@ -179,8 +179,8 @@ def as_json(results: Results) -> str:
             figure: [{"workers": w, "times": x, **e._asdict()} for (w, x), e in results.estimates(figure).items()]
             for figure in FIGURES
         },
-        "strong": [_scaling(item) for item in strong(walls)],
-        "weak": [_scaling(item) for item in weak(walls)],
+        "strong": [_scaling(item) for item in strong_scaling(walls)],
+        "weak": [_scaling(item) for item in weak_scaling(walls)],
         "forecasts": [{"workers": w, "times": x, "wall_s": some} for (w, x), some in results.forecasts().items()],
     }
     return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)

@@ -92,7 +92,7 @@ class Scaling(NamedTuple):
 Walls = Mapping[tuple[int, int], Sequence[float]]
 
 
-def strong(walls: Walls) -> list[Scaling]:
+def strong_scaling(walls: Walls) -> list[Scaling]:
     """The same data on more workers, for each size of data."""
     results = []
     for workers, times in sorted(walls, key=lambda key: (key[1], key[0])):
@@ -103,7 +103,7 @@ def strong(walls: Walls) -> list[Scaling]:
     return results
 
 
-def weak(walls: Walls) -> list[Scaling]:
+def weak_scaling(walls: Walls) -> list[Scaling]:
     """As many times more data as workers, against the fewest workers and the least data."""
     base = min(walls, default=None)
     results = []

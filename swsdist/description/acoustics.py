@@ -58,19 +58,19 @@ def measure_acoustics(
     """
     lock = Lock()
 
-    def told(seconds: float) -> None:
+    def report_progress(seconds: float) -> None:
         with lock:
             progress(seconds)
 
-    def one(row: Mapping[str, Any]) -> Acoustics | AudioError | None:
+    def measure(row: Mapping[str, Any]) -> Acoustics | AudioError | None:
         try:
-            return _acoustics_of(row, storage, told) if listen else _duration_of(row, storage)
+            return _acoustics_of(row, storage, report_progress) if listen else _duration_of(row, storage)
         except AudioError as error:
             return error
 
     def together(rows: list[int]) -> list[Acoustics | AudioError | None]:
         with places.keeping():  # places in a recording that ffmpeg decodes are decoded once
-            return [one(documents[row]) for row in rows]
+            return [measure(documents[row]) for row in rows]
 
     by_recording: dict[str, list[int]] = {}
     for k, row in enumerate(documents):

@@ -143,12 +143,12 @@ def describe(
         demand_permission([row["path"] for row in rows], corpus.documents, storage)
     total, done = sum(_listed_duration(row) for row in rows), 0.0
 
-    def told(seconds: float) -> None:
+    def report_progress(seconds: float) -> None:
         nonlocal done
         done += seconds
         progress(done, total)
 
-    measured = measure_acoustics(rows, listen, notices, storage, told)
+    measured = measure_acoustics(rows, listen, notices, storage, report_progress)
     parts: dict[Key, str] = {}
     for part in ("train", "development", "test"):
         named = getattr(corpus.parts, part)

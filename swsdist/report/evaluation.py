@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from swsdist.evaluation.evaluate import Evaluation, Part
 from swsdist.report.data import quantity_of
-from swsdist.report.summary import NOTHING, fixed, gaps, reasons
+from swsdist.report.summary import NOTHING, fixed, undefined_note, undefined_reasons
 from swsdist.report.tables import Table
 
 SCHEMA = "swsdist-score/1"
@@ -85,7 +85,7 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
             f"Cnxe {shown('cnxe')}   least {shown('cnxe_min')} (affine), {shown('cnxe_pav')} (PAV)   "
             f"calibration loss {shown('calibration_loss')}   (scores taken for log-likelihood ratios)"
         )
-    if why := gaps(reasons(measures)):
+    if why := undefined_note(undefined_reasons(measures)):
         yield why.replace(NOTHING, "n/a")
 
 
@@ -162,7 +162,9 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
     """
     task = result.task
     name = result.system.attributes.get("system_id") or result.system.path
-    note = " ".join(filter(None, (f"{name}: {task.protocol.told(task.point)}.", gaps(reasons(measures)))))
+    note = " ".join(
+        filter(None, (f"{name}: {task.protocol.told(task.point)}.", undefined_note(undefined_reasons(measures))))
+    )
     plain = [{"measure": key, "value": value} for key, value in measures.items()]
     rows = [(key, fixed(value, quantity_of(key).decimals)) for key, value in measures.items()]
     return Table("Measures", ("measure", "value"), rows, note, plain=plain)

@@ -17,13 +17,13 @@ from swsdist.report.summary import (
     SummaryRow,
     Tone,
     calibration_text,
-    crowded,
     fixed,
     interval,
-    reasons,
     short,
     span,
     summary_rows,
+    too_few_trials,
+    undefined_reasons,
 )
 
 #: Issues shown in full; the number of others has one line.
@@ -80,7 +80,7 @@ def issues(data: ReportData) -> list[Issue]:
     if failed := sum(stage.failed for stage in data.stages):
         first = next((f"; the first: {row.id}: {row.message}" for row in data.rejected if row.kind == "task"), "")
         results.append(Issue("failed", f"{failed} tasks, not included in the figures{first}"))
-    if data.measures is not None and reasons(data.measures.further) and (text := crowded(data)):
+    if data.measures is not None and undefined_reasons(data.measures.further) and (text := too_few_trials(data)):
         results.append(Issue("warning", text))
     return [*results, *input_issues(rejections(data.rejected), data.warnings)]
 
@@ -98,7 +98,7 @@ def key_figures(data: ReportData) -> tuple[SummaryRow, ...]:
             SummaryRow("searching", span(cost.search_cpu_s), f"of CPU, SSF {short(cost.ssf)}"),
         )
     values = results.values()
-    why = reasons(values)
+    why = undefined_reasons(values)
 
     def figure(name: str, note: str, tone: Tone = "plain") -> SummaryRow:
         item = quantity_of(name)

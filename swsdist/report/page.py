@@ -19,15 +19,15 @@ from swsdist.report.resources import resource_table
 from swsdist.report.summary import (
     NOTHING,
     calibration_text,
-    crowded,
     fixed,
-    gaps,
     gpu_figures,
-    reasons,
     rendered,
     short,
     span,
     summary_rows,
+    too_few_trials,
+    undefined_note,
+    undefined_reasons,
 )
 from swsdist.report.tables import Table
 
@@ -64,7 +64,7 @@ def render_page(data: ReportData) -> str:
         histogram=histogram_plot(data),
         queries=_queries(data, MOST_QUERIES),
         hits=data.hits,
-        by_query=_by_query(data.hits),
+        by_query=_hits_by_query(data.hits),
         not_shown=_not_shown(data),
         costs=_costs(data),
         phases=_phases(data),
@@ -117,7 +117,7 @@ def timeline_plot(data: ReportData) -> str | None:
     return None if data.accounts is None else timeline_svg(data.accounts.timeline())
 
 
-def _by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:
+def _hits_by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:
     """Hits of each query, the query of the best hit first."""
     results: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -139,7 +139,7 @@ def _not_shown(data: ReportData) -> str:
     )
 
 
-def _whole(value: int | None) -> str:
+def _integer(value: int | None) -> str:
     return NOTHING if value is None else str(value)
 
 
@@ -152,7 +152,7 @@ def paper_tables(data: ReportData) -> list[Table]:
     tables = []
     if (results := data.measures) is not None:
         table = measures_table(results)
-        note_text = " ".join(filter(None, (table.note, crowded(data) if table.note else "")))
+        note_text = " ".join(filter(None, (table.note, too_few_trials(data) if table.note else "")))
         about = f"{data.name}: {data.system}. ATWV: {calibration_text(results)}. {note_text}".rstrip()
         tables.append(replace(table, note=about))
     return [*tables, resource_table(data.resources)]
@@ -172,18 +172,18 @@ def _queries(data: ReportData, most: int) -> Table:
     rows = []
     for q in data.queries[:most]:
         row = [q.query_id, *([q.term or ""] if terms else []), fixed(q.duration, 2)]
-        row += [*([fixed(q.cut, 2)] if trimmed else []), _whole(q.detections)]
+        row += [*([fixed(q.cut, 2)] if trimmed else []), _integer(q.detections)]
         if scored:
-            row += [*map(_whole, (q.ntrue, q.ncorr, q.nfa, q.nmiss)), fixed(q.pmiss, 3), fixed(q.pfa, 6)]
+            row += [*map(_integer, (q.ntrue, q.ncorr, q.nfa, q.nmiss)), fixed(q.pmiss, 3), fixed(q.pfa, 6)]
             row += [fixed(q.twv), fixed(q.best_twv)]
         rows.append(row)
-    note = _cut(len(data.queries), most, "per_query of report.json")
+    note = _truncation_note(len(data.queries), most, "per_query of report.json")
     if any(NOTHING in row for row in rows):
         note = f"{note} {NOTHING}: no true occurrence, no example with sound, or no decision.".strip()
     return Table("Queries", columns, rows, note, texts=(0, 1) if terms else (0,), helps=_HELPS)
 
 
-def _cut(rows: int, most: int, place: str) -> str:
+def _truncation_note(rows: int, most: int, place: str) -> str:
     return f"The first {most} of {rows} rows are shown; all are in {place}." if rows > most else ""
 
 
@@ -237,8 +237,8 @@ def _fusion(results: FusionReport) -> Table:
                 weight,
                 *(f"{100 * part:.1f} %" for part in (system.given, system.alone)),
                 *map(fixed, (system.mtwv, system.auc, system.cnxe_min)),
-                _gained(gain.mtwv, gain.mtwv_low, gain.mtwv_high),
-                _gained(gain.cnxe_min, gain.cnxe_min_low, gain.cnxe_min_high),
+                _gain_text(gain.mtwv, gain.mtwv_low, gain.mtwv_high),
+                _gain_text(gain.cnxe_min, gain.cnxe_min_low, gain.cnxe_min_high),
                 short(gain.cnxe_min_p),
             ]
         )
@@ -259,7 +259,7 @@ def _fusion(results: FusionReport) -> Table:
     return Table("Systems", ("system", *names), rows, note)
 
 
-def _gained(value: float | None, low: float | None, high: float | None) -> str:
+def _gain_text(value: float | None, low: float | None, high: float | None) -> str:
     if value is None or low is None or high is None:
         return NOTHING
     return f"{value:+.4f} ({low:+.4f} to {high:+.4f})"
@@ -281,7 +281,7 @@ def _stages(data: ReportData) -> Table:
     rows = [
         [
             s.stage,
-            *map(_whole, (s.tasks, s.done, s.skipped, s.failed)),
+            *map(_integer, (s.tasks, s.done, s.skipped, s.failed)),
             *(fixed(s.cpu_s, 2), fixed(s.wall_s, 2), fixed(s.bytes / 1e9, 4), fixed(s.peak_gb, 3)),
             *([fixed(s.gpu_s, 2)] if has_gpu else []),
         ]
@@ -293,7 +293,7 @@ def _stages(data: ReportData) -> Table:
 def _nodes(data: ReportData) -> Table:
     names = ("tasks", "CPU s", "peak GB, indexing", "peak GB, searching")
     rows = [
-        [n.host, _whole(n.tasks), fixed(n.cpu_s, 2), fixed(n.peak_index_gb, 3), fixed(n.peak_search_gb, 3)]
+        [n.host, _integer(n.tasks), fixed(n.cpu_s, 2), fixed(n.peak_index_gb, 3), fixed(n.peak_search_gb, 3)]
         for n in data.nodes
     ]
     return Table("Nodes", ("host", *names), rows)
@@ -304,7 +304,7 @@ def _hardware(data: ReportData) -> Table:
     columns = ["nodes", "computer", "CPU", "cores", "GHz", "RAM GB", "operating system", *(["GPU"] if gpu else [])]
     rows = [
         [
-            *(_whole(h.nodes), h.brand, h.cpu, _whole(h.cores), fixed(h.clock_ghz, 2), fixed(h.ram_gb, 1), h.os),
+            *(_integer(h.nodes), h.brand, h.cpu, _integer(h.cores), fixed(h.clock_ghz, 2), fixed(h.ram_gb, 1), h.os),
             *([h.gpu or NOTHING] if gpu else []),
         ]
         for h in data.hardware
@@ -320,7 +320,7 @@ def _rejected(data: ReportData) -> Table:
     ]
     reasons: Iterable[tuple[str, int]] = Counter(f"{r.kind}, {r.reason}" for r in data.rejected).most_common(8)
     note = "; ".join(f"{reason}: {count}" for reason, count in reasons)
-    cut = _cut(data.counts.rejected, MOST_REJECTED, "rejected.parquet of the run folder")
+    cut = _truncation_note(data.counts.rejected, MOST_REJECTED, "rejected.parquet of the run folder")
     texts = [k for k, name in enumerate(names) if name != "part"]
     return Table("Rejected inputs", names, rows, " ".join(filter(None, (note and note + ".", cut))), texts=texts)
 
@@ -361,7 +361,7 @@ def measures_table(results: Measures) -> Table:
     names = ("measure", "value", "threshold", "pmiss", "pfa")
     plain = [dict(zip(names, (item.name, *values), strict=True)) for item, *values in _measure_values(results)]
     headings = ("measure", "value", "threshold", "Pmiss", "Pfa")
-    return Table("Measures", headings, rows, gaps(reasons(results.values())), plain=plain)
+    return Table("Measures", headings, rows, undefined_note(undefined_reasons(results.values())), plain=plain)
 
 
 def _measure_values(results: Measures) -> list[tuple[Quantity, float | None, float | None, float | None, float | None]]:

@@ -61,12 +61,12 @@ def from_numbers(
     }
     if run is None and all(value is None for name, value in numbers.items() if name != "weight"):
         raise codes.NO_NUMBERS()
-    run_values, gpu = ({}, {}) if run is None else _known(run)
+    run_values, gpu = ({}, {}) if run is None else _run_inputs(run)
     values = run_values | {name: value for name, value in numbers.items() if value is not None}
     return replace(factors(**{name: value for name, value in values.items() if value is not None}), **gpu)
 
 
-def _known(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _run_inputs(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The inputs of a run's figures, and its use of GPUs."""
     try:
         results = json.loads(Folder(run).read_bytes("report.json"))["resources"]
@@ -84,7 +84,7 @@ def resource_table(results: Factors | Resources) -> Table:
     return Table(
         "Processing resources",
         ("figure", "", "value"),
-        [(name, note if value is not None else _unknown(name), text) for name, note, text, value in rows],
+        [(name, note if value is not None else _unknown_cost(name), text) for name, note, text, value in rows],
         f"{NOTHING}: not known." if any(value is None for *_, value in rows) else "",
         texts=(0, 1),
         plain=[{"figure": name, "meaning": note, "value": value} for name, note, _, value in rows],
@@ -94,12 +94,12 @@ def resource_table(results: Factors | Resources) -> Table:
 def resource_lines(results: Factors) -> list[str]:
     """The figures as lines of text: name, value, meaning or reason for its absence."""
     return [
-        f"{name:<10}  {text:>10}  {note if value is not None else _unknown(name)}"
+        f"{name:<10}  {text:>10}  {note if value is not None else _unknown_cost(name)}"
         for name, note, text, value in _rows(results)
     ]
 
 
-def _unknown(name: str) -> str:
+def _unknown_cost(name: str) -> str:
     return f"not known: {UNKNOWN_COSTS[name.partition(',')[0]]}"
 
 

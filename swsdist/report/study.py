@@ -279,7 +279,7 @@ def _system(studied: Studied) -> dict[str, object]:
     }
 
 
-def captioned(study: Study) -> list[tuple[str, str]]:
+def captioned_figures(study: Study) -> list[tuple[str, str]]:
     """Captions with their numbers, and SVG, of all figures."""
     return [(f"Figure {name[3:]}. {caption}", svg) for name, (caption, svg) in figures(study).items()]
 

@@ -148,7 +148,7 @@ def rendered(name: str, **values: object) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
+def undefined_reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
     """Why measures, and rates of defined measures, are undefined, by label.
 
     Args:
@@ -166,7 +166,7 @@ def reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
     return results
 
 
-def gaps(why: Mapping[str, str]) -> str:
+def undefined_note(why: Mapping[str, str]) -> str:
     """A note on undefined values in a table.
 
     Args:
@@ -180,7 +180,7 @@ def gaps(why: Mapping[str, str]) -> str:
     )
 
 
-def crowded(data: ReportData) -> str:
+def too_few_trials(data: ReportData) -> str:
     """The number of queries with more detections than trials, which leave measures undefined; empty without any."""
     if data.protocol is None or data.measures is None:
         return ""
@@ -318,7 +318,7 @@ def interval(data: ReportData) -> str:
 def _measure_rows(data: ReportData) -> list[SummaryRow]:
     results = data.measures
     assert results is not None
-    why = reasons(results.further)
+    why = undefined_reasons(results.further)
 
     def rates(pmiss: float | None, pfa: float | None) -> str:
         return f"Pmiss {fixed(pmiss)}, Pfa {fixed(pfa, 6)}"
@@ -345,7 +345,7 @@ def _measure_rows(data: ReportData) -> list[SummaryRow]:
             )
             for item, value, *_ in results.rows()
         ),
-        *([SummaryRow("trials", "too few", text, "warning")] if why and (text := crowded(data)) else []),
+        *([SummaryRow("trials", "too few", text, "warning")] if why and (text := too_few_trials(data)) else []),
     ]
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from swsdist.report.plots.heat import heat_svg
 from swsdist.report.plots.run import Axes, Series, dots_svg, lines_svg, spans_decades
 from swsdist.report.plots.scatter import scatter_svg
-from swsdist.report.summary import NOTHING, fixed, gaps, reasons, rendered, short
+from swsdist.report.summary import NOTHING, fixed, rendered, short, undefined_note, undefined_reasons
 from swsdist.report.tables import Table, padded
 
 #: Most distinguishable lines of a plot.
@@ -100,13 +100,13 @@ def plots(data: SweepData) -> dict[str, tuple[str, str]]:
     the first few. Oracle KST is in neither.
     """
     rows = [row for row in data.table.to_pylist() if row[data.objective] is not None and not _is_reference(row)]
-    varied = [key for key in data.keys if len({_told(row[key]) for row in rows}) > 1]
+    varied = [key for key in data.keys if len({_cell_text(row[key]) for row in rows}) > 1]
     results: dict[str, tuple[str, str]] = {}
     for key in varied:
         if _is_number(data.table, key):
             results[f"curve-{key}"] = _curve(data, rows, key, [other for other in varied if other != key])
     for item, other in combinations(varied, 2):
-        several = _apart(data, rows, item, other)
+        several = _rows_by_setup(data, rows, item, other)
         for number, (text, some) in enumerate(several.items(), 1):
             kind, drawn = "map", _map(data, some, item, other)
             if drawn is None:
@@ -117,11 +117,11 @@ def plots(data: SweepData) -> dict[str, tuple[str, str]]:
     return results
 
 
-def _apart(data: SweepData, rows: list[Row], item: str, other: str) -> dict[str, list[Row]]:
+def _rows_by_setup(data: SweepData, rows: list[Row], item: str, other: str) -> dict[str, list[Row]]:
     """The points of a map; of several maps, one per scoring setup, if a cell would mix setups."""
     cells: dict[tuple[str, str], set[object]] = {}
     for row in rows:
-        cells.setdefault((_told(row[item]), _told(row[other])), set()).add(row["scored_by"])
+        cells.setdefault((_cell_text(row[item]), _cell_text(row[other])), set()).add(row["scored_by"])
     if all(len(setups) == 1 for setups in cells.values()):
         return {"": rows}
     setups = list(dict.fromkeys(str(row["scored_by"]) for row in rows))
@@ -137,7 +137,7 @@ def _is_number(table: pa.Table, key: str) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _told(value: object) -> str:
+def _cell_text(value: object) -> str:
     return NOTHING if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -146,7 +146,7 @@ def _curve(data: SweepData, rows: list[Row], key: str, others: list[str]) -> tup
     for row in rows:
         x, y = row[key], row[data.objective]
         if isinstance(x, int | float) and isinstance(y, int | float):
-            groups.setdefault(tuple(_told(row[other]) for other in others), []).append((float(x), float(y)))
+            groups.setdefault(tuple(_cell_text(row[other]) for other in others), []).append((float(x), float(y)))
     every = [x for some in groups.values() for x, _ in some]
     axes, title = Axes(key, data.objective, x_log=spans_decades(every)), f"{data.objective} against {key}"
     best = next((row for row in rows if row["point"] == data.winner), None)
@@ -157,7 +157,7 @@ def _curve(data: SweepData, rows: list[Row], key: str, others: list[str]) -> tup
     for kind, (name, some) in enumerate(groups.items()):
         ordered = np.array(sorted(some))
         series.append(Series(", ".join(name), ordered[:, 0], ordered[:, 1], kind=kind))
-        if best is not None and name == tuple(_told(best[other]) for other in others):
+        if best is not None and name == tuple(_cell_text(best[other]) for other in others):
             at = best[key], best[data.objective]
             if isinstance(at[0], int | float) and isinstance(at[1], int | float):
                 marks.append((float(at[0]), float(at[1]), kind))
@@ -170,7 +170,7 @@ def _map(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[str, 
     down, across = (_ordered([row[key] for row in rows]) for key in (item, other))
     if len(down) > len(across):
         item, other, down, across = other, item, across, down
-    filled = len({(_told(row[item]), _told(row[other])) for row in rows})
+    filled = len({(_cell_text(row[item]), _cell_text(row[other])) for row in rows})
     numbers = _is_number(data.table, item) or _is_number(data.table, other)
     least = _LEAST_FILLED if numbers else 0.25
     if not 2 <= len(down) * len(across) <= _MOST_CELLS or filled < least * len(down) * len(across):
@@ -179,7 +179,7 @@ def _map(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[str, 
     place: dict[tuple[int, int], float] = {}
     frame = None
     for row in rows:
-        at = down.index(_told(row[item])), across.index(_told(row[other]))
+        at = down.index(_cell_text(row[item])), across.index(_cell_text(row[other]))
         value = row[data.objective]
         assert isinstance(value, int | float)
         values_known = place.get(at)
@@ -207,7 +207,9 @@ def _scatter(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[s
         item, other = other, item
     used = [row for row in rows if row[item] is not None and row[other] is not None]
     across = [value for value in (row[item] for row in used) if isinstance(value, int | float)]
-    up = [float(value) if isinstance(value, int | float) else _told(value) for value in (row[other] for row in used)]
+    up = [
+        float(value) if isinstance(value, int | float) else _cell_text(value) for value in (row[other] for row in used)
+    ]
     texts = {value for value in up if isinstance(value, str)}
     if not _is_number(data.table, item) or not 2 <= len(used) <= _MOST_DOTS or len(texts) > _MOST_LINES:
         return None
@@ -234,7 +236,7 @@ def _ordered(values: Sequence[object]) -> list[str]:
     values_known = list(dict.fromkeys(values))
     if all(isinstance(value, int | float) for value in values_known):
         values_known.sort(key=lambda value: float(value))  # type: ignore[arg-type]
-    return list(dict.fromkeys(_told(value) for value in values_known))
+    return list(dict.fromkeys(_cell_text(value) for value in values_known))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -252,9 +254,9 @@ def head(data: SweepData) -> list[str]:
 def cells(data: SweepData, row: Row) -> list[str]:
     """A point in these columns."""
     value = row[data.objective]
-    results = [str(row["point"]), *(_told(row[key]) for key in data.keys)]
+    results = [str(row["point"]), *(_cell_text(row[key]) for key in data.keys)]
     if len(data.rankings) > 1:
-        results += [_told(row["scored_by"]), _told(row["rank"])]
+        results += [_cell_text(row["scored_by"]), _cell_text(row["rank"])]
     if not isinstance(value, float):
         return [*results, *["failed" if row["failed"] else NOTHING] * (len(head(data)) - len(results))]
     results.append(fixed(value) + (" oracle" if row["oracle"] else ""))
@@ -283,7 +285,7 @@ def best_rows(data: SweepData) -> Iterator[list[str]]:
             yield cells(data, by_number[number])
 
 
-def _of_rankings(data: SweepData) -> str:
+def _rankings_note(data: SweepData) -> str:
     """A note on the table of the best points for several rankings."""
     several = sum(len(ranking.best) > 1 for ranking in data.rankings)
     if len(data.rankings) == 1:
@@ -298,14 +300,14 @@ def gaps_of(data: SweepData) -> str:
     text: dict[str, str] = {}
     for row in data.table.to_pylist():
         if not row["failed"]:
-            text |= reasons({name: row.get(name) for name in data.measures})
-    return gaps(text)
+            text |= undefined_reasons({name: row.get(name) for name in data.measures})
+    return undefined_note(text)
 
 
 def text_lines(data: SweepData) -> list[str]:
     """The best points for a terminal."""
     rows = [head(data), *best_rows(data)]
-    more = _of_rankings(data)
+    more = _rankings_note(data)
     lines = padded(rows)
     return [
         *(f"{what}: {which}" for what, which in data.about),
@@ -324,7 +326,7 @@ def render_sweep(data: SweepData) -> str:
         head=head(data),
         words=1 + len(data.keys) + (len(data.rankings) > 1),
         best=list(best_rows(data)),
-        of_rankings=_of_rankings(data),
+        rankings_note=_rankings_note(data),
         rows=[cells(data, row) for row in rows[:_MOST_ROWS]],
         left_out=max(0, len(rows) - _MOST_ROWS),
         failed=[(row["point"], row["failed"]) for row in rows if row["failed"]],

@@ -159,7 +159,7 @@ def _cell_of(value: object, decimals: int | None) -> str:
     return short(value, 6) if value is None or isinstance(value, float) else str(value)
 
 
-def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, first: int | None) -> pa.Table:
+def select_columns(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, first: int | None) -> pa.Table:
     """Some columns and rows of a table.
 
     Args:

@@ -167,19 +167,19 @@ def _features_as_named(training: str, recipes: list[Values]) -> str:
     named_features = json.loads(training)
     named_features = named_features if isinstance(named_features, list) else [named_features]
 
-    def made(values: Values, recipe: Values) -> bool:
+    def matches(values: Values, recipe: Values) -> bool:
         options = {**recipe["options"], **recipe.get("paths", {})}
         return bool(values["name"] == recipe["name"]) and all(
             key in options and options[key] == value for key, value in values["options"].items()
         )
 
-    def all_made(values: Values, recipe: Values) -> bool:
+    def all_match(values: Values, recipe: Values) -> bool:
         parts, stored = values.get("transforms", ()), recipe.get("transforms", ())
-        return made(values, recipe) and len(parts) == len(stored) and all(map(made, parts, stored))
+        return matches(values, recipe) and len(parts) == len(stored) and all(map(matches, parts, stored))
 
     # An extractor may yield several tracks.
     distinct = [recipe for k, recipe in enumerate(recipes) if recipe not in recipes[:k]]
-    if len(named_features) == len(distinct) and all(map(all_made, named_features, distinct)):
+    if len(named_features) == len(distinct) and all(map(all_match, named_features, distinct)):
         return training
     return "; ".join(map(describe, distinct))
 

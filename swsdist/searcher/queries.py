@@ -85,14 +85,14 @@ def is_precomputed(extractors: Sequence[Extractor | Given]) -> bool:
 def _with_moved_models(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
     """A recipe with present paths of models that moved with the store; their fingerprints are checked later."""
 
-    def here(path: str | None) -> str | None:
+    def present_path(path: str | None) -> str | None:
         if path is None:
             return None
         name = f"models/{path.rsplit('/', 1)[-1]}"
         return store.folder.path(name) if "/models/" in path and store.folder.exists(name) else path
 
     def moved(item: dict[str, Any]) -> dict[str, Any]:
-        paths = {key: here(path) for key, path in item.get("paths", {}).items()}
+        paths = {key: present_path(path) for key, path in item.get("paths", {}).items()}
         return {**item, **({"paths": paths} if paths else {})}
 
     moved_recipe = moved(recipe)

@@ -211,8 +211,8 @@ class Searcher:
             yield Hits(1.0, lambda: DETECTIONS.empty_table().drop_columns(_NOT_SHOWN))
             return
         if warn is not None:
-            for odd in self._odd(examples):
-                warn(odd)
+            for warning in self._warnings(examples):
+                warn(warning)
         rules = rules_of(
             *(self.settings, self.setup.reduce),
             tick=self.store.manifest.shift,
@@ -251,7 +251,7 @@ class Searcher:
     ) -> list[dict[str, Any]]:
         """Rows of QUERIES, which can be changed and searched; see `swsdist.searcher.query_input.query_rows`."""
         self._demand_open()
-        return query_rows(queries, self._known, folder, skip, say)
+        return query_rows(queries, self._documents, folder, skip, say)
 
     def curve(self, query: str, doc_id: str, channel: int = 1) -> pd.DataFrame:
         """How well a spoken query fits if it ends at each frame of a document; see `swsdist.curve`."""
@@ -268,7 +268,7 @@ class Searcher:
         for warning in self.setup.warnings:
             warnings.warn(warning, stacklevel=4)
         self._demand_open()
-        examples, _ = self._examples([typed_query(query, self._known)])
+        examples, _ = self._examples([typed_query(query, self._documents)])
         return Pair.of(self.store, examples, doc_id, channel, self.settings)
 
     def _examples(
@@ -306,7 +306,7 @@ class Searcher:
         for unit in self._units:
             yield unit, self._method.search(prepared, self.store, unit.shards, 1).tables
 
-    def _odd(self, examples: pa.Table) -> Iterator[str]:
+    def _warnings(self, examples: pa.Table) -> Iterator[str]:
         """What is odd about queries."""
         for query in examples.select(["query_id", "duration"]).to_pylist():
             if query["duration"] < SHORTEST:
@@ -334,7 +334,7 @@ class Searcher:
         return list(self._method.plan(self.store))
 
     @cached_property
-    def _known(self) -> StoreDocuments:
+    def _documents(self) -> StoreDocuments:
         return StoreDocuments(self.store)
 
     @cached_property

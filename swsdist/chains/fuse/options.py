@@ -25,7 +25,7 @@ class FusedSystem(Section):
     set: tuple[str, ...] = Field((), description="keys of that config that are set, A.B=C each, as with --set")
 
     @model_validator(mode="after")
-    def _is_one_of_both(self) -> FusedSystem:
+    def _has_run_or_config(self) -> FusedSystem:
         if (self.run is None) == (self.config is None):
             raise codes.RUN_OR_CONFIG.invalid(system=self.name)
         if self.run is not None and self.set:

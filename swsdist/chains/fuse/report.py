@@ -32,22 +32,22 @@ DRAWS = 1000
 
 def publish(outcome: Outcome, chain_run: ChainRun, force: bool = False) -> ReportData | None:
     """Write the report."""
-    return publish_report(outcome, chain_run, force, _made)
+    return publish_report(outcome, chain_run, force, _fusion_data)
 
 
-def _made(outcome: Outcome, chain_run: ChainRun) -> ReportData:
+def _fusion_data(outcome: Outcome, chain_run: ChainRun) -> ReportData:
     data = build_report(outcome, chain_run)
     inputs: FuseInputs = chain_run.chain.inputs
     looks: set[Looks] = set(data.looked_at)
     if inputs.options.between_queries:
         looks.add("other queries")
     for system in inputs.chain_runs.values():
-        looks |= _looked_at(system, final=inputs.options.scores == "final")
+        looks |= _dependencies(system, final=inputs.options.scores == "final")
     order: tuple[Looks, ...] = ("own query", "other queries", "references")
     return replace(data, looked_at=tuple(item for item in order if item in looks), fusion=_fusion(chain_run))
 
 
-def _looked_at(system: ChainRun, *, final: bool) -> set[Looks]:
+def _dependencies(system: ChainRun, *, final: bool) -> set[Looks]:
     """The dependencies of a system's fused scores: final scores, or those before the first fitted step."""
     settings, cohort = system.config.calibrate, system.config.corpus.cohort is not None
     names = settings.steps if final else settings.unfitted

@@ -128,7 +128,7 @@ def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], l
         for keys, at, number in rows:
             with _of_point(spec, number):
                 results.append(
-                    _scored(
+                    _score_point(
                         spec,
                         system,
                         at,
@@ -224,7 +224,7 @@ def _of_point(spec: SweepSpec, number: int) -> Iterator[None]:
         raise of_point(error, spec.where(number)) from None
 
 
-def _scored(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys, number: int) -> PointResult:
+def _score_point(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys, number: int) -> PointResult:
     beta = item.task.beta if at.beta is None else at.beta
     measure, task = spec.file.objective.measure, item.task
     if at.method is not None:

@@ -165,7 +165,7 @@ def plan_sweep(
             rules, line = scored_by(config), protocol_of(config.score).told()
         if is_chain(CHAINS, config.chain, "of_points"):
             raise codes.SWEPT_CHAIN(where=spec.where(number, "chain"), chain=config.chain)
-        name = fingerprint(settings_of(config), _rest(config))[:12]
+        name = fingerprint(settings_of(config), _other_settings(config))[:12]
         if name in numbers:
             raise codes.DUPLICATE_POINTS(
                 where=spec.where(number), first=numbers[name], second=number, keys=keys_text(keys)
@@ -264,12 +264,12 @@ def _name_checks(config: Config) -> Iterator[tuple[str, object, Callable[[], obj
             yield f"corpus.{name}", path, partial(kind_of, path, kind, ENDINGS, storage)
     if not is_chain(CHAINS, config.chain, "joined"):
         for feature in config.features:
-            yield "features", feature.model_dump(mode="json"), partial(_make, feature)
+            yield "features", feature.model_dump(mode="json"), partial(_check_features, feature)
     for name, read in files_of(config).items():
         yield "calibrate.fit", name, read
 
 
-def _make(features: Features) -> None:
+def _check_features(features: Features) -> None:
     """Check an extractor and its transforms separately, since some must be fitted before they can be chained."""
     create(features.name, features.options)
     for transform in features.transforms:
@@ -316,7 +316,7 @@ def _text(value: object) -> str:
     return shown(value).replace("$", "$$")
 
 
-def _rest(config: Config) -> Mapping[str, object]:
+def _other_settings(config: Config) -> Mapping[str, object]:
     return config.model_dump(mode="json", include={"corpus", "chain", "options"})
 
 
@@ -332,14 +332,14 @@ def _with_store(config: Config, numbers: dict[str, object], where: str) -> Confi
             raise codes.SHARED_STORE_FEATURES(where=f"{where}: index.store {config.index.store}")
         return config
     if "" not in numbers:
-        numbers[""] = _of_run(config)
+        numbers[""] = _run_features(config)
     store = config.store
     if numbers[""] != {**features, "corpus": corpus}:
         store = f"{config.run.rstrip('/')}/stores/{fingerprint(features, corpus)[:12]}"
     return config.model_copy(update={"index": config.index.model_copy(update={"store": store})})
 
 
-def _of_run(config: Config) -> object:
+def _run_features(config: Config) -> object:
     """Features and corpus of the run in the sweep's folder, if any."""
     run = Folder(config.run, config.storage)
     try:

@@ -18,7 +18,7 @@ from swsdist.chains.sweep.running import PointResult, SweepRun, point_at
 from swsdist.core.codes import sweep as codes
 from swsdist.io.filesystem import Folder
 from swsdist.io.tables import write_csv
-from swsdist.report.study import captioned, study_files, study_tables
+from swsdist.report.study import captioned_figures, study_files, study_tables
 from swsdist.report.summary import span
 from swsdist.report.sweep import SweepData, plots, render_sweep
 
@@ -89,7 +89,7 @@ def data_of(
         spec.file.tests.level,
         tuple(about),
         tuple(notes),
-        tuple(captioned(studied)) if studied is not None else (),
+        tuple(captioned_figures(studied)) if studied is not None else (),
         tuple(study_tables(studied)) if studied is not None else (),
         (
             (TABLE, "the table"),

@@ -115,7 +115,7 @@ class SweepFile(Section):
 
     @field_validator("objective", mode="before")
     @classmethod
-    def _a_measure_alone(cls, value: object) -> object:
+    def _measure_name(cls, value: object) -> object:
         return {"measure": value} if isinstance(value, str) else value
 
 
@@ -223,14 +223,14 @@ def _validated(values: object, draft: Draft) -> SweepFile | None:
             if item["type"] == "missing":
                 draft.complain(item["loc"], config_codes.MISSING_KEY, allowed=f"{name}: ...", meaning="")
             elif item["type"] == "extra_forbidden":
-                keys = _known(item["loc"][:-1])
+                keys = _allowed_keys(item["loc"][:-1])
                 draft.complain(place, config_codes.UNKNOWN_KEY, meant=suggestion(name, keys), keys=", ".join(keys))
             else:
                 draft.complain_of(place, item)
         return None
 
 
-def _known(place: tuple[int | str, ...]) -> list[str]:
+def _allowed_keys(place: tuple[int | str, ...]) -> list[str]:
     models: dict[str, type[Section]] = {
         "points": Points,
         "objective": Objective,

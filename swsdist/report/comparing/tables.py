@@ -95,7 +95,7 @@ def breakdown_tables(data: ComparisonData) -> list[Table]:
     return [
         table
         for column in columns
-        for table in _broken_down([part for part in data.breakdowns if part.column == column], data.blocks[0].measure)
+        for table in _breakdown([part for part in data.breakdowns if part.column == column], data.blocks[0].measure)
     ]
 
 
@@ -109,9 +109,13 @@ def protocol_lines(data: ComparisonData) -> list[str]:
 
 def about_tables(data: ComparisonData) -> list[Table]:
     """Data, protocol, versions and digests: common ones, and differences."""
-    common, single = _parted([_facts(item) for item in data.about])
+    common, single = _common_and_other([_facts(item) for item in data.about])
     # Only differing settings are shown.
-    settings = _parted([item.settings for item in data.about])[1] if all(item.settings for item in data.about) else []
+    settings = (
+        _common_and_other([item.settings for item in data.about])[1]
+        if all(item.settings for item in data.about)
+        else []
+    )
     single += settings
     unknown = [item.name for item in data.about if item.point is None]
     note = ""
@@ -127,7 +131,7 @@ def about_tables(data: ComparisonData) -> list[Table]:
     return tables
 
 
-def _parted(known_values: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
+def _common_and_other(known_values: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
     """Rows of common values (name, value), and of others (name, value of each system)."""
     common, single = [], []
     for key in dict.fromkeys(key for item in known_values for key in item):
@@ -232,7 +236,7 @@ def _tests(block: Measured, data: ComparisonData) -> Table:
         ]
         for row in block.comparison.pairs
     ]
-    variants = sorted({_way(row.wilcoxon) for row in block.comparison.pairs})
+    variants = sorted({_variant(row.wilcoxon) for row in block.comparison.pairs})
     note = (
         f"Two-sided paired t and Wilcoxon signed-rank tests over {data.units}; Holm's correction is for the chance of any "
         f"false alarm among all pairs, FDR (Benjamini and Hochberg) for their share. Wilcoxon: {'; '.join(variants)}."
@@ -240,7 +244,7 @@ def _tests(block: Measured, data: ComparisonData) -> Table:
     return Table(f"Tests of {block.measure}, p values", columns, rows, note, gap=_GAP)
 
 
-def _way(test: Wilcoxon) -> str:
+def _variant(test: Wilcoxon) -> str:
     zeros = {"wilcox": "dropped", "pratt": "ranked, then dropped (Pratt)", "zsplit": "halved"}[test.zero_method]
     return f"{'exact' if test.exact else 'normal approximation'}, zeros {zeros}"
 
@@ -250,7 +254,7 @@ def _way(test: Wilcoxon) -> str:
 _Row = dict[str, Any]
 
 
-def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
+def _breakdown(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
     """The breakdown by one column: values, maxima by group, counts, and contributions."""
     column = parts[0].column
     single = {part.first: part.table.to_pylist() for part in parts if part.second is None}
@@ -262,7 +266,14 @@ def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
         rows = []
         for k, group in enumerate(groups):
             system_rows = [single[system][k] for system in systems]
-            rows.append([group, _same(system_rows, "terms"), _same(system_rows, "ntrue"), *map(cell, system_rows)])
+            rows.append(
+                [
+                    group,
+                    _common_or_all(system_rows, "terms"),
+                    _common_or_all(system_rows, "ntrue"),
+                    *map(cell, system_rows),
+                ]
+            )
         rows += [["all", "", "", *end]] if end else []
         columns = [column, "queries", "references", *systems]
         return Table(f"{caption}, by {column}", columns, rows, note, gap="no query of the group has a value")
@@ -270,7 +281,7 @@ def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
     tables = [table(measure, lambda row: fixed(row["twv"]))]
     if any(row.get("mtwv") is not None for rows in single.values() for row in rows):
         note = "In brackets: the best threshold for the group alone; none: rejecting all is best."
-        tables.append(table("MTWV of the group", _own_maximum, note))
+        tables.append(table("MTWV of the group", _group_maximum, note))
     tables.append(table("Hits/false alarms", lambda row: f"{_count(row['ncorr'])}/{_count(row['nfa'])}"))
     totals = [[row["total"] for row in single[system]] for system in systems]
     if not any(None in values for values in totals):
@@ -288,7 +299,7 @@ def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
     return tables
 
 
-def _same(rows: Sequence[_Row], name: str) -> str:
+def _common_or_all(rows: Sequence[_Row], name: str) -> str:
     """A number common to all systems, or all numbers."""
     values = [_count(row[name]) for row in rows]
     return values[0] if len({*values}) == 1 else "/".join(values)
@@ -302,7 +313,7 @@ def _signed(value: float | None) -> str:
     return short(None) if value is None else f"{value:+.4f}"
 
 
-def _own_maximum(row: _Row) -> str:
+def _group_maximum(row: _Row) -> str:
     limit = row["mtwv_threshold"]
     return fixed(row["mtwv"]) + ("" if limit is None else f" ({short(limit)})")
 

@@ -28,7 +28,7 @@ def notices(chain_run: ChainRun) -> list[str]:
     inputs.check_tables()
     again = inputs.check_measured(seconds_in(chain_run))
     note_supervision(inputs, again)
-    _tell_of_bands(chain_run, again)
+    _note_bands(chain_run, again)
     settings = chain_run.config.calibrate
     by_speaker = [name for name, entry in settings.entries().items() if "speaker" in entry.columns]
     if by_speaker and not any(inputs.corpus.documents["speaker"].to_pylist()):
@@ -38,7 +38,7 @@ def notices(chain_run: ChainRun) -> list[str]:
             step=by_speaker[0],
             count=inputs.corpus.documents.num_rows,
         )
-    _tell_of_undecided(chain_run, again)
+    _note_undecided(chain_run, again)
     doubted = (barrier(chain_run, step, force=True) for step in ("index", "queries") if step in chain_run.outcomes)
     results = [str(notice) for notices in (*doubted, inputs.notices, again) for notice in notices.found.values()]
     results += [warning for result in chain_run.results("export", Exported) for warning in result.warnings]
@@ -71,7 +71,7 @@ def notices(chain_run: ChainRun) -> list[str]:
     return [*results, *(str(notice) for notice in late.found.values())]
 
 
-def _tell_of_undecided(chain_run: ChainRun, notices: Notices) -> None:
+def _note_undecided(chain_run: ChainRun, notices: Notices) -> None:
     """Note queries without a threshold, whose occurrences ATWV counts as missed."""
     inputs: CorpusInputs = chain_run.chain.inputs
     for result in chain_run.results("fit", Fitted):
@@ -80,7 +80,7 @@ def _tell_of_undecided(chain_run: ChainRun, notices: Notices) -> None:
             notices.add(codes.UNDECIDED_QUERIES, where=queries[0], count=len(queries))
 
 
-def _tell_of_bands(chain_run: ChainRun, notices: Notices) -> None:
+def _note_bands(chain_run: ChainRun, notices: Notices) -> None:
     inputs: CorpusInputs = chain_run.chain.inputs
     highest = bands.reach(source.extractor for source in inputs.features.sources)
     if inputs.store.manifest is None or not highest:

@@ -67,7 +67,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
         measures=measures,
         mtwv_interval=mtwv_interval(chain_run),
         unscored=None if measures is not None else _why_unscored(inputs),
-        looked_at=_looked_at(chain_run),
+        looked_at=_dependencies(chain_run),
         queries_from=_queries_from(chain_run),
         warnings=tuple(chain_run.notices()),
         stages=_stages(chain_run, all_spent),
@@ -170,7 +170,7 @@ def receipts_by_phase(*chain_runs: ChainRun) -> ReceiptsByPhase:
     complete = True
     for course in chain_runs:
         if any(step.name == "index" for step in course.chain.steps):
-            shards = _of_store(course)
+            shards = _store_receipts(course)
             complete = complete and bool(shards)
             index |= {receipt.fingerprint: receipt for receipt in (*shards, *_other_index_receipts(course))}
         for step in (step for step in course.steps if step.phase != "index" and step.name in course.outcomes):
@@ -178,7 +178,7 @@ def receipts_by_phase(*chain_runs: ChainRun) -> ReceiptsByPhase:
     return ReceiptsByPhase(list(index.values()), rest["search"], rest["score"], complete and bool(index))
 
 
-def _of_store(chain_run: ChainRun) -> list[Receipt]:
+def _store_receipts(chain_run: ChainRun) -> list[Receipt]:
     inputs: CorpusInputs = chain_run.chain.inputs
     if inputs.store.manifest is None:
         return []
@@ -329,7 +329,7 @@ def _measures(chain_run: ChainRun) -> report.Measures | None:
     return report.Measures.of(values, calibration=calibration, thresholds=thresholds)
 
 
-def _looked_at(chain_run: ChainRun) -> tuple[Looks, ...]:
+def _dependencies(chain_run: ChainRun) -> tuple[Looks, ...]:
     settings, fitted = chain_run.config.calibrate, chain_run.results("fit", Fitted)
     how = fitted[0].fit if fitted else "none"
     counts = chain_run.config.corpus.cohort is not None
