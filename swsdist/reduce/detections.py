@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.calibrate.statistics import Tally, made, summed, to_table
+from swsdist.calibrate.statistics import Tally, load_statistics, summed, to_table
 from swsdist.reduce.overlaps import Merge, merge_overlaps
 from swsdist.reduce.spans import Best, Names, SpanFilter, spans_of
 from swsdist.reduce.speakers import Speakers
@@ -60,7 +60,7 @@ class Bucket:
         self._named, self._overlap, self._merge, self._speakers = (tick, system), overlap, merge, speakers
         self._names = Names()
         self._best = Best(self._names, nbest, span_filter)
-        self._wanted = made(statistics)
+        self._wanted = load_statistics(statistics)
         self._parts: dict[str, list[Tally]] = {name: [Tally(item.quantities)] for name, item in self._wanted.items()}
 
     def add(self, candidates: pa.Table) -> None:

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, Tally, made, summed, to_table
+from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, Tally, load_statistics, summed, to_table
 from swsdist.calibrate.steps.q_norm import example_moments, standardised
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
@@ -123,7 +123,7 @@ def reduce_examples(
     several = Counter(query_id for query_id, _ in {key[:2] for key in sums.values})
     moments = example_moments(sums)
     single = pa.array([query_id for query_id, count in several.items() if count == 1], pa.string())
-    statistics_wanted = made(statistics)
+    statistics_wanted = load_statistics(statistics)
     parts: dict[str, list[Tally]] = {name: [Tally(item.quantities)] for name, item in statistics_wanted.items()}
     names = Names()
     best = Best(names, nbest, span_filter)

@@ -163,7 +163,7 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
     task = result.task
     name = result.system.attributes.get("system_id") or result.system.path
     note = " ".join(
-        filter(None, (f"{name}: {task.protocol.told(task.point)}.", undefined_note(undefined_reasons(measures))))
+        filter(None, (f"{name}: {task.protocol.describe(task.point)}.", undefined_note(undefined_reasons(measures))))
     )
     plain = [{"measure": key, "value": value} for key, value in measures.items()]
     rows = [(key, fixed(value, quantity_of(key).decimals)) for key, value in measures.items()]

@@ -11,7 +11,7 @@ from importlib.metadata import version
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.calibrate.points.study import Breakdown, Studied, Study, Tests
+from swsdist.calibrate.operating_points.study import Breakdown, Study, SystemStudy, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.core.plain import plain
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
@@ -60,7 +60,7 @@ def figures(study: Study) -> dict[str, tuple[str, str]]:
     }
 
 
-def _threshold_of_ntrue(single: Studied) -> str:
+def _threshold_of_ntrue(single: SystemStudy) -> str:
     item = single.entry
     most = max(int(item.sweep.ntrue.max()), 100)
     n = np.arange(0, most + 1)
@@ -70,7 +70,7 @@ def _threshold_of_ntrue(single: Studied) -> str:
     return lines_svg([Series("", n, limits)], axes, title="Threshold of KST against keyword frequency")
 
 
-def _sums_and_occurrences(single: Studied) -> str:
+def _sums_and_occurrences(single: SystemStudy) -> str:
     sweep = single.entry.sweep
     most = max(float(sweep.sums.max()), float(sweep.ntrue.max())) * 1.04
     plots = [
@@ -261,7 +261,7 @@ def study_json(study: Study) -> str:
     return json.dumps(plain(values), indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _system(studied: Studied) -> dict[str, object]:
+def _system(studied: SystemStudy) -> dict[str, object]:
     entry = studied.entry
     terms = {
         "query_id": entry.sweep.names.to_pylist(),

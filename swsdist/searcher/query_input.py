@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.arrays import demand_samples, is_sound, write_samples
+from swsdist.audio.arrays import check_samples, is_recording, write_samples
 from swsdist.audio.commands import is_command
 from swsdist.audio.reader import probe
 from swsdist.core.codes import line_of
@@ -167,7 +167,7 @@ def query_rows(
     """
     if hasattr(queries, "columns"):  # pandas or arrow
         return _rows_of_table(queries)
-    alone = isinstance(queries, str | Path) or is_sound(queries)
+    alone = isinstance(queries, str | Path) or is_recording(queries)
     items: Iterable[Any] = [queries] if alone or not isinstance(queries, Iterable) else queries
     rows, seen = list[dict[str, Any]](), set[str]()
     for number, item in enumerate(items, 1):
@@ -277,7 +277,7 @@ def _sample_row(items: object, query_id: str, folder: Path | None) -> dict[str, 
         raise codes.NOT_A_QUERY(where=query_id, kind=type(items).__name__)
     path = folder / f"{query_id}.wav"
     try:
-        samples, rate = demand_samples(items, query_id)
+        samples, rate = check_samples(items, query_id)
     except UserError as error:
         error.remedy = f"give text; or {error.remedy}"
         raise

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import pyarrow as pa
 
 from swsdist.audio.speech import SHORTEST
-from swsdist.calibrate.procedure import Procedure, candidate_statistics, check_steps, procedures, sides_wanted
-from swsdist.calibrate.statistics import Tally, from_table, made
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.procedure import Procedure, candidate_statistics, check_steps, procedures, required_statistics
+from swsdist.calibrate.statistics import Tally, from_table, load_statistics
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.loader import section_from
 from swsdist.config.model import Executor
@@ -286,7 +286,7 @@ class Searcher:
                 rows = own_recording.with_statistics(rows, self.store, tracks)
             extracted = extract_queries(self.store, self._extractors, rows, self.settings, self.trim, skip)
             statistics_wanted, trim = (
-                made(sides_wanted(self._calibrate), "examples"),
+                load_statistics(required_statistics(self._calibrate), "examples"),
                 self.trim and not is_precomputed(self._extractors),
             )
             sides = measure_examples(
@@ -319,7 +319,7 @@ class Searcher:
     def _scored(self, reduced: Reduced, sides: dict[str, Tally]) -> pa.Table:
         """What was found, where it lies in recordings, with its final scores."""
         statistics = from_table(reduced.statistics)
-        sides = joined([statistics, sides], sides_wanted(self._calibrate))
+        sides = joined([statistics, sides], required_statistics(self._calibrate))
         detections = in_recordings(reduced.detections, self._places, self.setup.reduce.overlap)
         first, fitted = (replace(step, sides=sides) for step in self._steps)
         if self._speakers is not None:
@@ -373,7 +373,7 @@ def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:
     for what, names in needs.items():
         for name in names:
             raise codes.STEP_NEEDS_RUN(where="calibrate.steps", step=name, input=what)
-    first, fitted = procedures(calibrate, Point(1, 1.0))  # which no step looks at
+    first, fitted = procedures(calibrate, TwvParameters(1, 1.0))  # which no step looks at
     if fitted.steps:
         fitted = fitted.with_file(calibration_file(calibrate.fit, {}), calibrate.fit, thresholds=False)
     return first, fitted

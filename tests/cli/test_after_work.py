@@ -46,7 +46,7 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     assert "index is done, and the config names no queries to search (corpus.queries)" in status
     for command in ("info", "check", "compact", "refit"):
         told = swsdist("store", command, "run", cwd=archive, code=3).err
-        assert f"no feature store\n  remedy: name its store: {archive}/run/store" in told
+        assert f"[run-not-store]\n  remedy: name its store: {archive}/run/store" in told
     assert "0 new, 0 changed, 0 gone, 2 rejected" in again
     os.utime(archive / "audio" / "d002.flac", (1, 1))
     (archive / "audio" / "d003.flac").unlink()
@@ -62,18 +62,21 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
     short = swsdist("index", "config.yaml", cwd=archive).err.splitlines()
     lines = [line for line in short if line.startswith("rejected: 1 document(s), ")]
     assert len(lines) == 2
-    assert all("; drop it from the corpus" in line or "; copy it again from where it came" in line for line in lines)
+    assert all(
+        "; remove the file; if it plays elsewhere" in line or "; copy the file again from its source" in line
+        for line in lines
+    )
     told = swsdist("index", "config.yaml", "--all", cwd=archive).err
     assert "rejected: 1 document(s), not-audio; the first: " in told
-    assert "\n  remedy: drop it from the corpus" in told
+    assert "\n  remedy: remove the file" in told
     assert "\n  remedy: copy it again from where it came" in told
     assert f"all that was rejected: swsdist store rejected {archive}/run" in told
     strict = swsdist("index", "config.yaml", "--strict", cwd=archive, code=4).err
-    assert "remedy: `swsdist store rejected " in strict
+    assert "[strict-rejections]\n  remedy: see `swsdist store rejected " in strict
     for place in ("run", "run/store"):
         shown = swsdist("store", "rejected", place, cwd=archive).out
-        assert "document no, channel 1: not-audio: no audio format was recognised" in shown
-        assert f"  path: {archive}/audio/no.wav\n  remedy: drop it" in shown
+        assert "document no, channel 1: not-audio: no audio format is recognised" in shown
+        assert f"  path: {archive}/audio/no.wav\n  remedy: remove the file" in shown
         assert shown.endswith("2 rejected\n")
         rows = list(csv.DictReader(io.StringIO(swsdist("store", "rejected", place, "--csv", cwd=archive).out)))
         assert [(row["kind"], row["id"], row["reason"]) for row in rows] == [

@@ -108,10 +108,10 @@ def test_warnings_and_strictness(swsdist: Command, place: Path) -> None:
     assert "warning: hit 1 of corpus/audio/d001.flac:0.50-1.10 is the query itself" in told.err
     strict = swsdist(*ask, "--strict", cwd=place, code=4)
     assert strict.out == told.out
-    assert "1 warnings; the first: hit 1 of " in strict.err
+    assert "1 warning under --strict; the first: hit 1 of " in strict.err
     swsdist("search", "run", "--query", WORD, "--top", "3", "--strict", cwd=place)
     refused = swsdist(*ask, "--dry-run", cwd=place, code=2).err
-    assert "--dry-run is for a config" in refused
+    assert "[dry-run-with-query]" in refused
     assert "remedy: " in refused
 
 

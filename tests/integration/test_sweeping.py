@@ -20,7 +20,7 @@ from swsdist.api import SweepResult
 from swsdist.chains.search.report.finished import from_run
 from swsdist.core.codes import sweep as sweep_codes
 from swsdist.core.errors import ConfigError
-from swsdist.evaluation.comparison import Request, compare_systems, gather
+from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.plan import load_plans
 from swsdist.report.comparing.tables import measure_tables
@@ -136,7 +136,9 @@ def test_an_interval_of_mtwv_is_the_same_wherever_it_is_shown(scene: Any) -> Non
     for number, row in enumerate(points):
         alone(scene, row, f"alone-{number}", f"features={json.dumps(poor)}")
         folder = scene.folder / f"alone-{number}"
-        shown = compare_systems(gather([f"a={folder}", f"b={folder}"], None, from_run), Request(), Settings())
+        shown = compare_systems(
+            gather_systems([f"a={folder}", f"b={folder}"], None, from_run), ComparisonRequest(), Settings()
+        )
         (block,) = [one for one in shown.blocks if one.measure == "MTWV"]
         limits = block.comparison.systems[0].interval
         assert (row["mtwv_low"], row["mtwv_high"]) == pytest.approx(limits[:2], abs=1e-12)

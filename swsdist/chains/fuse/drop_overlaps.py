@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from swsdist.core.types import DETECTIONS
-from swsdist.fusion.parts import keys_of
+from swsdist.fusion.parts import row_keys
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
@@ -44,6 +44,6 @@ class DropOverlaps(BucketStage[Leaving]):
         table = context.read(task.payload.scored)
         gone: set[tuple[object, ...]] = set()
         for name in task.payload.gone:
-            gone.update(keys_of(parquet.in_slots(*context.place(name), task.slots)))
-        stays = [key not in gone for key in keys_of(table)]
+            gone.update(row_keys(parquet.in_slots(*context.place(name), task.slots)))
+        stays = [key not in gone for key in row_keys(table)]
         return self.done(task, context, table.filter(pa.array(stays, pa.bool_())))

@@ -14,7 +14,7 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.merge_lists import of_slots
 from swsdist.core.partition import slot_of
 from swsdist.core.types import DETECTIONS
-from swsdist.fusion.joining import staying
+from swsdist.fusion.joining import best_of_overlaps
 from swsdist.fusion.parts import KEY
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
@@ -56,7 +56,7 @@ class FindOverlaps(BucketStage[Parting]):
         payload = task.payload
         tables = [of_slots(context.read(name), "doc_id", task.slots) for name in payload.files]
         table = pa.concat_tables([DETECTIONS.empty_table(), *tables])
-        gone = table.filter(pa.array(~staying(table, payload.overlap, between_queries=True))).select(KEY)
+        gone = table.filter(pa.array(~best_of_overlaps(table, payload.overlap, between_queries=True))).select(KEY)
         slots = pa.array([slot_of(query_id) for query_id in gone["query_id"].to_pylist()], pa.int32())
         gone = gone.add_column(0, GONE.field("slot"), slots).sort_by(
             [("slot", "ascending"), *((k, "ascending") for k in KEY)]

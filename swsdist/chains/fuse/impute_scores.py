@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.core.types import DETECTIONS, JOINED
-from swsdist.fusion.fusing import without_gaps
+from swsdist.fusion.fusing import complete_list
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
@@ -55,7 +55,7 @@ class ImputeScores(BucketStage[Filling]):
     def run(self, task: Task[Filling], context: Context) -> TaskOutput:
         """Fill, then suppress."""
         payload = task.payload
-        table = without_gaps(
+        table = complete_list(
             context.read(payload.joined),
             context.read(payload.known),
             missing=payload.missing,

@@ -12,7 +12,7 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.core.codes import fuse as codes
 from swsdist.core.partition import slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
-from swsdist.fusion.fusing import joined
+from swsdist.fusion.fusing import join_systems
 from swsdist.fusion.weights import KNOWN
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
@@ -73,7 +73,7 @@ class MergeLists(BucketStage[Joining]):
             whole = pa.concat_tables([DETECTIONS.empty_table(), *(context.read(name) for name in names)])
             lists[system] = of_slots(whole, "query_id", task.slots)
         standardise = payload.scores == "q-norm"
-        table, statistics = joined(lists, standardise=standardise, meet=payload.meet, overlap=payload.overlap)
+        table, statistics = join_systems(lists, standardise=standardise, meet=payload.meet, overlap=payload.overlap)
         return self.done(task, context, table, context.publish(task, "known", [statistics], KNOWN))
 
 

@@ -15,8 +15,8 @@ from swsdist.chains.search.report.publish import publish_report
 from swsdist.chains.search.report.reporting import build_report
 from swsdist.core.codes import fuse as codes
 from swsdist.core.codes import line_of
-from swsdist.evaluation.comparison import compared_entropies
-from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart
+from swsdist.evaluation.comparison import compare_min_cnxe
+from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_systems
 from swsdist.fusion.weights import Fusion
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
@@ -130,7 +130,7 @@ def _gains(chain_run: ChainRun) -> dict[str, Gain]:
         return {}
     systems = [scored_of("the fusion", chain_run), *(scored_of(name, part) for name, part in alike.items())]
     settings = Settings(resamples=DRAWS)
-    entropies = compared_entropies(systems, settings)
+    entropies = compare_min_cnxe(systems, settings)
     results: dict[str, Gain] = {}
     tables = {system.name: system.maximal for system in systems if system.maximal is not None}
     maxima = compare(tables, **settings.options()).pairs if len(tables) == len(systems) else ()
@@ -159,8 +159,8 @@ def notices(chain_run: ChainRun) -> list[str]:
     common, disjoint = Counter[tuple[str, str]](), Notices()
     if (ended := chain_run.outcomes.get("merge-lists")) is not None and not ended.failures:
         for table in chain_run.read("merge-lists", "joined", ["parts"]):
-            common.update(places_in_common(table))
-        tell_of_apart(common, disjoint)
+            common.update(count_common_places(table))
+        warn_disjoint_systems(common, disjoint)
     results += [str(notice) for notice in disjoint.found.values()]
     if not chain_run.config.calibrate.fitted:
         results.append(line_of(codes.UNFITTED_FUSION))

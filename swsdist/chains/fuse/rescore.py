@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
@@ -194,7 +194,7 @@ def scale_scores(listed: pa.Table, task: Task[Rescoring], context: Context) -> p
     payload, low, high = task.payload, task.slots[0], task.slots[-1]
     files = [name for name, first, last in payload.system.statistics if first <= high and low <= last]
     statistics = from_table(pa.concat_tables(context.read(name) for name in files))
-    first, _ = procedures(payload.system.calibrate, Point(1, 1.0))
+    first, _ = procedures(payload.system.calibrate, TwvParameters(1, 1.0))
     listed = first.scores(listed, statistics)
     statistics_part = context.read(payload.known)
     system_rows = [row for row in statistics_part.to_pylist() if row["system"] == payload.name]

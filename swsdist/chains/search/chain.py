@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from swsdist.calibrate.procedure import check_steps, sides_wanted
-from swsdist.calibrate.statistics import made
+from swsdist.calibrate.procedure import check_steps, required_statistics
+from swsdist.calibrate.statistics import load_statistics
 from swsdist.chains.search.check import check
 from swsdist.chains.search.report.notices import barrier, notices, summary
 from swsdist.chains.search.report.publish import FILES, publish_report
@@ -75,7 +75,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         raise codes.OWN_PLACES_WITHOUT_TIMES(where="corpus.own_places")
     create(config.search)
     check_steps(config.calibrate, METHODS[config.search.method].score)
-    sides = sides_wanted(config.calibrate)
+    sides = required_statistics(config.calibrate)
     first_pass = config.search.first_pass.name
     first = FIRST_PASSES[first_pass].first if first_pass != "none" else ""
     stages = (
@@ -86,7 +86,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         *([Entry(first, 1).load()()] if first else []),
         Search(),
         Reduce(),
-        *([Describe()] if made(sides, "examples") else []),
+        *([Describe()] if load_statistics(sides, "examples") else []),
         *(_cohort(config.corpus.cohort is not None) if by_cohort else []),
         Normalise(),
         Step("align.train", Align(), digests={"trials": "aligned"}),

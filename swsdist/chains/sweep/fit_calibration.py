@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.fitting import fit_models
 from swsdist.calibrate.procedure import Procedure, procedures
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config.calibration import Calibrate
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -74,5 +74,5 @@ class FitCalibration(Stage[Learning]):
 
 def before_last(settings: Calibrate) -> Procedure:
     """The fitted steps of a config before the last, which is kst or sto."""
-    _, steps = procedures(settings, Point(1, 1.0))  # none of these depends on the operating point
+    _, steps = procedures(settings, TwvParameters(1, 1.0))  # none of these depends on the operating point
     return replace(steps, steps=steps.steps[:-1], point=None)

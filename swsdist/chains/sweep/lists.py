@@ -2,7 +2,7 @@
 
 Keys of such points are config keys that affect lists: `calibrate.steps`, registered steps that work on a list;
 `calibrate.alpha`, `calibrate.options`; and `score.beta`. If the last step is kst or sto, and no other step depends on the
-operating point, all points are scored from one sorted list (`swsdist.calibrate.points.rescoring`). Any other point is
+operating point, all points are scored from one sorted list (`swsdist.calibrate.operating_points.rescoring`). Any other point is
 calibrated and scored, as by `swsdist calibrate` and `swsdist score`.
 """
 
@@ -15,8 +15,8 @@ from functools import cached_property
 
 import pyarrow.compute as pc
 
-from swsdist.calibrate.points.rescoring import Rescoring
-from swsdist.calibrate.points.study import Entry
+from swsdist.calibrate.operating_points.rescoring import Rescoring
+from swsdist.calibrate.operating_points.study import StudyEntry
 from swsdist.calibrate.thresholding import ALPHA, Method
 from swsdist.chains.sweep.planning import RESCORED, SweepPoint, keys_text, of_point
 from swsdist.chains.sweep.points import Keys
@@ -27,11 +27,11 @@ from swsdist.core.codes import sweep as codes
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import suggestion
-from swsdist.evaluation.calibration import Request, as_text, calibrate, list_procedure, undecided_list
+from swsdist.evaluation.calibration import CalibrationRequest, as_text, calibrate, list_procedure, score_undecided
 from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import protocol_for, read_task
-from swsdist.evaluation.task import ScoringTask, System
+from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.parts.evaluating import measure_names
@@ -65,21 +65,21 @@ class _ListPoint:
 class _SortedLists:
     """A system's list with its task, and a sorted list for each sequence of steps."""
 
-    def __init__(self, name: str, task_name: str, task: ScoringTask, system: System, how: Request) -> None:
+    def __init__(self, name: str, task_name: str, task: ScoringTask, system: System, how: CalibrationRequest) -> None:
         self.name, self.task_name, self.task, self.system, self.how = name, task_name, task, system, how
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, StudyEntry] = {}
 
     @cached_property
     def undecided(self) -> Evaluation:
         """The given list, scored."""
-        return undecided_list(self.task, self.system)
+        return score_undecided(self.task, self.system)
 
-    def request(self, at: _ListPoint) -> Request:
+    def request(self, at: _ListPoint) -> CalibrationRequest:
         """The request to `swsdist calibrate` for a point."""
         decides = "" if CALIBRATION[at.steps[-1]].own_threshold else ",threshold"
         return replace(self.how, method=",".join(at.steps) + decides, alpha=at.alpha, options=at.options)
 
-    def entry(self, at: _ListPoint) -> Entry:
+    def entry(self, at: _ListPoint) -> StudyEntry:
         """The sorted list after all steps but the last."""
         before = at.steps[:-1]
         options = {name: spec for name, spec in at.options.items() if name != at.steps[-1]}
@@ -95,11 +95,11 @@ class _SortedLists:
             tolerance = task.protocol.tolerance if task.protocol.trials == "time" else None
             results = Rescoring.of_list(aligned, listed, tolerance=tolerance, conventions=task.conventions.name)
             name = f"{self.name} ({', '.join(before)})" if self.entries else self.name
-            self.entries[key] = Entry(name, self.task_name, results, task.trials, task.beta, procedure.fit)
+            self.entries[key] = StudyEntry(name, self.task_name, results, task.trials, task.beta, procedure.fit)
         return self.entries[key]
 
 
-def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], list[Entry], list[float]]:
+def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], list[StudyEntry], list[float]]:
     """Read all lists, and score them at all points, system by system.
 
     Args:
@@ -172,7 +172,7 @@ def _lists(spec: SweepSpec, notices: Notices) -> Iterator[_SortedLists]:
         for system, path in section.systems.items():
             label = system if len(lists.tasks) == 1 else f"{name}/{system}"
             listed = read_system(path, conventions=task.conventions, notices=notices)
-            yield _SortedLists(label, name, task, listed, Request("none", fit, lists.folds))
+            yield _SortedLists(label, name, task, listed, CalibrationRequest("none", fit, lists.folds))
 
 
 def _list_point(spec: SweepSpec, number: int, keys: Keys) -> _ListPoint:
@@ -249,7 +249,7 @@ def _score_point(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys
         values = dict(zip(terms["query_id"].to_pylist(), terms[column].to_pylist(), strict=True))
     oracle = fit == "oracle" or at.oracle
     name = f"point-{fingerprint(item.name, keys_text({key: value for key, value in keys.items() if key != 'system'}))[:12]}"
-    rules = replace(item.task.protocol, beta=beta).told()
+    rules = replace(item.task.protocol, beta=beta).describe()
     point = SweepPoint(
         number, keys, name, fit, oracle, at.method, {"task": item.task_name, "score.beta": shown(beta)}, rules
     )

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from swsdist.calibrate.procedure import sides_wanted
+from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import SweepSpec, refuse_unused_sets
@@ -162,7 +162,7 @@ def plan_sweep(
             method = _method(config, measures)
             if method in ("kst", "sto"):
                 alpha_of(config.calibrate)
-            rules, line = scored_by(config), protocol_of(config.score).told()
+            rules, line = scored_by(config), protocol_of(config.score).describe()
         if is_chain(CHAINS, config.chain, "of_points"):
             raise codes.SWEPT_CHAIN(where=spec.where(number, "chain"), chain=config.chain)
         name = fingerprint(settings_of(config), _other_settings(config))[:12]
@@ -362,7 +362,7 @@ def _method(config: Config, measures: set[str]) -> Decides | None:
     entries, fitted = settings.entries(), settings.fitted
     if fitted and settings.threshold == "own" and measures <= set(RESCORED):
         looks = any(entries[name].operating_point or entries[name].own_threshold for name in fitted[:-1])
-        looks = looks or bool(sides_wanted(settings))
+        looks = looks or bool(required_statistics(settings))
         if fitted[-1] in ("kst", "sto") and not looks:
             return "kst" if fitted[-1] == "kst" else "sto"
     # Scores independent of beta, without a step's threshold.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from swsdist.calibrate.points.rescoring import Compacted, Rescoring
-from swsdist.calibrate.points.study import Entry, Study, study
+from swsdist.calibrate.operating_points.rescoring import CompactList, Rescoring
+from swsdist.calibrate.operating_points.study import Study, StudyEntry, study
 from swsdist.chains.sweep.planning import Plans, alpha_of, keys_text
 from swsdist.chains.sweep.ranking import RankedPoints
 from swsdist.chains.sweep.reading import SweepSpec
@@ -161,7 +161,7 @@ def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: floa
         alphas: of the curves.
         alpha: to compare at; None: the best of each method.
     """
-    ranked: list[Entry] = []
+    ranked: list[StudyEntry] = []
     oracles = {result.point.number for result in swept.results if result.point.oracle}
     for number, (name, group) in enumerate(plans.groups.items(), 1):
         if name not in swept.rescorings or not group.by_term:
@@ -171,7 +171,7 @@ def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: floa
         options = chain_run.config.options
         at = point_at(group.config, swept.searches[name])
         scored = Rescoring.of(
-            [Compacted(*parts) for parts in zip(*tables, strict=True)],
+            [CompactList(*parts) for parts in zip(*tables, strict=True)],
             tolerance=options["tolerance"],  # type: ignore[arg-type]
             conventions=options["conventions"],  # type: ignore[arg-type]
         )
@@ -183,7 +183,7 @@ def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: floa
         label = keys_text(inner) if inner and len(plans.groups) > 1 else group.config.system
         label = label if label not in [item.name for item in ranked] else f"{label} ({number})"
         fit = "oracle" if point.number in oracles else point.fit
-        ranked.append(Entry(label, group.config.system, scored, at.trials, at.beta, fit))
+        ranked.append(StudyEntry(label, group.config.system, scored, at.trials, at.beta, fit))
     return study(ranked, alphas=list(alphas), alpha=alpha) if ranked else None
 
 

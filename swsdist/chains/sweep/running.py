@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.points.rescoring import query_values
+from swsdist.calibrate.operating_points.rescoring import query_values
 from swsdist.chains.sweep.planning import FITTED, RESCORED, PlannedPoint, Plans, PointGroup, SweepPoint, alpha_of
 from swsdist.chains.sweep.score_points import point_id
 from swsdist.config import Config
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
-from swsdist.evaluation.properties import threshold_of
+from swsdist.evaluation.scored_system import finite_threshold
 from swsdist.pipeline.chain_run import ChainRun, Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.operation.progress import Progress
@@ -279,7 +279,9 @@ def _values(chain_run: ChainRun, objective: str, scored: Measured) -> dict[str, 
     if not column:
         return {}
     if f"{objective}_threshold" in quantities():
-        threshold = threshold_of(*(scored.measures[f"{objective}_{name}"] for name in ("threshold", "pmiss", "pfa")))
+        threshold = finite_threshold(
+            *(scored.measures[f"{objective}_{name}"] for name in ("threshold", "pmiss", "pfa"))
+        )
         tables = [
             per_term(decided_at(table, threshold), trials=at.trials, beta=at.beta, best=False)
             for table in chain_run.read("align.final", "trials")

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.points.fitted import at_fitted
-from swsdist.calibrate.points.rescoring import Compacted, Rescored, Rescoring
+from swsdist.calibrate.operating_points.fitted_thresholds import rescore_fitted
+from swsdist.calibrate.operating_points.rescoring import CompactList, RescoredPoints, Rescoring
 from swsdist.core.fingerprint import fingerprint
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -132,17 +132,17 @@ class ScorePoints(Stage[Scoring]):
 
 
 def _read(payload: Scoring, context: Context) -> Rescoring:
-    parts = [Compacted(*(context.read(name) for name in files)) for files in payload.files]
+    parts = [CompactList(*(context.read(name) for name in files)) for files in payload.files]
     return Rescoring.of(parts, tolerance=payload.tolerance, conventions=payload.conventions)
 
 
 def _rows(list_of: Rescoring, some: list[Values], rejects_all: bool) -> list[Values]:
     """Rows of points with the same method, or with thresholds fitted in the same folds."""
     first, beta = some[0], np.array([point["beta"] for point in some], np.float64)
-    results: dict[str, Rescored] = {}
+    results: dict[str, RescoredPoints] = {}
     values: dict[str, Floats] = {}
     if first["method"] == "fitted":
-        fitted = at_fitted(list_of, first["folds"], beta, trials=first["trials"], rejects_all=rejects_all)
+        fitted = rescore_fitted(list_of, first["folds"], beta, trials=first["trials"], rejects_all=rejects_all)
         results, values = {"a": fitted.decided, "m": fitted.best}, {"mtwv_threshold": fitted.threshold}
     else:
         alpha = np.array([point["alpha"] for point in some], np.float64)

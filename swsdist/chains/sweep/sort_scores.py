@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from swsdist.calibrate.points.rescoring import RANKS, TERMS_OF, compacted
+from swsdist.calibrate.operating_points.rescoring import RANKS, TERMS_OF, compact_list
 from swsdist.calibrate.procedure import Procedure
 from swsdist.core.types import TRIALS
 from swsdist.pipeline.inputs import Inputs
@@ -25,7 +25,7 @@ class Compacting(NamedTuple):
 
 
 class SortScores(BucketStage[Compacting]):
-    """See `swsdist.calibrate.points.rescoring`."""
+    """See `swsdist.calibrate.operating_points.rescoring`."""
 
     name = "sort-scores"
     version = 1
@@ -53,7 +53,7 @@ class SortScores(BucketStage[Compacting]):
         payload, tolerance = task.payload, task.payload.tolerance
         models = Procedure.from_run(context.read_bytes(payload.models))
         aligned = models.scores(context.read(payload.trials))
-        results = compacted(
+        results = compact_list(
             aligned, tolerance=tolerance, conventions=payload.conventions, probabilities=tolerance is not None
         )
         outputs = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from swsdist.calibrate.points.study import Study, study
+from swsdist.calibrate.operating_points.study import Study, study
 from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.planning import plan_sweep
 from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of

@@ -15,7 +15,7 @@ from swsdist.report.tables import Table
 from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import EntropyPair
 from swsdist.score.compare.paired import PairRow
-from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, Measured, Settings
+from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings, SystemInfo
 from swsdist.score.compare.significance import Wilcoxon
 
 #: Marks of significance, and their upper limits of p.
@@ -103,7 +103,7 @@ def protocol_lines(data: ComparisonData) -> list[str]:
     """The scoring rules, one line per distinct set of rules."""
     known_values: dict[str, list[str]] = {}
     for item in data.about:
-        known_values.setdefault(item.told or "protocol unknown: not in per-term tables", []).append(item.name)
+        known_values.setdefault(item.protocol_text or "protocol unknown: not in per-term tables", []).append(item.name)
     return [text if len(known_values) == 1 else f"{', '.join(names)}: {text}" for text, names in known_values.items()]
 
 
@@ -325,7 +325,7 @@ def _group_maximum(row: _Row) -> str:
 _KINDS = {"run": "run folder", "list": "system list"}
 
 
-def _facts(about: About) -> dict[str, str]:
+def _facts(about: SystemInfo) -> dict[str, str]:
     """Facts of a system by name, in order."""
     results = {"read from": _KINDS.get(about.kind, about.kind), "path": about.path}
     if about.label is not None:

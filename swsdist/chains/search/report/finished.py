@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from swsdist.chains.search.report.reporting import FINAL
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import chains as codes
-from swsdist.evaluation.properties import Scored, decided, threshold_of, valued_at
+from swsdist.evaluation.scored_system import ScoredSystem, finite_threshold, if_decided, values_at
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.loading import config_of, load_chain_run, plan_of
-from swsdist.score.compare.results import About, DetLine
-from swsdist.score.measures.curve import Point
+from swsdist.score.compare.results import DetLine, SystemInfo
+from swsdist.score.measures.curve import CurvePoint
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.score.measures.twv import PER_TERM
 from swsdist.stages.inputs.population import COLUMNS, spans_of
@@ -43,7 +43,7 @@ def run_config(folder: str, sets: Sequence[str] = ()) -> Config:
     return config_from_dict(config_of(run, plan_of(run)).model_dump(mode="json"), run.root, sets)
 
 
-def from_run(name: str, path: str) -> Scored:
+def from_run(name: str, path: str) -> ScoredSystem:
     """A run folder that has been scored, local or `s3://`.
 
     Raises:
@@ -52,7 +52,7 @@ def from_run(name: str, path: str) -> Scored:
     return scored_of(name, load_chain_run(Folder(path)))
 
 
-def scored_of(name: str, chain_run: ChainRun) -> Scored:
+def scored_of(name: str, chain_run: ChainRun) -> ScoredSystem:
     """A plan that has been scored.
 
     Raises:
@@ -71,11 +71,11 @@ def scored_of(name: str, chain_run: ChainRun) -> Scored:
     time = rules.trials == "time"
     inputs: CorpusInputs = chain_run.chain.inputs
     terms = pa.concat_tables(chain_run.read("measure", "terms")).sort_by("query_id")
-    cut = threshold_of(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
-    return Scored(
+    cut = finite_threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
+    return ScoredSystem(
         name,
-        decided(terms.select(PER_TERM.names)),
-        valued_at(parts(), cut, point["trials"], point["beta"]),
+        if_decided(terms.select(PER_TERM.names)),
+        values_at(parts(), cut, point["trials"], point["beta"]),
         cut,
         parts,
         point["trials"],
@@ -96,7 +96,7 @@ def _searched_seconds(inputs: CorpusInputs) -> pa.Table:
     return pa.table({"doc_id": results["doc_id"], "seconds": seconds})
 
 
-def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> About:
+def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> SystemInfo:
     """Facts of a run; date and versions are those of its report, if any."""
     config, inputs = chain_run.config, chain_run.chain.inputs
     report: dict[str, Any] = {}
@@ -104,7 +104,7 @@ def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> About
         report = json.loads(chain_run.run.read_bytes("report.json"))
     frames = {} if inputs.store.manifest is None else inputs.store.manifest.libraries
     corpus, rules = config.corpus, protocol_of(config.score)
-    return About(
+    return SystemInfo(
         name=name,
         kind="run",
         path=path,
@@ -112,7 +112,7 @@ def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> About
         digest=combined(digests(chain_run, FINAL)),
         corpus=tuple(str(item) for item in (corpus.documents, corpus.queries, corpus.references) if item is not None),
         point=(point := OperatingPoint(**result.point)),
-        told=rules.told(point),
+        protocol_text=rules.describe(point),
         tolerance=rules.tolerance if rules.trials == "time" else None,
         detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
         made=report.get("created"),
@@ -127,11 +127,11 @@ def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> About
 def _line(name: str, chain_run: ChainRun, measures: Mapping[str, Any]) -> DetLine | None:
     """The DET curve of the run's report."""
 
-    def point(of: str) -> Point | None:
+    def point(of: str) -> CurvePoint | None:
         value, pmiss, pfa = (measures.get(key) for key in (of, f"{of}_pmiss", f"{of}_pfa"))
         if value is None or pmiss is None or pfa is None:
             return None
-        return Point(value, pmiss, pfa, measures.get(f"{of}_threshold"))
+        return CurvePoint(value, pmiss, pfa, measures.get(f"{of}_threshold"))
 
     for curve in chain_run.read("score", "det"):
         threshold, pmiss, pfa = (curve[column].to_numpy() for column in ("threshold", "pmiss", "pfa"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.calibrate.threshold import undecided
+from swsdist.calibrate.threshold import queries_without_threshold
 from swsdist.core.codes import chains as codes
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
 from swsdist.methods.query import bands
@@ -75,7 +75,7 @@ def _note_undecided(chain_run: ChainRun, notices: Notices) -> None:
     """Note queries without a threshold, whose occurrences ATWV counts as missed."""
     inputs: CorpusInputs = chain_run.chain.inputs
     for result in chain_run.results("fit", Fitted):
-        queries = undecided(set(inputs.corpus.queries["query_id"].to_pylist()), result.thresholds)
+        queries = queries_without_threshold(set(inputs.corpus.queries["query_id"].to_pylist()), result.thresholds)
         if queries:
             notices.add(codes.UNDECIDED_QUERIES, where=queries[0], count=len(queries))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from swsdist.evaluation.properties import threshold_of
+from swsdist.evaluation.scored_system import finite_threshold
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.report import data as report
 from swsdist.score.compare.bootstrap import bootstrap_terms
@@ -65,7 +65,7 @@ def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
     if not result or result[0].measures.get("mtwv") is None:
         return None
     measures, point = result[0].measures, result[0].point
-    cut = threshold_of(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
+    cut = finite_threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     values: dict[str, float] = {}
     for part in chain_run.read("align.final", "trials"):
         at_it = per_term(decided_at(part, cut), trials=point["trials"], beta=point["beta"], best=False)
