@@ -41,11 +41,11 @@ def extract_queries(
     Raises:
         DataError: a query cannot be used.
     """
-    given = is_precomputed(extractors)
+    precomputed = is_precomputed(extractors)
     usable = []
     for row in rows:
         with skipping(skip, str(row["query_id"]), int(str(row["example"]))):
-            if given:
+            if precomputed:
                 row = _with_precomputed_frames(row, extractors, store)
             elif trim and row["path"] is not None and row["start"] is not None and row["end"] is not None:
                 _demand_speech(row, store)
@@ -85,18 +85,22 @@ def is_precomputed(extractors: Sequence[Extractor | Precomputed]) -> bool:
 def _with_moved_models(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
     """A recipe with present paths of models that moved with the store; their fingerprints are checked later."""
 
-    def here(path: str | None) -> str | None:
+    def present_path(path: str | None) -> str | None:
         if path is None:
             return None
         name = f"models/{path.rsplit('/', 1)[-1]}"
         return store.folder.path(name) if "/models/" in path and store.folder.exists(name) else path
 
     def moved(item: dict[str, Any]) -> dict[str, Any]:
-        paths = {key: here(path) for key, path in item.get("paths", {}).items()}
+        paths = {key: present_path(path) for key, path in item.get("paths", {}).items()}
         return {**item, **({"paths": paths} if paths else {})}
 
-    made = moved(recipe)
-    return {**made, "transforms": [moved(item) for item in recipe["transforms"]]} if "transforms" in recipe else made
+    moved_recipe = moved(recipe)
+    return (
+        {**moved_recipe, "transforms": [moved(item) for item in recipe["transforms"]]}
+        if "transforms" in recipe
+        else moved_recipe
+    )
 
 
 def _with_precomputed_frames(

@@ -107,9 +107,9 @@ def build(config: Config, ledger: Ledger) -> Chain:
     )
 
 
-def _cohort(given: bool) -> Iterator[Step | Stage]:
+def _cohort(has_cohort: bool) -> Iterator[Step | Stage]:
     """The steps that search a cohort, if there is one, and sum the scores of the cohort, or of all queries, at each place."""
-    if not given:
+    if not has_cohort:
         yield Cohort()
         return
     queries = {"queries": "queries.cohort:groups"}
