@@ -230,7 +230,7 @@ def _seconds(frames: int, shift: float) -> float:
 
 
 def _cost(score: float) -> float:
-    -ln(score), or the adjacent double whose exp is the score, if there is one."""
+    """-ln(score), or the adjacent double whose exp is the score, if there is one."""
     if score == 0:
         return 746.0  # exp underflows beyond this
     cost = -math.log(score) + 0.0
