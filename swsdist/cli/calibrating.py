@@ -16,35 +16,37 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Writing)
-@click.option("-s", "--system", required=True, metavar="FILE", help="STDLIST, KWSLIST, table, Kaldi's results.")
+@click.option(
+    "-s", "--system", required=True, metavar="FILE", help="STDLIST, KWSLIST, table (CSV, Parquet) or Kaldi's results."
+)
 @click.option(
     "--method",
     metavar="STEPS",
     required=True,
-    help="What to do with its scores: steps of calibration, by commas; none, threshold, oracle-kst, kaldi.",
+    help="Comma-separated calibration steps; or none, threshold, oracle-kst, kaldi.",
 )
-@click.option("--out", required=True, type=written(), metavar="FILE", help="The new list: .xml, .csv or .parquet.")
-@click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Of --out.")
-@click.option("--alpha", type=float, help="A query occurs alpha times its S(w). [default: 1.5; kaldi: 1]")
+@click.option("--out", required=True, type=written(), metavar="FILE", help="New list: .xml, .csv or .parquet.")
+@click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Format of --out. [default: by its ending]")
+@click.option("--alpha", type=float, help="Factor on S(w), the expected occurrences. [default: 1.5; kaldi: 1]")
 @click.option(
     "--fit",
     metavar="HOW",
-    help="Threshold or logistic from: crossfit, oracle, a file, a finished run, none. [default: crossfit, where it is needed]",
+    help="Fit by: crossfit, oracle, a file, a finished run, none. [default: crossfit]",
 )
-@click.option("--folds", default=5, show_default=True, help="Folds of queries, for crossfit.")
+@click.option("--folds", default=5, show_default=True, help="Query folds of crossfit.")
 @click.option(
-    "--set", "options", multiple=True, metavar="STEP.OPTION=VALUE", help="Set an option of a step; may be repeated."
+    "--set", "options", multiple=True, metavar="STEP.OPTION=VALUE", help="Set an option of a step; repeatable."
 )
-@click.option("--prior", type=float, help="Effective prior that the logistic is fitted at.")
-@click.option("--keep-scores", is_flag=True, help="kst, sto, oracle-kst, kaldi: decide only, leave the scores.")
-@click.option("--save", type=written(".json"), metavar="FILE", help="Write what was fitted, for --fit on other data.")
+@click.option("--prior", type=float, help="Effective prior of the logistic.")
+@click.option("--keep-scores", is_flag=True, help="Only decide; keep the scores.")
+@click.option("--save", type=written(".json"), metavar="FILE", help="Write the fitted model, for --fit on other data.")
 @click.option(
-    "--from", "source", type=click.Choice(list(READERS)), help="What --system is, where its content does not tell."
+    "--from", "source", type=click.Choice(list(READERS)), help="Format of --system. [default: by its content]"
 )
-@click.option("--kaldi-segments", metavar="FILE", help="segments: where Kaldi's utterances lie.")
-@click.option("--kaldi-utter-map", metavar="FILE", help="utter_map, reco2file_and_channel or wav.scp: the documents.")
-@click.option("--kaldi-utter-id", metavar="FILE", help="utter_id: the numbers of utterances.")
-@click.option("--kaldi-frame-shift", default=0.01, show_default=True, help="Seconds of a frame.")
+@click.option("--kaldi-segments", metavar="FILE", help="Kaldi's segments: times of utterances.")
+@click.option("--kaldi-utter-map", metavar="FILE", help="Kaldi's utter_map, reco2file_and_channel or wav.scp.")
+@click.option("--kaldi-utter-id", metavar="FILE", help="Kaldi's utter_id: numbers of utterances.")
+@click.option("--kaldi-frame-shift", default=0.01, show_default=True, help="Seconds per frame.")
 @task_options
 def calibrate(
     system: str,
@@ -55,16 +57,16 @@ def calibrate(
     strict: bool,
     **options: Any,
 ) -> int:
-    """Turn the scores of any list into probabilities, normalised scores or decisions.
+    """Calibrate the scores of any list, and decide.
 
     \b
-    none        convert the list, no more
-    logistic    scores become probabilities; decisions stay
-    threshold   decisions by the threshold of best TWV; scores stay
-    kst, sto    normalised scores, decided by the method's own threshold
-    oracle-kst  the same, told how often each query occurs
-    kaldi       what Kaldi's write_kwslist.pl makes of results
-    STEP,...    the same steps as of calibrate.steps in a config, such as llr; threshold may come last
+    none        convert the list
+    logistic    scores to probabilities; decisions stay
+    threshold   decide by the threshold of best TWV; scores stay
+    kst, sto    normalise scores, decide by the method's threshold
+    oracle-kst  KST with the true number of occurrences
+    kaldi       as Kaldi's write_kwslist.pl
+    STEP,...    steps of calibrate.steps in a config, such as llr; threshold may be last
 
     \b
     swsdist calibrate -s list.xml --method kst -e ecf.xml -r ref.rttm -t tlist.xml --out kst.xml

@@ -126,8 +126,8 @@ def alignment_table(result: Evaluation) -> pa.Table:
     """Each detection and reference with its partner, and what it counts as: CORR, MISS, FA, or CORR!DET (a NO, rightly)."""
     aligned = result.aligned
     yes = pc.fill_null(aligned["decision"], False).to_numpy()
-    found, true = pc.is_valid(aligned["score"]).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
-    kind = np.where(true, np.where(found & yes, "CORR", "MISS"), np.where(yes, "FA", "CORR!DET"))
+    results, true = pc.is_valid(aligned["score"]).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
+    kind = np.where(true, np.where(results & yes, "CORR", "MISS"), np.where(yes, "FA", "CORR!DET"))
     decided = pc.is_valid(aligned["decision"]).to_numpy()
     decision = pa.array(np.where(yes, "YES", "NO"), mask=~decided)
     terms = dict(zip(*(result.task.terms[name].to_pylist() for name in ("query_id", "term")), strict=True))

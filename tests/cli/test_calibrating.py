@@ -465,7 +465,7 @@ def test_points_of_lists_take_any_registered_step(place: Path, swsdist: Command)
 @pytest.mark.parametrize(
     ("lists", "points", "complaint"),
     [
-        ("tasks: {}", "", "lists.tasks: Dictionary should have at least 1"),
+        ("tasks: {}", "", "lists.tasks: the setting is refused: Dictionary should have at least 1"),
         ("tasks: {a: {ecf: z}}", "", "lists.tasks.a.systems: missing key [missing-key]"),
         ("tasks: {a: {systems: {x: y}, rtm: z}}", "", "did you mean rttm? [unknown-key]"),
         (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpha: [1, 2]}", "calibrate.steps is null [list-steps]"),

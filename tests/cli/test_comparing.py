@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from swsdist.cli.comparing import compare, resources
 from swsdist.cli.scoring import score
 from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import cli as codes
 from swsdist.core.codes import evaluation as evaluation_codes
 from swsdist.core.codes import report as report_codes
 from swsdist.core.codes import score as score_codes
@@ -151,7 +152,7 @@ def test_the_table_of_a_paper_of_one_system(folder: Path) -> None:
     assert float(of_table["atwv"]) == pytest.approx(float(row["atwv"]), abs=1e-15)
     with raises(score_codes.UNKNOWN_MEASURE, where="--columns", key="mtvw", meant="; did you mean mtwv?"):
         lists(folder, "--paper", f"{folder}/paper.csv", "--columns", "mtvw")
-    with pytest.raises(UserError, match="--html, --json: one SYSTEM is compared with none"):
+    with raises(codes.ONE_SYSTEM, where="--html, --json"):
         said(
             *(compare, f"{folder}/one.csv", *task(folder), "--paper", f"{folder}/p.csv"),
             *("--html", f"{folder}/p.html", "--json"),

@@ -64,7 +64,7 @@ def test_what_is_not_fitted_is_not_saved(swsdist: Command, lists: Path) -> None:
     """It is said before the lists are read, one of which is not there."""
     for how in ((), ("--fit", "none", *TASK)):
         told = fuse(swsdist, lists, "one.csv", "gone.csv", "--out", "none.csv", "--save", "none.json", *how, code=2)
-        assert "--save none.json: nothing is fitted here, so there is nothing to save\n  remedy: leave it out" in told
+        assert "--save none.json: nothing is fitted, so there is nothing to save [nothing-to-save]\n  remedy: " in told
     (lists / "likely.csv").write_text(HEAD + "q1,d1,1.0,1.5,0.5\n")
     for how in (("none",), ("kst",), ("sto", "--fit", "none")):
         arguments = (
@@ -80,7 +80,7 @@ def test_what_is_not_fitted_is_not_saved(swsdist: Command, lists: Path) -> None:
             *how,
         )
         told = swsdist("calibrate", *arguments, cwd=lists, code=2).err
-        assert "--save none.json: nothing is fitted here" in told
+        assert "[nothing-to-save]" in told
     assert not (lists / "none.csv").exists()
 
 

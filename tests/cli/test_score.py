@@ -164,7 +164,7 @@ def test_bands_lie_around_the_curve(swsdist, here: Path) -> None:
 
 def test_what_cannot_be_written_is_told_first(swsdist, here: Path) -> None:
     for option in ("--det", "--per-term", "--alignment", "-o"):
-        assert "no such folder to write to" in swsdist("score", *LISTS, option, "gone/x.csv", cwd=here, code=2).err
+        assert "[no-output-folder]" in swsdist("score", *LISTS, option, "gone/x.csv", cwd=here, code=2).err
 
 
 def test_quesst_knows_its_own_options_only(swsdist, here: Path) -> None:

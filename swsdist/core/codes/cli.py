@@ -28,7 +28,7 @@ OUTPUT_NOT_LOCAL = Code(
     "name a local file or folder, and copy it: aws s3 cp",
 )
 UNKNOWN_ENDING = Code(
-    "unknown-ending", UserError, "{ending} is not one of {endings}", "name a file that ends in {endings}"
+    "unknown-ending", UserError, "the file must end in {endings}, not in {ending}", "name a file that ends in {endings}"
 )
 OUTPUT_IS_FOLDER = Code("output-is-folder", UserError, "this is a folder, not a file", "name a file in it")
 OUTPUT_IS_FILE = Code("output-is-file", UserError, "this is a file, not a folder", "name another folder")
