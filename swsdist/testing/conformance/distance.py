@@ -1,4 +1,4 @@
-"""Is a local distance right? See `swsdist.kernels.distances.interface` for what it must be."""
+"""Checks local distances; see `swsdist.kernels.distances.interface` for the requirements."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_distance(
         error: how far they may be apart.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     entry, what = check_entry(DISTANCES, name)
     unit = entry.unit

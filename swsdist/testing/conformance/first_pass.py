@@ -1,4 +1,4 @@
-"""Is a first pass right? See `swsdist.methods.first_pass.interface` for what it must be."""
+"""Checks first passes; see `swsdist.methods.first_pass.interface` for the requirements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
         options: some of its options.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     _, what = check_entry(FIRST_PASSES, name)
     first_pass = create(name, **(options or {}))
@@ -77,7 +77,7 @@ def present(found: Matches, full: Matches) -> NDArray[np.bool_]:
 
 
 def recall(found: Matches, full: Matches, counted: NDArray[np.bool_] | None = None) -> float:
-    """Part of the full search's candidates that were found; 1 where there are none.
+    """Share of the full search's candidates that were found; 1 if there are none.
 
     Args:
         found: of a search that skipped something.
