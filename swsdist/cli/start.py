@@ -1,4 +1,4 @@
-"""Commands to begin with."""
+"""Commands to start with: `init` and `demo`."""
 
 from __future__ import annotations
 

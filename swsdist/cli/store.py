@@ -182,7 +182,7 @@ def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | No
 
 @contextmanager
 def _held(folder: str) -> Iterator[Folder]:
-    """A store in which nobody else works; what is none is not made one by a lock."""
+    """A locked store; a folder without a store gets no lock."""
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.lock import locked, read
 
@@ -285,7 +285,7 @@ def import_(
 
     if Path(folder).exists() and Path(source).exists() and Path(folder).samefile(source):
         raise codes.STORE_AMONG_FRAMES(where=folder)
-    # As where a config names them.
+    # As in a config.
     place = source if is_remote(source) else str(Path(source).absolute())
     try:
         outcome = import_store(
@@ -304,8 +304,8 @@ def import_(
     print(f"{counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h, in {folder}")
     rejected = api.RunResult(outcome, None, folder).rejected()
     for kind, reason, count, first, remedy in rejected:
-        told = as_options(f"rejected: {count} {kind}(s), {reason}; the first: {first}; {remedy}")
-        print(told, file=sys.stderr)
+        line = as_options(f"rejected: {count} {kind}(s), {reason}; the first: {first}; {remedy}")
+        print(line, file=sys.stderr)
     if rejected and strict:
         count = sum(row[2] for row in rejected)
         raise codes.STRICT_REJECTIONS(where=folder, count=count, folder=folder)

@@ -9,7 +9,7 @@ from swsdist.config.model import Config
 from swsdist.config.suggest import is_one_or_more, shown
 
 #: Options for s3fs, and for the clients that it makes, that may be written into files; all others may hold a secret.
-_TOLD: dict[str, object] = {
+_NOT_SECRET: dict[str, object] = {
     **dict.fromkeys(("anon", "endpoint_url", "use_ssl", "requester_pays", "version_aware", "cache_regions"), True),
     **dict.fromkeys(("default_block_size", "default_fill_cache", "max_concurrency", "fixed_upload_size"), True),
     "client_kwargs": dict.fromkeys(("endpoint_url", "region_name", "api_version", "use_ssl", "verify"), True),
@@ -32,24 +32,24 @@ def without_secrets(config: Config) -> Config:
     """
 
     def kept(values: Mapping[str, object], allowed: Mapping[str, object]) -> dict[str, object]:
-        found: dict[str, object] = {}
+        result: dict[str, object] = {}
         for name, value in values.items():
             inner = allowed.get(name)
             if isinstance(inner, Mapping) and isinstance(value, Mapping):
-                found[name] = kept(value, inner)
+                result[name] = kept(value, inner)
             elif inner is True and isinstance(value, bool | int | float | str):
-                found[name] = _USER_INFO.sub(r"\1", value) if isinstance(value, str) else value
-        return found
+                result[name] = _USER_INFO.sub(r"\1", value) if isinstance(value, str) else value
+        return result
 
-    return config.model_copy(update={"storage": kept(config.storage, _TOLD)})
+    return config.model_copy(update={"storage": kept(config.storage, _NOT_SECRET)})
 
 
 def dump_config(config: Config) -> str:
     """A config as YAML, every key written out; `load_config` reads the same config from it, wherever it lies."""
     # Not ruamel's emitter: what it writes for text with U+0085 is read back as other text.
     values = config.model_dump(mode="json")
-    for name, known in Config.model_fields.items():
-        if is_one_or_more(known) and len(values[name]) == 1:
+    for name, field in Config.model_fields.items():
+        if is_one_or_more(field) and len(values[name]) == 1:
             (values[name],) = values[name]
     return "".join(f"{line}\n" for line in _lines({name: _escape(value) for name, value in values.items()}))
 

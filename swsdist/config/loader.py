@@ -101,11 +101,11 @@ def load_config(
     elif values is not None:
         draft.complain((), codes.NOT_A_MAPPING, what="config")
     draft.values.setdefault("system", Path(path).stem)
-    for name, given in (("corpus", corpus), ("run", run)):
-        if given is not None:
+    for name, value in (("corpus", corpus), ("run", run)):
+        if value is not None:
             draft.forget((name,))
             draft.origins[(name,)] = Origin(f"--{name}", str(Path.cwd()))
-            draft.values[name] = given
+            draft.values[name] = value
     return _finish(draft, sets)
 
 
@@ -421,10 +421,10 @@ def _with_paths(
     registry: Registry[Entry], name: object, section: dict[str, object], place: Place, draft: Draft
 ) -> dict[str, object]:
     """The section of a registered entry, with the paths among its options made absolute."""
-    given = section.get("options")
-    if not isinstance(given, dict):
+    value = section.get("options")
+    if not isinstance(value, dict):
         return dict(section)
-    options: dict[str, object] = dict(given)
+    options: dict[str, object] = dict(value)
     texts = {option: value for option, value in options.items() if isinstance(value, str) and value}
     # Most options are numbers, and some entries are slow to load.
     if not texts or not isinstance(name, str) or name not in registry:
