@@ -21,7 +21,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     try:
         return tuple(int(part) for part in value.split(","))
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no list of numbers such as 1,2,4") from None
+        raise click.BadParameter(f"{value!r} is not a list of integers such as 1,2,4") from None
 
 
 @click.command()
@@ -219,7 +219,7 @@ def _show(result: Forecast) -> None:
         f"wall: {span(result.wall_s)} ({span(result.low_s)} to {span(result.high_s)})",
         f"node hours: {short(result.node_hours)}" + (f"; cost: {short(result.price)}" if result.cluster.price else ""),
         f"of the wall: driver alone {result.share('driver'):.1%}, all workers busy {result.share('ideal'):.1%}, "
-        f"some waiting {result.share('waiting'):.1%}; workers at tasks that count: {result.efficiency:.1%}",
+        f"some waiting {result.share('waiting'):.1%}; workers at useful tasks: {result.efficiency:.1%}",
     ]
     if result.took is not None:
         hours, wall, by = result.took
@@ -227,7 +227,5 @@ def _show(result: Forecast) -> None:
     if result.run.failures:
         lines.append(f"failures of nodes: {result.run.failures}; work lost: {span(result.run.lost)}")
     if result.run.failed:
-        lines.append(
-            f"tasks that fail for good: {result.run.failed}; raise executor.actor_restarts or executor.attempts"
-        )
+        lines.append(f"tasks failed for good: {result.run.failed}; raise executor.actor_restarts or executor.attempts")
     print("\n".join([*text_lines(table), "", *lines]))

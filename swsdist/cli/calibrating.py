@@ -103,7 +103,7 @@ def calibrate(
     header = rules.told(point if task is None else task.point)
     print(
         "\n".join(
-            [header, *result.lines, f"{out}: written ({written}{', what is not decided as NO' if open_ones else ''})"]
+            [header, *result.lines, f"{out}: written ({written}{', undecided detections as NO' if open_ones else ''})"]
         )
     )
     save_fitted(save, result.fitted)

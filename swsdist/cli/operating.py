@@ -26,10 +26,10 @@ def cancel(folder: str, wait: float, endpoint_url: str | None) -> None:
     run = Folder(folder, {"endpoint_url": endpoint_url} if endpoint_url else {})
     token = cancelling.request(run)
     if wait == 0:
-        print("asked; its driver looks for it every few seconds")
+        print("requested; the driver checks every few seconds")
         return
     state = cancelling.wait(run, token, wait)
-    print(state if state == "cancelled" else f"it has ended by itself: {state}")
+    print(state if state == "cancelled" else f"the run had already ended: {state}")
 
 
 @click.command()
@@ -66,4 +66,4 @@ def clean(folder: str, dry_run: bool, older: float, as_json: bool, endpoint_url:
         print(f"{entry.size:>12} {entry.folder.path(entry.name)}: {entry.why}")
     for stay in kept:
         print(f"{stay.folder.path()}: {stay.why}")
-    print(f"{len(files)} files of {total} bytes {'would go' if dry_run else 'are removed'}")
+    print(f"{len(files)} files of {total} bytes {'can be removed' if dry_run else 'removed'}")

@@ -274,11 +274,11 @@ def _dry(config: Config, selection: StepSelection) -> int:
     console = _console()
     console.print(table)
     cpu_seconds = [row.cpu_s for row in rows if row.cpu_s is not None]
-    note = "" if len(cpu_seconds) == len(rows) else "; stages without earlier receipts here are unknown"
+    note = "" if len(cpu_seconds) == len(rows) else "; unknown for stages without earlier receipts"
     estimate = (
         f"{short(sum(cpu_seconds) / 3600)} CPU hours{note}"
         if any(cpu_seconds) or not note
-        else "none yet, as nothing that is left was done here before"
+        else "none: no receipts of these stages yet"
     )
     console.print(f"estimate: {estimate}. Nothing was done.", highlight=False)
     remaining = forecast_remaining(config, rows)
@@ -287,7 +287,7 @@ def _dry(config: Config, selection: StepSelection) -> int:
         text = (
             f"forecast: {span(remaining.wall_s)} ({span(remaining.low_s)} to {span(remaining.high_s)}) with {workers}"
         )
-        console.print(f"{text}, start and planning included, the report not", highlight=False, soft_wrap=True)
+        console.print(f"{text}, with start and planning, without the report", highlight=False, soft_wrap=True)
     return 0
 
 
@@ -307,8 +307,8 @@ def _summary_lines(result: RunResult) -> list[str]:
     if outcome.tasks_done == 0 and not outcome.failures:
         pages = (name for name in outcome.chain_run.chain.report_files if name.endswith(".html"))
         page = next((name for name in pages if outcome.ledger.run.exists(name)), None)
-        there = f"; its report is {result.folder}/{page}" if page is not None else ""
-        text = f"nothing left to do: {result.folder} is up to date{there}"
+        there = f"; report: {result.folder}/{page}" if page is not None else ""
+        text = f"nothing to do: {result.folder} is up to date{there}"
     else:
         text = f"done: {outcome.tasks_done} tasks in {outcome.wall:.1f} s, in {result.folder}"
     summary = outcome.chain_run.chain.summary
@@ -343,7 +343,7 @@ def _report_outcome(result: RunResult, all_figures: bool) -> int:
         for item in notices:
             print(f"{item.kind}: {item.text}" + (f"\n  remedy: {item.remedy}" if item.remedy else ""), file=sys.stderr)
         if rejected:
-            print(f"all that was rejected: swsdist store rejected {result.folder}", file=sys.stderr)
+            print(f"all rejections: swsdist store rejected {result.folder}", file=sys.stderr)
     else:
         more = _SAME_WITH_ALL if report is None else f"swsdist report {result.folder} --all"
         for line in truncated([notice.line for notice in notices], MOST_ISSUES, more):

@@ -229,7 +229,7 @@ def _score_documents(system: str, rules: Protocol, options: dict[str, Any]) -> i
     )
     if scores.removed:
         print(
-            f"{len(scores.removed)} queries have no target document and are left out: {', '.join(scores.removed[:5])}"
+            f"{len(scores.removed)} queries without a target document are not scored: {', '.join(scores.removed[:5])}"
         )
     for name, block in (("pooled", scores.pooled), ("per query", scores.per_query)):
         print(

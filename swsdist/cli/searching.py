@@ -87,6 +87,7 @@ def search(
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
     """
     from swsdist.core.codes import cli as codes
+    from swsdist.core.codes import line_of
 
     if not queries and Path(target).is_file():
         from swsdist.cli.running import go
@@ -141,12 +142,14 @@ def search(
         cuts.setdefault(cut.query_id, cut)
         several = sum(row["query_id"] == cut.query_id for row in rows) > 1
         which = f"example {cut.example} of {cut.query_id}" if several else cut.query_id
-        say(f"{cut.before:.2f} s before and {cut.after:.2f} s after the speech of {which} are left out (--no-trim)")
+        say(
+            f"{cut.before:.2f} s before and {cut.after:.2f} s after the speech of {which} are trimmed (--no-trim: keep)"
+        )
 
     def skip(query_id: str, example: int, error: SwsdistError) -> None:
         skipped[query_id, example] = error
         if len(typed) > 1 or is_table(typed[0]):
-            warn(f"skipped: {error.where}: {error.message}")
+            warn(line_of(codes.QUERY_SKIPPED, where_from=error.where, reason=error.message))
 
     options = section_values(sets, "search")
     searcher = Searcher(target, options=options, trim=not no_trim, memory=0)
@@ -187,7 +190,7 @@ def search(
         print("\n".join(lines(answers, limit.verdict, f"{limit.description}{note}")))
     empty = [answer.query_id for answer in answers if not answer.hits]
     if empty:
-        warn(f"nothing was found of {', '.join(empty)}{_why_nothing(store)}")
+        warn(line_of(codes.NO_HITS, queries=", ".join(empty), why=_why_nothing(store)))
     if table is not None:
         from swsdist.report.answers.lines import hits_table
         from swsdist.report.tables import write_tables
@@ -245,8 +248,8 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
         word = name[1]
         if word in first:
             return (
-                f"{Path(first[word]).name} and {Path(row['path']).name} are two queries; for examples of one word give them "
-                f"with --word {word} and no others, or give a table in which they have one query_id"
+                f"{Path(first[word]).name} and {Path(row['path']).name} are two queries; for examples of one word, give only "
+                f"them, with --word {word}, or a table with one query_id"
             )
         first[word] = row["path"]
     return None
@@ -292,6 +295,9 @@ def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) ->
     """Warnings of hits that are the places of their queries."""
     import os
 
+    from swsdist.core.codes import cli as codes
+    from swsdist.core.codes import line_of
+
     def real(path: object) -> str:
         text = str(path)
         return text if "://" in text else os.path.realpath(text)
@@ -303,7 +309,7 @@ def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) ->
         for number, hit in enumerate(hits[query["query_id"]], 1):
             common = min(end, hit.end) - max(start, hit.start)
             if hit.path and real(hit.path) == source and common > (hit.end - hit.start) / 2:
-                yield f"hit {number} of {query['query_id']} is the query itself, taken from a recording that is searched"
+                yield line_of(codes.HIT_IS_QUERY, number=number, query=query["query_id"])
                 break
 
 
@@ -312,12 +318,14 @@ def _why_nothing(store: Store) -> str:
     import pyarrow.compute as pc
 
     longest = pc.max(store.documents(columns=["duration"])["duration"]).as_py() or 0.0
-    return f": the longest document lasts {longest:.1f} s; is a query longer than all of them?"
+    return f"; the longest document lasts {longest:.1f} s: the query may be longer"
 
 
 def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Callable[[str], None]) -> None:
     """Write the hits of each query as clips, best first, numbered as on the page."""
     from swsdist.audio.clips import MARKER, write_clip
+    from swsdist.core.codes import cli as codes
+    from swsdist.core.codes import line_of
     from swsdist.core.errors import AudioError
     from swsdist.exports.clips import clip_name
 
@@ -335,9 +343,9 @@ def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Ca
             )
             written += 1
         except AudioError as error:
-            warn(f"no clip of hit {number}, {hit.doc_id}: {error.message}")
+            warn(line_of(codes.NO_CLIP, number=number, document=hit.doc_id, reason=error.message))
     if silent:
-        warn(f"{silent} hits have no clip: their documents have no recording")
+        warn(line_of(codes.HITS_WITHOUT_RECORDING, count=silent))
     if not written:
         (folder / MARKER).unlink()  # the folder is empty again
     print(f"clips: {written} in {folder}", file=sys.stderr)

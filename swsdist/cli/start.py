@@ -44,7 +44,7 @@ def demo(folder: str, documents: int, queries: int, seed: int, executor: str) ->
     if not (corpus / "refs.csv").exists():
         from swsdist.testing.synthesis import make_corpus
 
-        print(f"making {documents} documents of made-up speech in {corpus}")
+        print(f"making {documents} documents of synthetic speech in {corpus}")
         make_corpus(corpus, seed=seed, documents=documents, queries=queries)
     config = place / "config.yaml"
     values = {

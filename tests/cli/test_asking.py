@@ -189,7 +189,7 @@ def test_one_bad_query_does_not_end_the_list(swsdist: Command, place: Path, tmp_
     alone = swsdist(*ask, "--query", WORD, cwd=place)
     ended = swsdist(*ask, *bad, "--query", WORD, cwd=place, code=4)
     assert ended.out == alone.out
-    assert f"warning: skipped: {tmp_path}/silent.wav: there is no speech in the query" in ended.err
+    assert f"warning: skipped: {tmp_path}/silent.wav: " in ended.err
     last = ended.err[ended.err.index("error: ") :]
     assert "4 of 5 queries skipped" in last
     for one in (
