@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from swsdist.accounts.gpu import gpu_bytes
-from swsdist.core.errors import StorageError
+from swsdist.core.codes.io import OBJECT_CHANGED
+from swsdist.core.errors import PassingError, StorageError
 from swsdist.core.redaction import redacted
 from swsdist.io.failures import storage_errors
 from swsdist.io.filesystem import Folder
@@ -177,7 +178,7 @@ class Journal:
             try:
                 self._take()
             except StorageError as error:
-                if error.passing:
+                if isinstance(error, PassingError):
                     continue
                 return  # nothing can be written there: the tasks themselves will say so
 
@@ -198,10 +199,10 @@ class DriverJournal(Journal):
     """The driver's journal also accounts for the processes that it started, except those that keep their own.
 
     Attributes:
-        heard: is told each event and its values.
+        on_event: is told each event and its values.
     """
 
-    heard: Callable[[str, Mapping[str, object]], None] | None = None
+    on_event: Callable[[str, Mapping[str, object]], None] | None = None
 
     def __init__(self, folder: Folder) -> None:
         from swsdist.accounts.child_processes import ChildProcesses
@@ -215,8 +216,8 @@ class DriverJournal(Journal):
     def write(self, event: str, **values: object) -> None:
         """Add a line, and tell it."""
         super().write(event, **values)
-        if self.heard is not None:
-            self.heard(event, values)
+        if self.on_event is not None:
+            self.on_event(event, values)
 
     def memory(self) -> int:
         """PSS of the driver and of the daemons it started; looks at the CPU time of the latter."""
@@ -257,7 +258,7 @@ def lines_of(folder: Folder, name: str, begin: int, length: int) -> list[dict[st
                 data = file.read(length)
             break
         except StorageError as error:
-            if error.cause != "changed" or not left:
+            if error.code != OBJECT_CHANGED.name or not left:
                 raise
     found = []
     for text in data.split(b"\n"):

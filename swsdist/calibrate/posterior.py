@@ -44,9 +44,9 @@ class PosteriorSums:
         Raises:
             UserError: a score is not a probability.
         """
-        found = table.filter(pc.is_valid(table["score"]))
-        names, query = coded(found["query_id"])
-        return cls(dict(zip(names, sums(query, checked(found["score"].to_numpy())), strict=True)))
+        detections = table.filter(pc.is_valid(table["score"]))
+        names, query = coded(detections["query_id"])
+        return cls(dict(zip(names, sums(query, checked(detections["score"].to_numpy())), strict=True)))
 
     def __add__(self, other: PosteriorSums) -> PosteriorSums:
         units = dict(self.units)

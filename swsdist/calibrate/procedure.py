@@ -60,20 +60,20 @@ def make_steps(
     Raises:
         ConfigError: there is no such step, or an option is not valid.
     """
-    made = []
+    steps = []
     for name in names:
         kind: type[AnyStep] = CALIBRATION[name].load()
-        given = dict(options.get(name, {}))
+        step_options = dict(options.get(name, {}))
         if alpha is not None and "alpha" in kind.model.model_fields:
-            given.setdefault("alpha", alpha)
+            step_options.setdefault("alpha", alpha)
         try:
-            made.append(kind(kind.model.model_validate(given)))
+            steps.append(kind(kind.model.model_validate(step_options)))
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(["calibrate.options", name, *map(str, first["loc"])])
-            known = ", ".join(kind.model.model_fields) or "none"
-            raise codes.INVALID_STEP_OPTION(where=place, step=name, reason=first["msg"], options=known) from None
-    return tuple(made)
+            option_names = ", ".join(kind.model.model_fields) or "none"
+            raise codes.INVALID_STEP_OPTION(where=place, step=name, reason=first["msg"], options=option_names) from None
+    return tuple(steps)
 
 
 def procedures(settings: Calibrate, point: TwvParameters) -> tuple[Procedure, Procedure]:
@@ -83,12 +83,12 @@ def procedures(settings: Calibrate, point: TwvParameters) -> tuple[Procedure, Pr
         ConfigError: see `make_steps`.
     """
     entries = settings.entries()
-    made = []
+    parts = []
     for names in (settings.unfitted, settings.fitted):
         steps = make_steps(names, settings.options, settings.alpha)
-        wanted = any(entries[name].operating_point or entries[name].own_threshold for name in names)
-        made.append(Procedure(steps, point if wanted else None))
-    return made[0], made[1]
+        needs_point = any(entries[name].operating_point or entries[name].own_threshold for name in names)
+        parts.append(Procedure(steps, point if needs_point else None))
+    return parts[0], parts[1]
 
 
 def check_steps(settings: Calibrate, score: Score) -> None:
@@ -174,16 +174,20 @@ class Procedure:
         place, first = table.schema.get_field_index("score"), table
         for number, step in enumerate(self.steps):
             entry = CALIBRATION[step.name]
-            known = statistics if number == 0 and entry.statistics else None
-            given = table
+            own_statistics = statistics if number == 0 and entry.statistics else None
+            input_table = table
             if step.of_list() and (self.by_document if entry.fits else self.documents):
-                given = table.append_column("trial", pa.array(_best_of_documents(first)))
-            values = self._applied(step, self.models[number] if self.models else (), given, self.known(step, known))
+                input_table = table.append_column("trial", pa.array(_best_of_documents(first)))
+            values = self._applied(
+                step, self.models[number] if self.models else (), input_table, self.statistics_for(step, own_statistics)
+            )
             column = pa.array(values, pa.float64(), mask=np.isnan(values))
             table = table.set_column(place, table.schema.field(place), column)
         return table
 
-    def known(self, step: AnyStep, statistics: Mapping[str, Tally] | None = None) -> Mapping[str, Tally] | None:
+    def statistics_for(
+        self, step: AnyStep, statistics: Mapping[str, Tally] | None = None
+    ) -> Mapping[str, Tally] | None:
         """The statistics that a step is given: its own of candidates, if it gets them, and those that it wants anywhere."""
         sides = {name: self.sides[name] for name in step.wants()}
         return {**(statistics or {}), **sides} if sides or statistics is not None else None
@@ -196,8 +200,8 @@ class Procedure:
         fold = folds_of(table, len(models))
         values = np.empty(table.num_rows, np.float64)
         for k in np.unique(fold).tolist():
-            mine = fold == k
-            values[mine] = step.apply(table.filter(pa.array(mine)), models[k], statistics, self.point)
+            rows = fold == k
+            values[rows] = step.apply(table.filter(pa.array(rows)), models[k], statistics, self.point)
         return values
 
     def apply(self, table: pa.Table, statistics: Mapping[str, Tally] | None = None) -> pa.Table:
@@ -254,8 +258,8 @@ class Procedure:
             ConfigError: it is no such file, or holds no threshold.
         """
         with _of_file(where):
-            found = cls.from_run(data)
-        return found.with_file(data, where, thresholds=True)
+            procedure = cls.from_run(data)
+        return procedure.with_file(data, where, thresholds=True)
 
     def with_file(self, data: bytes, where: str, *, thresholds: bool) -> Procedure:
         """With what another run fitted; of several folds it is the average, to be applied to other data.
@@ -273,12 +277,12 @@ class Procedure:
             models = tuple(
                 (_average_in(values["steps"], step),) if CALIBRATION[step.name].fits else () for step in self.steps
             )
-            given = (_threshold_in(values, where, self),) if thresholds else ()
+            thresholds_read = (_threshold_in(values, where, self),) if thresholds else ()
             trained_on = values["trained_on"]
         return replace(
             self,
             models=models,
-            thresholds=given,
+            thresholds=thresholds_read,
             fit="file",
             trained_on=trained_on,
             by_document=values.get("by_document", False),
@@ -306,16 +310,16 @@ def _of_file(where: str) -> Iterator[None]:
         raise codes.NOT_FITTED_STEPS(where=where, reason=str(error)) from None
 
 
-def _average_in(steps: Iterable[Mapping[str, Any]], mine: AnyStep) -> Json:
+def _average_in(steps: Iterable[Mapping[str, Any]], wanted_step: AnyStep) -> Json:
     """What a file of steps holds of one, of several folds the average.
 
     Raises:
         ValueError: it does not hold it.
     """
     for step in steps:
-        if (step["name"], step["version"]) == (mine.name, mine.version) and step["models"]:
-            return mine.average(step["models"])
-    raise ValueError(f"no fitted model of {mine.name}, version {mine.version}")
+        if (step["name"], step["version"]) == (wanted_step.name, wanted_step.version) and step["models"]:
+            return wanted_step.average(step["models"])
+    raise ValueError(f"no fitted model of {wanted_step.name}, version {wanted_step.version}")
 
 
 def _best_of_documents(table: pa.Table) -> NDArray[np.bool_]:
@@ -343,21 +347,21 @@ def _threshold_in(values: Mapping[str, Any], where: str, procedure: Procedure) -
         ConfigError: they are of other steps.
         ValueError: there is none, or one is no number.
     """
-    theirs, mine = (_told(steps) for steps in (values["steps"], procedure.identity()))
-    if theirs != mine:
-        raise codes.THRESHOLDS_OF_OTHER_STEPS(where=where, fitted=theirs or "no steps", steps=mine or "no steps")
-    given = [float(value) for value in values["thresholds"] if value is not None]
-    if not given:
+    saved, current = (_told(steps) for steps in (values["steps"], procedure.identity()))
+    if saved != current:
+        raise codes.THRESHOLDS_OF_OTHER_STEPS(where=where, fitted=saved or "no steps", steps=current or "no steps")
+    finite = [float(value) for value in values["thresholds"] if value is not None]
+    if not finite:
         raise ValueError("no threshold")
-    if not all(map(math.isfinite, given)):
+    if not all(map(math.isfinite, finite)):
         raise ValueError("a threshold is not finite")
-    return math.fsum(given) / len(given)
+    return math.fsum(finite) / len(finite)
 
 
 def _told(steps: Iterable[StepIdentity]) -> str:
     """Steps with their options, as a message shows them."""
-    found = []
+    texts = []
     for step in steps:
         options = ", ".join(f"{name} {value}" for name, value in sorted(step["options"].items()))
-        found.append(f"{step['name']} ({options})" if options else str(step["name"]))
-    return ", ".join(found)
+        texts.append(f"{step['name']} ({options})" if options else str(step["name"]))
+    return ", ".join(texts)

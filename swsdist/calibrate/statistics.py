@@ -51,10 +51,10 @@ class Tally:
 
     def by_query(self) -> dict[str, list[tuple[Key, tuple[int, ...]]]]:
         """The rows of each query, ordered by example and scale."""
-        found: dict[str, list[tuple[Key, tuple[int, ...]]]] = {}
+        by_query: dict[str, list[tuple[Key, tuple[int, ...]]]] = {}
         for key in sorted(self.values):
-            found.setdefault(key[0], []).append((key, self.values[key]))
-        return found
+            by_query.setdefault(key[0], []).append((key, self.values[key]))
+        return by_query
 
 
 def summed(tallies: Iterable[Tally]) -> Tally:
@@ -64,8 +64,8 @@ def summed(tallies: Iterable[Tally]) -> Tally:
     for tally in tallies:
         quantities = tally.quantities
         for key, more in tally.values.items():
-            known = values.get(key)
-            values[key] = more if known is None else tuple(map(int.__add__, known, more))
+            previous = values.get(key)
+            values[key] = more if previous is None else tuple(map(int.__add__, previous, more))
     return Tally(quantities, values)
 
 
@@ -193,10 +193,10 @@ def check_posteriors(cost: NDArray[np.int64], scale: NDArray[np.int64]) -> None:
         raise codes.NOT_POSTERIORS(count=len(bad), of=len(cost), score=score)
 
 
-def _runs(table: pa.Table, apart: str = "example") -> tuple[list[Key], NDArray[np.int64], NDArray[np.int64]]:
+def _runs(table: pa.Table, separate: str = "example") -> tuple[list[Key], NDArray[np.int64], NDArray[np.int64]]:
     """Key and first row of each run of rows with one key, and the costs in that order; at least one row."""
     names, query = coded(table["query_id"])
-    example, scale, cost = (table[name].to_numpy() for name in (apart, "scale", "cost"))
+    example, scale, cost = (table[name].to_numpy() for name in (separate, "scale", "cost"))
     starts = _starts(query, example, scale)
     if len(starts) > 64 and len(starts) > len(cost) // 8:
         order = np.lexsort((scale, example, query))
@@ -220,8 +220,8 @@ def load_statistics(
     Raises:
         ConfigError: there is no such statistic, or it cannot be loaded.
     """
-    found: dict[str, Statistic] = {name: STATISTICS[name].load()() for name in names}
-    return {name: each for name, each in found.items() if reads in (None, each.reads)}
+    loaded: dict[str, Statistic] = {name: STATISTICS[name].load()() for name in names}
+    return {name: each for name, each in loaded.items() if reads in (None, each.reads)}
 
 
 def to_table(tallies: Mapping[str, Tally]) -> pa.Table:
@@ -247,11 +247,11 @@ def from_table(table: pa.Table) -> dict[str, Tally]:
     columns = [table[name].to_pylist() for name in QUERY_STATISTICS.names]
     for name, query_id, example, scale, quantity, value in zip(*columns, strict=True):
         values.setdefault(name, {}).setdefault((query_id, example, scale), {})[quantity] = int(value)
-    found = {}
+    tallies = {}
     for name, statistic in load_statistics(sorted(values)).items():
         names = statistic.quantities
-        found[name] = Tally(names, {key: tuple(row[q] for q in names) for key, row in values[name].items()})
-    return found
+        tallies[name] = Tally(names, {key: tuple(row[q] for q in names) for key, row in values[name].items()})
+    return tallies
 
 
 def posterior_sums(tally: Tally) -> dict[str, float]:

@@ -85,7 +85,7 @@ def decide(table: pa.Table, thresholds: Sequence[float | None] | None) -> pa.Tab
     if thresholds is None:
         decisions = pa.nulls(table.num_rows, pa.bool_())
     else:
-        known = np.array([math.inf if value is None else value for value in thresholds], np.float64)
+        limits = np.array([math.inf if value is None else value for value in thresholds], np.float64)
         scores = table["score"].to_numpy().astype(np.float64)
-        decisions = pa.array(scores >= known[folds_of(table, len(known))], mask=np.isnan(scores))
+        decisions = pa.array(scores >= limits[folds_of(table, len(limits))], mask=np.isnan(scores))
     return table.set_column(place, DETECTIONS.field("decision"), decisions)

@@ -91,12 +91,12 @@ def thresholds(
     """
     if method == "oracle-kst":
         true = np.asarray(ntrue)
-        found = np.where(true > 0, kst_threshold(true, trials=trials, beta=beta), math.inf)
+        limits = np.where(true > 0, kst_threshold(true, trials=trials, beta=beta), math.inf)
     elif method == "kst":
-        found = kst_threshold(np.multiply(alpha, sums), trials=trials, beta=beta)
+        limits = kst_threshold(np.multiply(alpha, sums), trials=trials, beta=beta)
     else:
-        found = kst_threshold(alpha, trials=trials, beta=beta) * np.asarray(sums, dtype=np.float64)
-    result: Floats = np.maximum(found, _LEAST)
+        limits = kst_threshold(alpha, trials=trials, beta=beta) * np.asarray(sums, dtype=np.float64)
+    result: Floats = np.maximum(limits, _LEAST)
     return result
 
 
@@ -151,8 +151,8 @@ class Thresholding:
             if self.method == "sto":
                 score = p / np.maximum(sums, p)  # only a p too small for the sum is above it
             else:
-                known = np.minimum(limit, 1.0)
-                score = 1.0 / (1.0 + ((1.0 - p) * known) / (p * (1.0 - known)))
+                finite_limit = np.minimum(limit, 1.0)
+                score = 1.0 / (1.0 + ((1.0 - p) * finite_limit) / (p * (1.0 - finite_limit)))
         below = np.nextafter(self.threshold, 0.0)
         # Comparisons with NaN (0 / 0: p is 0, or p and the threshold are 1) yield the other value.
         kept: Floats = np.where(score >= self.threshold, score, self.threshold)

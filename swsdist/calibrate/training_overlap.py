@@ -38,10 +38,10 @@ def overlaps(trained_on: object, references: pa.Table | None) -> bool | None:
         trained_on: as the file of what was fitted has it.
         references: by which is scored, REFERENCES; None: nothing is.
     """
-    theirs = trained_on.get(ENTRY) if isinstance(trained_on, Mapping) else None
-    if not isinstance(theirs, Mapping) or references is None:
+    trained = trained_on.get(ENTRY) if isinstance(trained_on, Mapping) else None
+    if not isinstance(trained, Mapping) or references is None:
         return None
-    return any(theirs.get(query) == here for query, here in fingerprint_references(references).items())
+    return any(trained.get(query) == digest for query, digest in fingerprint_references(references).items())
 
 
 def fit_kind(trained_on: object, references: pa.Table | None) -> str:

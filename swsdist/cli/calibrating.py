@@ -100,7 +100,7 @@ def calibrate(
     result = work(listed, request, task, point)
     written = write_list(result.detections, Path(out), listed, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
-    header = rules.told(point if task is None else task.point)
+    header = rules.describe(point if task is None else task.point)
     print(
         "\n".join(
             [header, *result.lines, f"{out}: written ({written}{', undecided detections as NO' if open_ones else ''})"]

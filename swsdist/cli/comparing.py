@@ -114,7 +114,9 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
         if flags := [flag for key, flag in others.items() if options[key]]:
             raise codes.ONE_SYSTEM(where=", ".join(flags))
         (entry,) = gathered
-        table = paper_table({entry.name: entry.measures()}, keys, entry.about.told if entry.about is not None else "")
+        table = paper_table(
+            {entry.name: entry.measures()}, keys, entry.about.protocol_text if entry.about is not None else ""
+        )
         write_tables([table], options["paper"])
         warn(notices)
         print("\n".join(text_lines(table, shutil.get_terminal_size((110, 24)).columns)))

@@ -104,7 +104,7 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
     }
     result = fuse_lists(lists, request, task, point, notices)
     as_written = write_list(result.system.detections, Path(out), result.system, task, kind)
-    header = rules.told(point if task is None else task.point)
+    header = rules.describe(point if task is None else task.point)
     print("\n".join([header, *result.lines, f"{out}: written ({as_written})"]))
     save_fitted(save, result.fitted)
     warn(notices)

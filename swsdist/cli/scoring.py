@@ -161,7 +161,7 @@ def _score_list(system: str, strict: bool, options: dict[str, Any]) -> int:
         file = options["table_file"]
         alone = options["table"] or file == "-"
         if not alone:
-            print(task.protocol.told(task.point))
+            print(task.protocol.describe(task.point))
         if stdeval:
             from swsdist.report.stdeval import stdeval_report
 
@@ -225,7 +225,7 @@ def _score_documents(system: str, rules: Protocol, options: dict[str, Any]) -> i
         print(json.dumps({"protocol": rules.name, "prior": prior, **counts, **blocks}, indent=1))
         return 0
     print(
-        f"{rules.told()}\n{len(scores.queries)} queries, {scores.documents} documents, {scores.given} trials with a score"
+        f"{rules.describe()}\n{len(scores.queries)} queries, {scores.documents} documents, {scores.given} trials with a score"
     )
     if scores.removed:
         print(

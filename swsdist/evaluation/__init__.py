@@ -1,6 +1,6 @@
-"""This package holds anybody's lists against anybody's references: it reads, evaluates, calibrates and compares.
+"""Reads, evaluates, calibrates and compares detection lists from any system.
 
-All at once, from files or from tables (arrow, pandas, mappings of columns)::
+From files, or from tables (arrow, pandas, mappings of columns)::
 
     task = read_task(ecf="ecf.xml", rttm="ref.rttm", terms="tlist.xml", protocol="sws2013")
     result = evaluate(task, read_system("stdlist.xml"))

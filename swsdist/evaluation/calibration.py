@@ -1,18 +1,18 @@
-"""`swsdist calibrate` reads any system's list, fits what needs fitting, decides, and writes the list.
+"""Calibrates a list from any system (`swsdist calibrate`): fits steps, applies them, decides.
 
-A method is one or more registered steps (`swsdist.registry.registries.CALIBRATION`), done and fitted as those of a run are, by
-`swsdist.calibrate.procedure`; and one of these may stand for them, or after them:
+A method is one or more registered steps (`swsdist.registry.registries.CALIBRATION`), applied and fitted as in a run by
+`swsdist.calibrate.procedure`. One of these may replace them or follow them:
 
 =============  ==================================================================================================
 none           nothing is done: the list is converted
-threshold      the threshold of best TWV decides; scores stay as the steps make them
-oracle-kst     normalised as by kst, and decided, Ntrue known; optimistic by definition
-kaldi          normalised as Kaldi's recipes do, and decided; duplicates go, times get two decimals (`kaldi_results.as_kwslist`)
+threshold      the threshold of best TWV decides; scores stay as the steps compute them
+oracle-kst     normalises as kst and decides with the true Ntrue; optimistic by definition
+kaldi          normalises and decides as Kaldi's recipes; removes duplicates, rounds times (`kaldi_results.as_kwslist`)
 =============  ==================================================================================================
 
-A last step with a threshold of its own decides; else decisions are as they were. Where probabilities are wanted and scores are
-none, a logistic comes first. What is fitted is fitted as in a run: crossfit, oracle, or from a file. S(w) is over the list as
-it is given. A list tells no candidates of a search, so steps that need these are refused.
+A last step with a threshold decides; otherwise decisions stay. Where a step needs probabilities and the scores are not, a
+logistic is applied first. Models are fitted as in a run: crossfit, oracle, or read from a file. S(w) is a sum over the given
+list. A list does not contain all candidates of a search, so steps that need them are refused.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ from swsdist.score.measures.protocol import OperatingPoint, Protocol, operating_
 if TYPE_CHECKING:
     from swsdist.evaluation.evaluate import Evaluation
 
-#: What may stand for, or after, the steps of a list; see the module.
+#: Methods that replace the steps of a list, or follow them; see the module.
 LAST = ("none", "threshold", "oracle-kst", "kaldi")
 
 
 @dataclass(frozen=True)
 class CalibrationRequest:
-    """A request to calibrate a list.
+    """How to calibrate a list.
 
     Attributes:
         method: steps in their order, by commas; see the module.
-        fit: `none`, `crossfit`, `oracle`, a file; None: what is needed, crossfit where something is.
+        fit: `none`, `crossfit`, `oracle` or a file; None: crossfit if a step needs it.
         folds: for crossfit.
-        alpha: of kst and sto; of kaldi its `--Ntrue-scale`. None: 1.5; of kaldi 1, as the script has it.
-        prior: effective prior that the logistic is fitted at; None: as the detections are.
-        keep_scores: decide only; of kaldi the probabilities are kept.
+        alpha: of kst and sto; for kaldi `--Ntrue-scale`. None: 1.5, or the script's 1 for kaldi.
+        prior: effective prior of the logistic's fit; None: that of the detections.
+        keep_scores: only decide; kaldi keeps the probabilities.
         options: of steps, by their names.
     """
 
@@ -72,23 +72,23 @@ class CalibrationRequest:
 
     @property
     def last(self) -> str:
-        """One of `LAST` that it ends in; else empty."""
+        """The method of `LAST` at the end of `method`, or an empty string."""
         name = self.method.rpartition(",")[2]
         return name if name in LAST else ""
 
     def steps(self, scores: pa.ChunkedArray) -> tuple[str, ...]:
-        """The registered steps that a list of these scores goes through, a logistic first where probabilities are wanted.
+        """The registered steps for a list with these scores; a logistic comes first if a step needs probabilities.
 
         Raises:
-            UserError: there is no such step; they do not fit together; or one cannot be done on a list, or is neither fitted
-                nor read.
+            UserError: a step is unknown, not applicable to a list, or neither fitted nor read; or the steps do not fit
+                together.
         """
         every = self.method.split(",")
         names, where = tuple(every[:-1] if self.last else every), f"--method {self.method}"
         check_step_names(names, where)
         takes = CALIBRATION[names[0]].takes if names else "posterior" if self.last in ("oracle-kst", "kaldi") else "any"
-        wanted = takes == "posterior" and "logistic" not in names and self.fit != "none"
-        if wanted and (self.fit is not None or not are_probabilities(scores)):
+        needs_probabilities = takes == "posterior" and "logistic" not in names and self.fit != "none"
+        if needs_probabilities and (self.fit is not None or not are_probabilities(scores)):
             names = ("logistic", *names)
         entries = {name: CALIBRATION[name] for name in names}
         for name in names:
@@ -101,7 +101,7 @@ class CalibrationRequest:
         return names
 
     def fits(self, scores: pa.ChunkedArray) -> bool:
-        """Whether something is fitted to a list of these scores, or read from a file."""
+        """Whether a model is fitted to a list with these scores, or read from a file."""
         return self.last == "threshold" or any(CALIBRATION[name].fits for name in self.steps(scores))
 
 
@@ -117,10 +117,10 @@ def check_step_names(names: Sequence[str], where: str) -> None:
 
 @dataclass(frozen=True)
 class CalibratedList:
-    """A calibrated list, and what is told about it.
+    """A calibrated list and its summary.
 
     Attributes:
-        detections: the list, rows as they were given (kaldi: without duplicates), with new scores and decisions.
+        detections: rows as in the input (kaldi: without duplicates), with new scores and decisions.
         fitted: what was fitted or read, as a file; None where nothing was.
         lines: what was done, for people.
         fit: how it was fitted: `crossfit`, `oracle`, `file`, or `none` where nothing was.
@@ -133,7 +133,7 @@ class CalibratedList:
 
 
 def point_of_audio(rules: Protocol, ecf: str | None, total_seconds: float | None) -> OperatingPoint | None:
-    """The point of a protocol, without references; None if it is not told how much was searched.
+    """The operating point of a protocol without references; None if the amount of searched audio is unknown.
 
     Raises:
         UserError: both are given, or the protocol takes beta from the references.
@@ -151,12 +151,12 @@ def point_of_audio(rules: Protocol, ecf: str | None, total_seconds: float | None
 
 
 def score_undecided(task: ScoringTask, system: System) -> Evaluation:
-    """What a system found, scored without its decisions."""
+    """Score a system's list without its decisions."""
     from swsdist.evaluation.evaluate import evaluate
 
     place = system.detections.schema.get_field_index("decision")
     undecided = pa.nulls(system.detections.num_rows, pa.bool_())
-    # Old decisions play no role, nor need they be consistent.
+    # Old decisions are ignored, so they may be inconsistent.
     detections = system.detections.set_column(place, pa.field("decision", pa.bool_()), undecided)
     return evaluate(task, replace(system, detections=detections), by_type=False)
 
@@ -178,9 +178,9 @@ def calibrate(
 
     Args:
         system: the list.
-        request: what is asked for.
-        task: references and operating point; needed by all that is fitted here, and by the oracle.
-        point: the operating point where there is no task.
+        request: method and options.
+        task: references and operating point; needed to fit, and by oracle-kst.
+        point: the operating point without a task.
         scored: the list by a task, undecided, where that is known already.
 
     Raises:
@@ -197,13 +197,13 @@ def calibrate(
         if request.fit not in (None, "none"):
             raise codes.NOTHING_TO_FIT(where=f"--fit {request.fit}")
         return _finished(detections, None, lines)
-    given, last = detections["score"], request.last
+    scores_before, last = detections["score"], request.last
     procedure = list_procedure(system, request, task, point, scored)
     if point is None and last in ("oracle-kst", "kaldi"):
         raise codes.UNKNOWN_AUDIO(purpose=last)
     if last == "oracle-kst" and task is None:
         raise calibrate_codes.ORACLE_WITHOUT_REFERENCES()
-    fitted = procedure.to_json() if request.fits(given) else None
+    fitted = procedure.to_json() if request.fits(scores_before) else None
     lines += _said(procedure, detections)
     if last == "kaldi":
         assert point is not None
@@ -218,7 +218,7 @@ def calibrate(
     else:
         detections = procedure.apply(detections) if procedure.thresholds else procedure.scores(detections)
     if request.keep_scores:
-        detections = detections.set_column(detections.schema.get_field_index("score"), "score", given)
+        detections = detections.set_column(detections.schema.get_field_index("score"), "score", scores_before)
     return replace(_finished(detections, fitted, lines), fit=procedure.fit)
 
 
@@ -229,7 +229,7 @@ def list_procedure(
     point: OperatingPoint | None,
     scored: Callable[[ScoringTask], Evaluation] | None = None,
 ) -> Procedure:
-    """The steps that a list goes through, fitted or read, and how it is decided, where they say.
+    """The fitted steps of a list and their thresholds.
 
     Args:
         system, request, task, point, scored: as of `calibrate`.
@@ -240,12 +240,12 @@ def list_procedure(
     """
     names = request.steps(system.detections["score"])
     options: dict[str, dict[str, object]] = {name: {} for name in names}
-    for name, given in request.options.items():
-        if name not in names or not isinstance(given, Mapping):
+    for name, values in request.options.items():
+        if name not in names or not isinstance(values, Mapping):
             raise codes.STEP_NOT_APPLIED(
                 where=f"--method {request.method}", step=name, steps=", ".join(names) or "(none)"
             )
-        options[name] |= given
+        options[name] |= values
     if request.prior is not None and "logistic" in options:
         options["logistic"].setdefault("prior", request.prior)
     steps = make_list_steps(names, options, f"--method {request.method}", request.alpha)
@@ -274,26 +274,26 @@ def list_procedure(
 def make_list_steps(
     names: Sequence[str], options: Mapping[str, Mapping[str, object]], where: str, alpha: float | None = None
 ) -> tuple[AnyStep, ...]:
-    """Steps that can be done on a list, which tells nothing of a search.
+    """Steps that are applicable to a list without its search.
 
     Args:
         names, options, alpha: as of `swsdist.calibrate.procedure.make_steps`.
-        where: they are named, for messages.
+        where: option that names the steps, for messages.
 
     Raises:
         ConfigError: an option is not valid.
-        UserError: a step wants to know something of the search.
+        UserError: a step needs statistics of the search.
     """
     steps = make_steps(names, options, alpha)
     for step in steps:
-        if wanted := step.wants():
-            raise codes.NEEDS_SEARCH_SETTINGS(where=where, step=step.name, settings=", ".join(wanted))
+        if settings := step.wants():
+            raise codes.NEEDS_SEARCH_SETTINGS(where=where, step=step.name, settings=", ".join(settings))
     return steps
 
 
 def _own(procedure: Procedure) -> tuple[float, ...]:
-    own = procedure.own_threshold
-    return () if own is None else (own,)
+    last_threshold = procedure.own_threshold
+    return () if last_threshold is None else (last_threshold,)
 
 
 def fit_or_read(
@@ -307,17 +307,17 @@ def fit_or_read(
     *,
     threshold: bool,
 ) -> Procedure:
-    """Steps of a list, fitted, or read from a file, with thresholds: fitted ones, or the last step's own, if it has one.
+    """Fit the steps of a list, or read them from a file; with thresholds, fitted or the last step's.
 
     Args:
         procedure: the steps.
         fit: `crossfit`, `oracle` or a file.
         folds: for crossfit.
         task: references and operating point; needed to fit.
-        what: is fitted, for messages.
-        scored: the list by a task, undecided.
-        trained_on: goes into the file, beside what the task says.
-        threshold: whether it is fitted.
+        what: name of the model, for messages.
+        scored: scores the list against a task, without decisions.
+        trained_on: provenance for the file, in addition to the task's.
+        threshold: whether to fit a threshold.
 
     Raises:
         UserError: what is needed was not given, or cannot be fitted.
@@ -325,17 +325,17 @@ def fit_or_read(
     """
     if fit not in ("crossfit", "oracle"):
         where = f"--fit {fit}"
-        found = procedure.with_file(read_fitted(fit, {}, where), where, thresholds=threshold)
+        read = procedure.with_file(read_fitted(fit, {}, where), where, thresholds=threshold)
         references = None if task is None else task.references
-        found = replace(found, fit=fit_kind(found.trained_on, references))
-        return found if threshold else replace(found, thresholds=_own(found))
+        read = replace(read, fit=fit_kind(read.trained_on, references))
+        return read if threshold else replace(read, thresholds=_own(read))
     if folds < 2:
         raise codes.TOO_FEW_FOLDS(folds=folds)
     if task is None:
         raise codes.FIT_WITHOUT_REFERENCES(model=what, fit=fit)
     evaluated = scored(task)
     aligned, folds = evaluated.aligned, 1 if fit == "oracle" else folds
-    told = {
+    provenance = {
         **trained_on,
         "aligned": fingerprint(
             [aligned[name].to_pylist() for name in ("query_id", "doc_id", "channel", "start", "score", "ref_start")]
@@ -347,16 +347,16 @@ def fit_or_read(
         "beta": task.beta,
     }
     point = TwvParameters(task.trials, task.beta)
-    found = fit_models(
+    read = fit_models(
         lambda: [aligned],
         replace(procedure, by_document=task.protocol.trials == "document"),
         folds=folds,
-        trained_on=told,
-        asked=evaluated.task.terms["query_id"].to_pylist(),
+        trained_on=provenance,
+        query_ids=evaluated.task.terms["query_id"].to_pylist(),
     )
-    if not threshold and found.own_threshold is None:
-        return found
-    return fit_thresholds(found, lambda: [aligned], folds=folds, own=not threshold, point=point)
+    if not threshold and read.own_threshold is None:
+        return read
+    return fit_thresholds(read, lambda: [aligned], folds=folds, own=not threshold, point=point)
 
 
 def _as_kaldi(
@@ -379,7 +379,7 @@ def _as_kaldi(
 
 
 def as_text(table: pa.Table) -> pa.Table:
-    """Names as text: lists come with encoded ones."""
+    """Decode dictionary-encoded names to text."""
     for name in ("query_id", "doc_id"):
         table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.string()))
     return table
@@ -395,11 +395,11 @@ def _range(limits: dict[str, object]) -> str:
 
 
 def _thresholds(values: tuple[float | None, ...]) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
+    finite = [value for value in values if value is not None]
+    if not finite:
         return "none could be fitted, all is NO"
-    shown = f"{known[0]:.6g}" if len(known) == 1 else f"{len(known)} folds, {min(known):.6g} to {max(known):.6g}"
-    return shown + (f"; {len(values) - len(known)} folds have none and are decided NO" if None in values else "")
+    shown = f"{finite[0]:.6g}" if len(finite) == 1 else f"{len(finite)} folds, {min(finite):.6g} to {max(finite):.6g}"
+    return shown + (f"; {len(values) - len(finite)} folds have none and are decided NO" if None in values else "")
 
 
 def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
@@ -410,27 +410,27 @@ def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
         if isinstance(step, LogisticStep):
             slope, offset = (float(str(models[0][name])) for name in ("slope", "offset"))
             many = f" (first of {len(models)} folds)" if len(models) > 1 else ""
-            whole = sum(PosteriorSums.of(procedure.before(k + 1).scores(detections)).units.values()) / UNIT
+            total = sum(PosteriorSums.of(procedure.before(k + 1).scores(detections)).units.values()) / UNIT
             lines.append(
                 f"logistic: {fit_label(procedure.fit)}, p = sigmoid({slope:.5g} score {offset:+.5g}){many}; "
-                f"probabilities sum to {whole:.1f}"
+                f"probabilities sum to {total:.1f}"
             )
         elif isinstance(step, ByTerm):
-            assert procedure.point is not None  # its entry says that it wants one
+            assert procedure.point is not None  # the entry demands it
             how = Thresholding(step.method, procedure.point.trials, procedure.point.beta, step.options.alpha)
             lines.append(_decided(how, PosteriorSums.of(procedure.before(k).scores(detections)), {}))
         else:
             lines.append(f"{step.name}: {fit_label(procedure.fit) if models else 'not fitted'}")
-    own = procedure.own_threshold
-    if procedure.thresholds and (own is None or procedure.thresholds != (own,)):
+    last_threshold = procedure.own_threshold
+    if procedure.thresholds and (last_threshold is None or procedure.thresholds != (last_threshold,)):
         lines.append(f"threshold: {fit_label(procedure.fit)}, {_thresholds(procedure.thresholds)}")
-    elif own is not None and not isinstance(procedure.steps[-1], ByTerm):
-        lines.append(f"threshold: {procedure.steps[-1].name}'s own, {own:.6g}")
+    elif last_threshold is not None and not isinstance(procedure.steps[-1], ByTerm):
+        lines.append(f"threshold: {procedure.steps[-1].name}'s own, {last_threshold:.6g}")
     return lines
 
 
 def fit_label(fit: str) -> str:
-    """How something was fitted, for people."""
+    """Label of a fit for the user."""
     return "ORACLE, fitted on what is decided, so optimistic" if fit == "oracle" else fit
 
 

@@ -1,8 +1,8 @@
-"""The conventions of a program decide which references and detections count for a task; the rest is noted.
+"""Selects the references and detections that count for a task, by the conventions of the scoring program.
 
-STDEval scores everything unless it is asked (-E) to leave out what lies outside of the ECF; KWSEval always leaves it out, by
-the whole detection, or of segment trials by its mid-point.
-STDEval leaves out detections of queries that the term list lacks; KWSEval stops at them.
+STDEval scores everything, and with -E leaves out everything outside of the ECF. KWSEval always leaves it out: whole
+detections, or by mid-point for segment trials. STDEval leaves out detections of queries that are not in the term list;
+KWSEval stops.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notices: Notices) -> pa.Table:
-    """References of queries that the term list has; others are noted and left out."""
-    known = pc.is_in(references["query_id"], value_set=terms["query_id"].combine_chunks())
-    strange = references.filter(pc.invert(known))
+    """References of listed queries; the rest is noted and left out."""
+    listed = pc.is_in(references["query_id"], value_set=terms["query_id"].combine_chunks())
+    strange = references.filter(pc.invert(listed))
     if strange.num_rows:
         notices.weigh(
             codes.UNLISTED_REFERENCES,
@@ -36,7 +36,7 @@ def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notice
             of=references.num_rows,
             most=1,
         )
-    return references.filter(known)
+    return references.filter(listed)
 
 
 def references_within(
@@ -47,12 +47,12 @@ def references_within(
     ecf_filter: bool,
     notices: Notices,
 ) -> pa.Table:
-    """References that lie in an excerpt; those outside are noted, and left out or kept as the program does. Of document trials
-    they are left out: no trial holds them.
+    """References within an excerpt. Those outside are noted; the program's rules decide whether they are scored. Document
+    trials leave them out, because no trial contains them.
 
     Args:
         references: table REFERENCES.
-        first_end: end of each one's first word, s, which is what KWSEval tests.
+        first_end: end of the first word of each reference, s, which KWSEval tests.
         excerpts: table EXCERPTS.
         rules: the protocol.
         ecf_filter: STDEval's -E.
@@ -87,20 +87,20 @@ def references_within(
 def eligible_detections(
     task: ScoringTask, system: System, *, ecf_filter: bool = False, only_answered: bool = False
 ) -> pa.Table:
-    """The detections of a system that count for a task; what is left out, or odd, is noted.
+    """The detections that count for a task; oddities are noted.
 
     Args:
         task: the task.
         system: what it answered.
         ecf_filter: leave out what lies outside of the ECF (STDEval's -E; KWSEval always does).
-        only_answered: terms that the system lacks are left out anyhow, and so are nothing to note.
+        only_answered: do not note terms missing from the list: they are left out.
 
     Raises:
         DataError: by KWSEval's rules, a query is not in the term list.
     """
     detections, notices = system.detections, task.notices
-    known = pc.is_in(detections["query_id"].cast(pa.string()), value_set=task.terms["query_id"].combine_chunks())
-    strange = detections.filter(pc.invert(known))
+    listed = pc.is_in(detections["query_id"].cast(pa.string()), value_set=task.terms["query_id"].combine_chunks())
+    strange = detections.filter(pc.invert(listed))
     lists = sorted(set(system.search_times or ()) - set(task.terms["query_id"].to_pylist()))
     if strange.num_rows or lists:
         query = lists[0] if lists else strange["query_id"][0].as_py()
@@ -115,7 +115,7 @@ def eligible_detections(
             of=max(len(lists), detections.num_rows),
             most=1,
         )
-        detections = detections.filter(known)
+        detections = detections.filter(listed)
     if task.excerpts is not None:
         detections = _detections_within(detections, task, system.path, ecf_filter)
     else:
@@ -130,12 +130,12 @@ def eligible_detections(
 
 
 def _tell_of_documents(detections: pa.Table, task: ScoringTask, path: str) -> None:
-    """Doubt a list none of whose documents has a true occurrence: the only ones that are known."""
-    known = pc.unique(task.references["doc_id"].cast(pa.string()))
+    """Doubt a list without detections in any document that a reference names."""
+    referenced = pc.unique(task.references["doc_id"].cast(pa.string()))
     named = pc.unique(detections["doc_id"].cast(pa.string()))
-    if not len(known) or not len(named) or pc.any(pc.is_in(named, value_set=known)).as_py():
+    if not len(referenced) or not len(named) or pc.any(pc.is_in(named, value_set=referenced)).as_py():
         return
-    there, first = set(known.to_pylist()), str(named[0])
+    there, first = set(referenced.to_pylist()), str(named[0])
     stem, dot, ending = first.rpartition(".")
     advice = "check the document names of both"
     if dot and stem in there:
@@ -152,15 +152,15 @@ def _tell_of_documents(detections: pa.Table, task: ScoringTask, path: str) -> No
 
 
 def _tell_of_lengths(detections: pa.Table, task: ScoringTask, path: str) -> None:
-    """Doubt a list whose detections are of another order of length than what is to be found."""
+    """Doubt a list whose detections differ from the references in length by orders of magnitude."""
     if task.protocol.trials == "document" or not detections.num_rows or not task.references.num_rows:
         return
-    found = float(np.median(detections["duration"].to_numpy()))
+    detected_length = float(np.median(detections["duration"].to_numpy()))
     true = float(np.median(task.references["end"].to_numpy() - task.references["start"].to_numpy()))
-    if found > 0 and true > 0 and not 1 / TIMES < found / true < TIMES:
+    if detected_length > 0 and true > 0 and not 1 / TIMES < detected_length / true < TIMES:
         task.notices.doubt(
             codes.TIME_UNIT_MISMATCH,
-            where=f"{path}: {found:g} s; references: {true:g} s",
+            where=f"{path}: {detected_length:g} s; references: {true:g} s",
             count=detections.num_rows,
             of=detections.num_rows,
         )
@@ -170,12 +170,12 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
     assert task.excerpts is not None
     start, duration = detections["start"].to_numpy(), detections["duration"].to_numpy()
     if task.protocol.trials == "document":
-        assert task.places is not None  # there is an ECF
+        assert task.places is not None  # the task has an ECF
         kept = in_documents(detections, task.places)
     elif task.segments is None:
         kept = inside(detections, task.excerpts, task.conventions, tail=start + duration)
     else:
-        # What a segment holds is told by mid-points, and segments lie in excerpts.
+        # Mid-points assign detections to segments, which lie in excerpts.
         middle = start + duration / 2
         place = detections.schema.get_field_index("start")
         points = detections.set_column(place, "start", pa.array(middle))
@@ -208,7 +208,7 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
 
 
 def _check_order(detections: pa.Table, task: ScoringTask, path: str) -> None:
-    """A NO that scores higher than a YES: STDEval prints it, KWSEval stops when it writes a report."""
+    """Note a NO that scores higher than a YES: STDEval prints it, KWSEval stops while writing its report."""
     highest_no, lowest_yes = decision_limits(detections)
     if highest_no is not None and lowest_yes is not None and highest_no > lowest_yes:
         task.notices.add(
@@ -217,7 +217,7 @@ def _check_order(detections: pa.Table, task: ScoringTask, path: str) -> None:
 
 
 def decision_limits(detections: pa.Table) -> tuple[float | None, float | None]:
-    """Highest score of a NO and lowest of a YES; None where there is none."""
+    """Highest score of a NO and lowest score of a YES; None if there is none."""
     decided = pc.fill_null(detections["decision"], False)
     no = detections["score"].filter(pc.and_(pc.invert(decided), pc.is_valid(detections["decision"])))
     yes = detections["score"].filter(decided)

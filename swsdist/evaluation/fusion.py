@@ -1,8 +1,8 @@
-"""`swsdist fuse` makes one list of several systems' lists: joined, filled, weighted, decided.
+"""Fuses lists of several systems into one (`swsdist fuse`): joins, imputes, weighs, decides.
 
-The functions are those of the chain fuse (`swsdist.fusion.fusing`, `swsdist.fusion.weights`). A list tells no candidates,
-so its scores are made comparable by the mean and standard deviation of each query's detections in it. Without references, and
-without a fusion that was fitted elsewhere, all systems weigh the same.
+It shares the functions of the chain fuse (`swsdist.fusion.fusing`, `swsdist.fusion.weights`). A list does not contain all
+candidates, so scores are standardised by mean and standard deviation of each query's detections in the list. Without
+references and without a fitted fusion, all systems have the same weight.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from swsdist.score.measures.protocol import OperatingPoint
 
 @dataclass(frozen=True)
 class FusionRequest:
-    """How lists are fused.
+    """How to fuse lists.
 
     Attributes:
-        standardise: q-norm first; else the scores are taken as they are.
-        meet, overlap: when detections of two systems mean one place; see `swsdist.fusion.joining`.
-        missing: what stands for missing scores.
-        fit: `crossfit`, `oracle`, `none` (the same weights), a file; None: crossfit where there are references, else none.
+        standardise: apply q-norm first; otherwise use the scores unchanged.
+        meet, overlap: when detections of two systems are joined; see `swsdist.fusion.joining`.
+        missing: how missing scores are imputed.
+        fit: `crossfit`, `oracle`, `none` (equal weights) or a file; None: crossfit with references, else none.
         folds: for crossfit.
         threshold: `own`, ln(beta); or `fitted`, that of best TWV.
-        marks: also fit a weight for each system's having made no detection.
+        marks: also fit a weight per system for the absence of its detection.
         prior: effective prior of the fit; None: the operating point's.
-        between_queries: of overlapping detections of different queries the better stays.
-        method: registered steps, by commas: one that fuses, and what comes after it.
+        between_queries: keep only the better of overlapping detections of different queries.
+        method: registered steps separated by commas: one that fuses, then others.
     """
 
     standardise: bool = True
@@ -67,16 +67,16 @@ class FusionRequest:
     method: str = "fusion"
 
     def how(self, *, references: bool) -> str:
-        """How it is fitted, with or without references: as `fit`, never None."""
+        """`fit`, or its default with or without references."""
         return self.fit or ("crossfit" if references else "none")
 
 
 @dataclass(frozen=True)
 class FusedList:
-    """A fused list, and what is told about it.
+    """A fused list and its summary.
 
     Attributes:
-        system: the list, with the header and the queries of those that it was made of.
+        system: the list, with header and queries of its sources.
         fitted: what was fitted or read, as a file; None where nothing was.
         lines: what was done, for people.
     """
@@ -96,11 +96,11 @@ def fuse_lists(
     """Fuse lists.
 
     Args:
-        systems: the lists, by the names that their weights have.
+        systems: the lists by system name.
         request: what is asked for.
-        task: references and operating point, where they are given.
+        task: references and operating point, if given.
         point: the operating point where there is no task.
-        notices: takes what is odd; None: it is not told.
+        notices: collects oddities; None: they are dropped.
 
     Raises:
         OddError: notices are strict, and something is odd.
@@ -111,7 +111,7 @@ def fuse_lists(
         raise fusion_codes.INVALID_OVERLAP(overlap=request.overlap)
     lists = {name: _plain(system) for name, system in systems.items()}
     lines = [_told(name, lists[name], systems[name].path) for name in lists]
-    if task is not None:  # what the term list lacks must not push out what it has
+    if task is not None:  # unlisted queries must not displace listed ones
         ids = task.terms["query_id"].combine_chunks()
         lists = {name: table.filter(pc.is_in(table["query_id"], value_set=ids)) for name, table in lists.items()}
     notices = Notices() if notices is None else notices
@@ -120,12 +120,14 @@ def fuse_lists(
         if task is not None and any(len(system.detections) for system in systems.values()):
             raise fusion_codes.NO_SCORED_DETECTIONS(where=", ".join(lists))
         raise fusion_codes.NO_DETECTIONS(where=", ".join(lists))
-    places, known = join_systems(lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap)
-    given = parts_of(places)[2]
-    several = int((given.sum(axis=1) > 1).sum())
+    places, score_statistics = join_systems(
+        lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap
+    )
+    from_system = parts_of(places)[2]
+    several = int((from_system.sum(axis=1) > 1).sum())
     lines.append(f"joined: {places.num_rows} places, {several} of them found by more than one system")
     warn_disjoint_systems(count_common_places(places), notices)
-    table = complete_list(places, known, missing=request.missing, overlap=request.overlap)
+    table = complete_list(places, score_statistics, missing=request.missing, overlap=request.overlap)
     if gone := places.num_rows - table.num_rows:
         lines.append(f"{gone} places overlap a better one of their query, and are left out")
     procedure = _procedure(request, table, systems, task, point)
@@ -153,17 +155,17 @@ def fuse_lists(
 
 
 def _tell_of_strangers(lists: Mapping[str, pa.Table], notices: Notices) -> None:
-    """Tell what is odd in lists that should be of one task.
+    """Note oddities in lists that should be of one task.
 
     Raises:
         UserError: no two of several have a query in common.
         OddError: notices are strict, and something is odd.
     """
     queries = {name: set(table["query_id"].unique().to_pylist()) for name, table in lists.items()}
-    some = [mine for mine in queries.values() if mine]
+    some = [ids for ids in queries.values() if ids]
     if len(some) > 1 and not any(a & b for a, b in combinations(some, 2)):
         raise fusion_codes.NO_COMMON_QUERIES(where=", ".join(lists))
-    empty = [name for name, mine in queries.items() if not mine]
+    empty = [name for name, ids in queries.items() if not ids]
     notices.add(fusion_codes.EMPTY_LISTS, where=", ".join(empty), count=len(empty))
     pairs = [(a, b) for a, b in combinations(lists, 2) if lists[a].num_rows and lists[b].num_rows]
     same = [f"{a} and {b}" for a, b in pairs if lists[a].equals(lists[b])]
@@ -171,7 +173,7 @@ def _tell_of_strangers(lists: Mapping[str, pa.Table], notices: Notices) -> None:
 
 
 def _plain(system: System) -> pa.Table:
-    """Of a list what is fused, names as text."""
+    """Columns that are fused, with names as text."""
     columns = ["query_id", "doc_id", "channel", "start", "end", "score"]
     return system.detections.select(columns).cast(pa.schema([DETECTIONS.field(name) for name in columns]))
 
@@ -186,9 +188,9 @@ def _procedure(
     table: pa.Table,
     systems: Mapping[str, System],
     task: ScoringTask | None,
-    given: OperatingPoint | None,
+    operating_point: OperatingPoint | None,
 ) -> Procedure | None:
-    """The fusion, fitted or read; None where all systems weigh the same."""
+    """The fusion, fitted or read; None for equal weights."""
     fit = request.how(references=task is not None)
     if fit == "none":
         return None
@@ -204,7 +206,7 @@ def _procedure(
     options: dict[str, object] = {"marks": request.marks}
     if request.prior is not None:
         options["prior"] = request.prior
-    at = task.point if task is not None else given
+    at = task.point if task is not None else operating_point
     point = None if at is None else TwvParameters(at.trials, at.beta)
     if fit not in ("crossfit", "oracle"):
         options, saved = _saved(read_fitted(fit, {}, f"--fit {fit}"))
@@ -215,43 +217,43 @@ def _procedure(
         listed = next(iter(systems.values()))
         place = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
         system = replace(listed, detections=with_durations(table.select(place)), path="the joined list")
-        found = score_undecided(of, system)
-        return replace(found, aligned=with_parts_of(found.aligned, table))
+        scored_list = score_undecided(of, system)
+        return replace(scored_list, aligned=with_parts_of(scored_list.aligned, table))
 
-    lists = {"lists": {name: one.path for name, one in systems.items()}}
-    found = fit_or_read(
+    lists = {"lists": {name: item.path for name, item in systems.items()}}
+    scored_list = fit_or_read(
         Procedure(steps, point), fit, request.folds, task, f"a {names[0]}", scored, lists, threshold=threshold
     )
-    return found if found.thresholds else replace(found, thresholds=(None,))
+    return scored_list if scored_list.thresholds else replace(scored_list, thresholds=(None,))
 
 
 def _saved(data: bytes) -> tuple[dict[str, object], TwvParameters | None]:
-    """With which options, and for which operating point, a fusion was fitted."""
+    """Options and operating point of a fitted fusion."""
     try:
         values = json.loads(data)
         (options,) = (step["options"] for step in values["steps"] if step["name"] == "fusion")
         return options, TwvParameters(int(values["trials"]), float(values["beta"])) if "trials" in values else None
     except (ValueError, KeyError, TypeError):
-        return {}, None  # who reads what was fitted says what is wrong
+        return {}, None  # reading the file later reports the problem
 
 
 def _weights(procedure: Procedure) -> list[str]:
-    """What was fitted, for people."""
+    """The fitted fusion, for the user."""
     models = fusions_in(json.loads(procedure.to_json()))
     if not models:
         return [f"{procedure.steps[0].name}: {fit_label(procedure.fit)}"]
     many = f" (means of {len(models)} folds)" if len(models) > 1 else ""
     first = models[0]
-    found = [f"fusion: {fit_label(procedure.fit)}{many}; offset {_mean([one.offset for one in models]):+.4g}"]
+    lines = [f"fusion: {fit_label(procedure.fit)}{many}; offset {_mean([model.offset for model in models]):+.4g}"]
     for k, name in enumerate(first.systems):
-        line = f"  {name}: weight {_mean([one.weights[k] for one in models]):.4g}"
+        line = f"  {name}: weight {_mean([model.weights[k] for model in models]):.4g}"
         if first.marks:
-            line += f", {_mean([one.marks[k] for one in models]):+.4g} where it found nothing"
-        found.append(line)
-    known = [value for value in procedure.thresholds if value is not None]
-    limits = " to ".join(dict.fromkeys(f"{value:.4g}" for value in (min(known), max(known)))) if known else "none"
-    found.append(f"threshold: {limits}")
-    return found
+            line += f", {_mean([model.marks[k] for model in models]):+.4g} where it found nothing"
+        lines.append(line)
+    finite = [value for value in procedure.thresholds if value is not None]
+    limits = " to ".join(dict.fromkeys(f"{value:.4g}" for value in (min(finite), max(finite)))) if finite else "none"
+    lines.append(f"threshold: {limits}")
+    return lines
 
 
 def _mean(values: list[float]) -> float:
@@ -259,9 +261,11 @@ def _mean(values: list[float]) -> float:
 
 
 def _shares(table: pa.Table) -> list[str]:
-    """Which part of the detections each system made, and how many were decided."""
-    systems, _, given = parts_of(table)
-    shares = [f"{name} {100 * share:.1f} %" for name, share in zip(systems, given.mean(axis=0).tolist(), strict=True)]
+    """Each system's share of the detections, and the number of decisions."""
+    systems, _, from_system = parts_of(table)
+    shares = [
+        f"{name} {100 * share:.1f} %" for name, share in zip(systems, from_system.mean(axis=0).tolist(), strict=True)
+    ]
     decided = {value: int(pc.sum(pc.equal(table["decision"], value)).as_py() or 0) for value in (True, False)}
     return [
         f"of the detections were made by: {', '.join(shares) or 'nobody'}; the other scores are filled in",
@@ -270,7 +274,7 @@ def _shares(table: pa.Table) -> list[str]:
 
 
 def _header(detections: pa.Table, systems: Mapping[str, System]) -> System:
-    """A list with the first header's attributes, and all queries that were answered."""
+    """A list with the first header's attributes and all answered queries."""
     listed = [system for system in systems.values() if system.search_times is not None]
     times: dict[str, str] | None = None
     if len(listed) == len(systems):

@@ -1,7 +1,7 @@
-"""This module turns the files of an evaluation into tables, by the rules of a protocol.
+"""Reads the files of an evaluation into a scoring task, by the rules of a protocol.
 
-A task is an ECF (how much audio), a term list, and references: occurrences looked up in an RTTM or CTM transcript, or a
-table of them. What the NIST programs pass over in silence is noted with a count (`swsdist.io.notices`), and refused where
+A task has an ECF (the amount of audio), a term list, and references: occurrences looked up in an RTTM or CTM transcript, or a
+table. Oddities that the NIST programs ignore silently are noted with a count (`swsdist.io.notices`), and are errors with
 `strict`.
 """
 
@@ -44,7 +44,7 @@ def read_task(
     Args:
         ecf: the ECF, or else `total_seconds`.
         rttm: transcript to look the terms up in; or `ctm`, or a table of references.
-        ctm: word alignments, in its place.
+        ctm: word alignments instead of an RTTM.
         terms: TLIST or KWLIST; not needed with a table of references, whose queries are then the terms.
         references: table (CSV or Parquet) of schema REFERENCES.
         protocol: its name, or one that was adapted.
@@ -60,9 +60,9 @@ def read_task(
     rules = registered(protocol) if isinstance(protocol, str) else protocol
     _refuse_quesst(rules)
     notices = notices if notices is not None else Notices()
-    sources = [name for name, given in (("rttm", rttm), ("ctm", ctm), ("references", references)) if given]
+    sources = [name for name, source in (("rttm", rttm), ("ctm", ctm), ("references", references)) if source]
     if len(sources) != 1:
-        raise codes.AMBIGUOUS_REFERENCES(sources=" and ".join(sources) or "nothing")
+        raise codes.AMBIGUOUS_REFERENCES(sources=" and ".join(sources) or "none")
     if ecf is not None and total_seconds is not None:
         raise codes.CONFLICTING_AUDIO()
     if ecf is None and total_seconds is None:
@@ -106,14 +106,14 @@ def make_task(
     documents: int | None = None,
     notices: Notices | None = None,
 ) -> ScoringTask:
-    """A task from what is in memory.
+    """A task from tables in memory.
 
     Args:
         references: arrow table, pandas DataFrame or mapping of columns: query_id, doc_id, start, end (s), maybe channel.
         total_seconds: T, s of audio that was searched.
         protocol: its name, or one that was adapted.
         terms: table TERMS likewise; None: the queries of the references.
-        documents: how many documents there are: needed if they are the trials, and for measures of pairs.
+        documents: number of documents; needed for document trials and for measures of pairs.
         notices: takes what is odd.
 
     Raises:
@@ -148,7 +148,7 @@ def _task(
     cut: pa.Table | None,
     notices: Notices,
 ) -> ScoringTask:
-    """Beta settled, and what can be told of references alone noted."""
+    """Compute the operating point, and note oddities of the references."""
     point = operating_point(
         rules,
         seconds=total,
@@ -182,8 +182,8 @@ def _terms(
         return None, True
     from swsdist.io.nist.termlist import read_termlist
 
-    found = read_termlist(path, storage, notices=notices, duplicates=not conventions.strict_lists)
-    return found.terms, found.lowercase
+    term_list = read_termlist(path, storage, notices=notices, duplicates=not conventions.strict_lists)
+    return term_list.terms, term_list.lowercase
 
 
 def _table_of_references(path: str, storage: Mapping[str, object] | None) -> pa.Table:
@@ -205,16 +205,16 @@ def look_up_references(
     """Occurrences of terms in a transcript.
 
     Args:
-        rttm, ctm: the transcript: one of them. In place of a CTM, lhotse's supervisions with their alignments.
+        rttm, ctm: the transcript, one of them. Lhotse supervisions with alignments may replace a CTM.
         terms: table TERMS.
-        rules: whose greatest gap between words.
-        conventions: whose rules.
+        rules: protocol with the maximum gap between words.
+        conventions: rules of the scoring program.
         lowercase: compare words without regard to case.
         notices: takes what is odd.
         storage: options for s3fs.
 
     Returns:
-        table REFERENCES; the end of each one's first word, s; and the stretches of speech of an RTTM (LEXEMES).
+        Table REFERENCES; the end of each reference's first word, s; and the stretches of speech of an RTTM (LEXEMES).
 
     Raises:
         UserError: there is no such file.
@@ -232,19 +232,22 @@ def look_up_references(
         from swsdist.io.nist.ctm import read_ctm
 
         lexemes = (aligned_words if is_supervisions(str(ctm), storage) else read_ctm)(str(ctm), storage)
-    found = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
-    if found.repeated:
+    occurrences = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
+    if occurrences.repeated:
         notices.add(
             codes.DUPLICATE_TERM_TEXTS_COUNTED if conventions.repeats else codes.DUPLICATE_TERM_TEXTS,
-            where=found.repeated[0],
-            count=len(found.repeated),
+            where=occurrences.repeated[0],
+            count=len(occurrences.repeated),
         )
-    if found.unsorted:
+    if occurrences.unsorted:
         effect = "KWSEval links the wrong words then" if conventions.links else "the order of the file counts"
         notices.add(
-            codes.UNSORTED_WORDS, where=f"{rttm or ctm}: {found.unsorted[0]}", effect=effect, count=len(found.unsorted)
+            codes.UNSORTED_WORDS,
+            where=f"{rttm or ctm}: {occurrences.unsorted[0]}",
+            effect=effect,
+            count=len(occurrences.unsorted),
         )
-    return found.references, found.first_end, speakers
+    return occurrences.references, occurrences.first_end, speakers
 
 
 def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:
@@ -264,7 +267,7 @@ def protocol_for(
     storage: Mapping[str, object] | None = None,
     **parts: Unpack[Parts],
 ) -> Protocol:
-    """The protocol of that name, or the one that goes with a term list: `kwseval` with a KWLIST, else `stdeval`.
+    """The named protocol, or the default of a term list: `kwseval` for a KWLIST, else `stdeval`.
 
     Args:
         name: of a protocol; None: by the term list.
@@ -272,7 +275,7 @@ def protocol_for(
         segments: segment trials.
         documents: document trials.
         storage: options for s3fs.
-        parts: in place of its own (see `swsdist.score.measures.protocol.protocol`).
+        parts: overrides (see `swsdist.score.measures.protocol.protocol`).
 
     Raises:
         UserError: as of `protocol`; or segment trials by other conventions than KWSEval's.

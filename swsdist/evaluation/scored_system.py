@@ -1,4 +1,4 @@
-"""Queries and documents of a scored system have properties, known or from a user's tables, for breakdowns."""
+"""Scored systems, and properties of their queries and documents for breakdowns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from swsdist.score.compare.paired import decided_at
 from swsdist.score.compare.results import DetLine, SystemInfo
 from swsdist.score.measures.twv import PER_TERM, per_term
 
-#: Properties of queries that need no table: Ntrue, words of the term, mean s of its references, sum of its scores.
+#: Properties of queries without a table: Ntrue, words of the term, mean length of its references (s), sum of its scores.
 COMPUTED = ("ntrue", "words", "duration", "posterior_sum")
 
 
@@ -28,18 +28,18 @@ class ScoredSystem:
     """A system with the values of its queries.
 
     Attributes:
-        name: what it is called.
+        name: of the system.
         decided: table PER_TERM at the decisions made; None where a detection of a query with references is not decided.
         maximal: table PER_TERM at the threshold of MTWV; None where there is no aligned list.
         threshold: that threshold; None rejects everything.
-        parts: reads the aligned list, in parts that hold their queries whole; None where there is none.
-        trials, beta, rate: N, weight of false alarms, trials per second of audio; None where not known.
-        documents: `doc_id`, `seconds` as trials are counted; None where not known.
-        terms: `query_id` and what else is known of queries; None if nothing is.
+        parts: reads the aligned list, in parts with all rows of their queries; None if there is none.
+        trials, beta, rate: N, weight of false alarms, trials per second of audio; None if unknown.
+        documents: `doc_id`, `seconds` as trials are counted; None if unknown.
+        terms: `query_id` and further attributes; None if there are none.
         reject_all: whether rejecting everything is a point of its curve (not KWSEval's).
-        about: what is known of it.
+        about: provenance of the system.
         line: reads its DET curve; None where there is none.
-        measures: makes its values by key, as far as they are known.
+        measures: computes known values by key.
     """
 
     name: str
@@ -71,24 +71,24 @@ class ScoredSystem:
 def query_property(
     column: str, terms: pa.Table, systems: Sequence[ScoredSystem], queries: str | None
 ) -> pa.Array | pa.ChunkedArray | None:
-    """A property of each query, null where it is not known; None if there is no such column.
+    """A property of each query, null if unknown; None if there is no such column.
 
-    It comes from the user's table, or the attributes of the term list, or is made (`COMPUTED`): durations and posterior sums
-    from the aligned list of the first system.
+    It comes from the user's table or the attributes of the term list, or is computed (`COMPUTED`); durations and posterior
+    sums use the aligned list of the first system.
 
     Args:
         column: its name.
-        terms: per-term table, whose queries are asked for.
+        terms: per-term table of the queries.
         systems: in order.
         queries: the user's table.
 
     Raises:
-        UserError: what it is made from is not there, or there is no such table.
+        UserError: the inputs of a computed property are missing, or there is no such table.
         TableError: the table is broken.
     """
     if queries is not None and column in names_in(queries):
         return _joined(terms, _column(queries, "query_id", column), column)
-    listed = next((one.terms for one in systems if one.terms is not None), None)
+    listed = next((system.terms for system in systems if system.terms is not None), None)
     if listed is not None and column in listed.column_names and column != "query_id":
         return _joined(terms, listed, column)
     if column == "ntrue":
@@ -114,7 +114,7 @@ def query_property(
 
 
 def check_document_property(column: str, documents: str | None, queries: str | None) -> None:
-    """A column that is no property of queries is one of the table of documents.
+    """Check that the table of documents has a column.
 
     Raises:
         UserError: no table has it.
@@ -131,9 +131,9 @@ def check_document_property(column: str, documents: str | None, queries: str | N
 
 
 def searched_documents(system: ScoredSystem, documents: str | None, column: str | None = None) -> pa.Table:
-    """The documents that a system searched: `doc_id`, `seconds`, and a property, null where it is not known.
+    """The documents that a system searched: `doc_id`, `seconds`, and a property, null if unknown.
 
-    Seconds are those of the user's table if it has them, else what is known of the system.
+    The user's table overrides the seconds of the system.
 
     Raises:
         UserError: seconds are not known.
@@ -155,25 +155,25 @@ def searched_documents(system: ScoredSystem, documents: str | None, column: str 
 
 
 def _told(option: str, path: str | None) -> str:
-    """What columns a table has, if it was given."""
+    """The columns of an option's table."""
     return f"{option} was not given" if path is None else f"that of {option} has {', '.join(names_in(path))}"
 
 
 def _column(path: str, key: str, column: str) -> pa.Table:
-    """A column by key, each key once: rows of one key (examples of a query) agree, or hold numbers, whose mean counts.
+    """A column with one row per key. Rows of one key (examples of a query) must agree, or are averaged if numeric.
 
     Raises:
         TableError: they hold texts that differ.
     """
-    # Columns that our own tables have are of their types, any other is text.
-    kind = next((known.field(column).type for known in (QUERIES, CORPUS) if column in known.names), pa.string())
+    # Columns of known tables have their types; all others are text.
+    kind = next((schema.field(column).type for schema in (QUERIES, CORPUS) if column in schema.names), pa.string())
     fields = {key: pa.field(key, pa.string(), False), column: pa.field(column, kind)}
     table = read_table(path, pa.schema(fields.values()))
     values: dict[str, list[str]] = {}
     for name, value in zip(table[key].to_pylist(), table[column].cast(pa.string()).to_pylist(), strict=True):
-        mine = values.setdefault(name, [])
+        key_values = values.setdefault(name, [])
         if value is not None:
-            mine.append(value)
+            key_values.append(value)
     merged = []
     for name, texts in values.items():
         try:
@@ -200,17 +200,17 @@ def _joined(rows: pa.Table, table: pa.Table, column: str, key: str = "query_id")
 
 
 def if_decided(table: pa.Table) -> pa.Table | None:
-    """The table, or None where a detection of a query with references was not decided."""
+    """The table, or None if a detection of a query with references is not decided."""
     rated = table.filter(pc.greater(table["ntrue"], 0))
     return None if rated["twv"].null_count else table
 
 
 def finite_threshold(threshold: float | None, pmiss: float, pfa: float) -> float | None:
-    """None where rejecting everything is best, which is labelled with the highest score."""
+    """The threshold; None if rejecting everything is best, which the curve labels with the highest score."""
     return None if pmiss == 1.0 and pfa == 0.0 else threshold
 
 
 def values_at(parts: Iterable[pa.Table], threshold: float | None, trials: int, beta: float) -> pa.Table:
-    """Per-term values with all detections decided by a threshold."""
+    """Per-term values, with all detections decided by a threshold."""
     tables = (per_term(decided_at(part, threshold), trials=trials, beta=beta) for part in parts)
     return pa.concat_tables([PER_TERM.empty_table(), *tables])

@@ -1,8 +1,7 @@
-"""This module writes a system's list as STDLIST, KWSLIST, CSV, Parquet or Kaldi's results, with the header
-and the queries of the list it was made of.
+"""Writes a list as STDLIST, KWSLIST, CSV, Parquet or Kaldi's results, with header and queries of its source list.
 
-It does not write what the readers drop: only the mean of a list's search times, and only the columns of a list, are left.
-Kaldi's results have no decisions. A STDLIST or KWSLIST has YES and NO only, so NO stands for what is not decided.
+Attributes that the readers drop are not written: of search times only the mean is kept, of a table only the columns of a
+list. Kaldi's results have no decisions. STDLIST and KWSLIST only have YES and NO, so undecided detections become NO.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ _COLUMNS = ("query_id", "doc_id", "channel", "start", "end", "score", "decision"
 
 
 class ListContext(NamedTuple):
-    """What is known of a list that is written.
+    """Source and task of a list that is written.
 
     Attributes:
-        system: the list that it was made of, with header and queries.
-        task: what was asked; None where nothing is known of it.
-        kaldi: where the utterances of Kaldi's results lie.
+        system: the source list, with header and queries.
+        task: the scoring task; None if unknown.
+        kaldi: places of utterances for Kaldi's results.
     """
 
     system: System
@@ -43,14 +42,14 @@ def write_list(
     kind: str | None = None,
     kaldi: KaldiOptions | None = None,
 ) -> str:
-    """Write a list of the kind that is named, or that the ending tells (.xml: as the list was read, of
-    Kaldi's results a KWSLIST, else STDLIST).
+    """Write a list in the named format, or in that of the file's ending (.xml: the format that was read; KWSLIST for Kaldi's
+    results; else STDLIST).
 
     Args:
         detections: the list.
         out: local file.
-        system: the list that was read: its header and its queries go into a STDLIST or KWSLIST.
-        task: its terms, too.
+        system: the source list; its header and queries go into a STDLIST or KWSLIST.
+        task: its terms go there, too.
         kind: a name of `swsdist.registry.registries.WRITERS`: stdlist, kwslist, csv, parquet, kaldi or one that another
         package adds. kaldi: of Kaldi's results; by default each document is an utterance.
 
@@ -75,7 +74,7 @@ def write_list(
 
 
 def kinds_of(out: Path) -> list[str]:
-    """The kinds that an ending may tell.
+    """The formats of a file's ending.
 
     Raises:
         UserError: it tells none.
@@ -89,13 +88,13 @@ def kinds_of(out: Path) -> list[str]:
 
 
 def _told(out: Path, system: System) -> str:
-    """The kind that an ending tells; of XML the one that was read."""
+    """The format of a file's ending; for XML that of the source list."""
     kinds = kinds_of(out)
     return "kwslist" if "kwslist" in kinds and "kwlist_filename" in system.attributes else kinds[0]
 
 
 class _Header(TypedDict):
-    """What stands in the header of a STDLIST and of a KWSLIST alike."""
+    """Fields common to the headers of STDLIST and KWSLIST."""
 
     language: str
     system: str
@@ -107,16 +106,16 @@ def _listed(detections: pa.Table, about: ListContext) -> tuple[list[pa.RecordBat
     queries = list(about.system.search_times or {})
     if about.system.search_times is None and about.task is not None:
         queries = about.task.terms["query_id"].to_pylist()
-    known = {name: k for k, name in enumerate(queries)}
-    order = [known.setdefault(name, len(known)) for name in detections["query_id"].to_pylist()]
+    index_of = {name: k for k, name in enumerate(queries)}
+    order = [index_of.setdefault(name, len(index_of)) for name in detections["query_id"].to_pylist()]
     rows = _printable(detections).take(pa.array(np.argsort(order, kind="stable")))
-    given = about.system.attributes
+    attributes = about.system.attributes
     header: _Header = {
-        "language": given.get("language", "unknown"),
-        "system": given.get("system_id", "swsdist"),
+        "language": attributes.get("language", "unknown"),
+        "system": attributes.get("system_id", "swsdist"),
         "search_seconds": _mean_time(about.system),
     }
-    return rows.to_batches(), known, header
+    return rows.to_batches(), index_of, header
 
 
 def _terms(about: ListContext, usual: str) -> str:
@@ -144,7 +143,7 @@ def kwslist(detections: pa.Table, out: Path, about: ListContext) -> None:
 
 
 def _printable(detections: pa.Table) -> pa.Table:
-    """With times as short decimals: a sum of doubles may be 1e-16 beside them, and would print 16 digits."""
+    """Times as short decimals: a sum of doubles may be 1e-16 off, and would print 16 digits."""
     for name in ("start", "end"):
         time = detections[name].to_numpy()
         short = np.rint(time * 1e6) / 1e6
@@ -154,7 +153,7 @@ def _printable(detections: pa.Table) -> pa.Table:
 
 
 def _number(text: str | None) -> float:
-    """A figure of a header, which programs write in many ways; 0 where it is none."""
+    """A number of a header, which programs write in many ways; 0 if it is none."""
     try:
         value = float(text or 0)
     except ValueError:

@@ -35,17 +35,17 @@ def join_systems(
     Raises:
         UserError: there is no list.
     """
-    scaled, known = standardise_lists(lists, standardise=standardise)
-    return join_lists(scaled, meet=meet, overlap=overlap), known
+    scaled, statistics = standardise_lists(lists, standardise=standardise)
+    return join_lists(scaled, meet=meet, overlap=overlap), statistics
 
 
 def complete_list(
-    table: pa.Table, known: pa.Table, *, missing: Missing, overlap: float, rescored: Iterable[pa.Table] = ()
+    table: pa.Table, statistics: pa.Table, *, missing: Missing, overlap: float, rescored: Iterable[pa.Table] = ()
 ) -> pa.Table:
     """A joined list in which no score is missing, and no places of one query overlap.
 
     Args:
-        table, known: as `join_systems` gave them.
+        table, statistics: as `join_systems` gave them.
         missing: what stands for a missing score.
         overlap: of two places of a query that share more than this part of the shorter one, the better stays; 0 to 1.
         rescored: RESCORED, what systems say of places at which they made no detection.
@@ -53,6 +53,6 @@ def complete_list(
     Returns:
         JOINED; the score is the mean of the systems' scores; in total order.
     """
-    for asked in rescored:
-        table = with_rescored(table, asked)
-    return without_overlaps(impute_scores(table, missing, known).table, overlap)
+    for answers in rescored:
+        table = with_rescored(table, answers)
+    return without_overlaps(impute_scores(table, missing, statistics).table, overlap)

@@ -76,12 +76,12 @@ def join_lists(lists: Mapping[str, pa.Table], *, meet: Meeting = "overlap", over
 
     score = table["score"].to_numpy().astype(np.float64)
     join(bounds, score, first, last, system, len(names), overlap, meet == "middle", order, owner)
-    here = np.flatnonzero(owner == np.arange(len(owner)))
+    leaders = np.flatnonzero(owner == np.arange(len(owner)))
     row = np.empty(len(owner), np.int64)
-    row[here] = np.arange(len(here))
-    scores = np.full((len(here), len(names)), np.nan)
+    row[leaders] = np.arange(len(leaders))
+    scores = np.full((len(leaders), len(names)), np.nan)
     scores[row[owner], system[order]] = score[order]
-    places = table.take(pa.array(order[here]))
+    places = table.take(pa.array(order[leaders]))
     return sort_list(with_parts(places, names, scores, ~np.isnan(scores)))
 
 

@@ -100,8 +100,8 @@ def with_parts_of(trials: pa.Table, joined: pa.Table) -> pa.Table:
         joined: JOINED; no two rows of a query have the same place and times.
     """
     rows = {key: row for row, key in enumerate(row_keys(joined))}
-    found = [rows.get(key) for key in row_keys(trials)]
-    parts = joined["parts"].combine_chunks().take(pa.array(found, pa.int64()))
+    positions = [rows.get(key) for key in row_keys(trials)]
+    parts = joined["parts"].combine_chunks().take(pa.array(positions, pa.int64()))
     return trials.append_column(JOINED_TRIALS.field("parts"), parts).cast(JOINED_TRIALS)
 
 
@@ -136,6 +136,6 @@ def warn_disjoint_systems(common: Mapping[tuple[str, str], int], notices: Notice
     Raises:
         OddError: notices are strict, and there are such.
     """
-    found = sorted(name for (name, other), count in common.items() if name == other and count)
-    apart = [f"{a} and {b}" for a, b in combinations(found, 2) if not common[a, b]]
-    notices.add(codes.DISJOINT_SYSTEMS, where=", ".join(apart), count=len(apart))
+    detecting = sorted(name for (name, other), count in common.items() if name == other and count)
+    disjoint = [f"{a} and {b}" for a, b in combinations(detecting, 2) if not common[a, b]]
+    notices.add(codes.DISJOINT_SYSTEMS, where=", ".join(disjoint), count=len(disjoint))

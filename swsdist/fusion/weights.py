@@ -83,7 +83,7 @@ def standardise_lists(lists: Mapping[str, pa.Table], *, standardise: bool) -> tu
     Returns:
         The lists, and KNOWN of all of them.
     """
-    made: dict[str, pa.Table] = {}
+    scaled: dict[str, pa.Table] = {}
     rows: list[dict[str, object]] = []
     for name, table in lists.items():
         names, code = coded(table["query_id"])
@@ -91,16 +91,16 @@ def standardise_lists(lists: Mapping[str, pa.Table], *, standardise: bool) -> tu
         order = np.lexsort((scores, code))  # sums from the least to the greatest: the order of rows must not show
         bounds = np.append(np.flatnonzero(np.diff(code[order], prepend=-1)), len(code))
         for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            mine = order[begin:end]
-            mean, deviation = _moments(scores[mine]) if standardise else (0.0, 1.0)
+            query_rows = order[begin:end]
+            mean, deviation = _moments(scores[query_rows]) if standardise else (0.0, 1.0)
             if standardise:
-                scores[mine] = (scores[mine] - mean) / deviation
-            found = {"mean": mean, "deviation": deviation, "least": float(scores[mine[0]])}
-            rows.append({"system": name, "query_id": names[code[mine[0]]], **found})
+                scores[query_rows] = (scores[query_rows] - mean) / deviation
+            row = {"mean": mean, "deviation": deviation, "least": float(scores[query_rows[0]])}
+            rows.append({"system": name, "query_id": names[code[query_rows[0]]], **row})
         place = table.schema.get_field_index("score")
-        made[name] = table.set_column(place, table.schema.field(place), pa.array(scores))
+        scaled[name] = table.set_column(place, table.schema.field(place), pa.array(scores))
     order_of = [("system", "ascending"), ("query_id", "ascending")]
-    return made, pa.Table.from_pylist(rows, KNOWN).sort_by(order_of)
+    return scaled, pa.Table.from_pylist(rows, KNOWN).sort_by(order_of)
 
 
 def _moments(ascending: Floats) -> tuple[float, float]:
@@ -108,8 +108,8 @@ def _moments(ascending: Floats) -> tuple[float, float]:
     if ascending[0] == ascending[-1]:
         return float(ascending[0]), 1.0
     mean = total(ascending) / len(ascending)
-    apart = ascending - mean
-    return mean, math.sqrt(total(apart * apart) / len(ascending)) or 1.0
+    centred = ascending - mean
+    return mean, math.sqrt(total(centred * centred) / len(ascending)) or 1.0
 
 
 def with_rescored(table: pa.Table, rescored: pa.Table) -> pa.Table:
@@ -143,13 +143,13 @@ class ImputedList:
     least: int
 
 
-def impute_scores(table: pa.Table, missing: Missing, known: pa.Table) -> ImputedList:
+def impute_scores(table: pa.Table, missing: Missing, statistics: pa.Table) -> ImputedList:
     """Put what stands for missing scores into a joined list.
 
     Args:
         table: JOINED, with null scores; a row has at least one score.
         missing: the rule.
-        known: KNOWN, for the rule `least`.
+        statistics: KNOWN, for the rule `least`.
     """
     if not table.num_rows:
         return ImputedList(table, 0, 0)
@@ -158,11 +158,11 @@ def impute_scores(table: pa.Table, missing: Missing, known: pa.Table) -> Imputed
     by_least = 0
     if missing == "least" and lacking.any():
         names, code = coded(table["query_id"])
-        pairs = zip(known["system"].to_pylist(), known["query_id"].to_pylist(), strict=True)
-        least = dict(zip(pairs, known["least"].to_pylist(), strict=True))
+        pairs = zip(statistics["system"].to_pylist(), statistics["query_id"].to_pylist(), strict=True)
+        least = dict(zip(pairs, statistics["least"].to_pylist(), strict=True))
         for k, system in enumerate(systems):
-            mine = np.array([least.get((system, name), np.nan) for name in names], np.float64)
-            scores[:, k] = np.where(lacking[:, k], mine[code], scores[:, k])
+            least_scores = np.array([least.get((system, name), np.nan) for name in names], np.float64)
+            scores[:, k] = np.where(lacking[:, k], least_scores[code], scores[:, k])
         by_least = int(lacking.sum() - np.isnan(scores).sum())
     still = np.isnan(scores)
     scores = np.where(still, mean_of_rows(np.where(given, scores, np.nan))[:, None], scores)
@@ -180,8 +180,8 @@ def mean_of_rows(scores: Floats) -> Floats:
     ordered = np.sort(scores, axis=1)  # NaN last
     there = ~np.isnan(ordered)
     summed = np.zeros(len(scores))
-    for column, known in zip(ordered.T, there.T, strict=True):
-        summed = summed + np.where(known, column, 0.0)
+    for column, present in zip(ordered.T, there.T, strict=True):
+        summed = summed + np.where(present, column, 0.0)
     result: Floats = summed / there.sum(axis=1)
     return result
 
@@ -214,23 +214,23 @@ class LabelledRows:
             aligned: all rows of its queries.
             marks: with columns that tell which systems made no detection.
         """
-        found = pc.is_valid(aligned["score"]).to_numpy()
+        detected = pc.is_valid(aligned["score"]).to_numpy()
         true = pc.is_valid(aligned["ref_start"]).to_numpy()
-        systems, columns = columns_of(aligned.filter(pa.array(found)), marks=marks)
-        hit = true[found].astype(np.int64)
-        missed, queries = int((true & ~found).sum()), pc.count_distinct(aligned["query_id"]).as_py()
+        systems, columns = columns_of(aligned.filter(pa.array(detected)), marks=marks)
+        hit = true[detected].astype(np.int64)
+        missed, queries = int((true & ~detected).sum()), pc.count_distinct(aligned["query_id"]).as_py()
         return _counted(systems, columns, hit, 1 - hit, missed, queries)
 
     def __add__(self, other: LabelledRows) -> LabelledRows:
         if not self.systems or not other.systems:
-            one, none = (self, other) if self.systems else (other, self)
+            item, none = (self, other) if self.systems else (other, self)
             return LabelledRows(
-                one.systems,
-                one.columns,
-                one.hits,
-                one.false_alarms,
-                one.missed + none.missed,
-                one.queries + none.queries,
+                item.systems,
+                item.columns,
+                item.hits,
+                item.false_alarms,
+                item.missed + none.missed,
+                item.queries + none.queries,
             )
         if self.systems != other.systems:
             raise codes.MIXED_SYSTEMS(first=", ".join(self.systems), second=", ".join(other.systems))

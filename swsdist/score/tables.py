@@ -26,7 +26,7 @@ def as_table(data: object, what: str = "table") -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     try:
-        if isinstance(data, list) and not all(isinstance(one, Mapping) for one in data):
+        if isinstance(data, list) and not all(isinstance(item, Mapping) for item in data):
             raise TypeError("its rows are no mappings of columns to values")
         if isinstance(data, pa.RecordBatch):
             return pa.Table.from_batches([data])
@@ -54,11 +54,13 @@ def in_schema(data: object, schema: pa.Schema, what: str) -> pa.Table:
     columns = {}
     for column in schema:
         if column.name in table.column_names:
-            given = table[column.name]
-            if column.name == "decision" and (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
-                given = _yes_or_no(given, what)
+            column_values = table[column.name]
+            if column.name == "decision" and (
+                pa.types.is_string(column_values.type) or pa.types.is_large_string(column_values.type)
+            ):
+                column_values = _yes_or_no(column_values, what)
             try:
-                columns[column.name] = given.cast(column.type)
+                columns[column.name] = column_values.cast(column.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise codes.WRONG_COLUMN_TYPE(
                     where=what, column=column.name, type=table[column.name].type, expected=column.type
@@ -74,8 +76,8 @@ def in_schema(data: object, schema: pa.Schema, what: str) -> pa.Table:
     return pa.table(columns)
 
 
-def _yes_or_no(given: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
-    odd = [word for word in given.unique().to_pylist() if word not in ("YES", "NO", None)]
+def _yes_or_no(column_values: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
+    odd = [word for word in column_values.unique().to_pylist() if word not in ("YES", "NO", None)]
     if odd:
         raise codes.INVALID_DECISION(where=what, decision=odd[0])
-    return pc.equal(given, "YES")
+    return pc.equal(column_values, "YES")

@@ -148,7 +148,7 @@ class Fit(Stage[Fitting]):
                 own=own,
                 point=point,
                 trained_on={"aligned": fingerprint(payload.aligned), **payload.of},
-                asked=payload.asked,
+                query_ids=payload.asked,
             )
         data = calibration_file(payload.file, context.storage)
         steps = steps.with_file(data, payload.file, thresholds=not own or steps.own_threshold is None)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from swsdist.core.codes import cli as codes
-from tests.support.coded import raises
+from swsdist.core.codes import pipeline as pipeline_codes
+from tests.support.coded import raises, says
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
         ("search: {distance: cosin}\n", 10, "distance", "cosine-squared"),
         ("search: {lanes: many}\n", 10, "search.lanes", "integer"),
         ("run: twice\n", 10, "run", "twice"),
-        ("features: {name: mfc}\n", None, "there is no feature extractor 'mfc'; did you mean mfcc?", "there are: "),
+        ("features: {name: mfc}\n", None, "unknown feature extractor 'mfc'; did you mean mfcc?", "use one of: "),
         *(
             (f"features: {{transforms: [{{name: pca, options: {{{option}}}}}]}}\n", None, f"pca.options.{at}", "of pca")
             for option, at in (("components: 5000", "components: Extra inputs"), ("columns: 0", "columns: "))
@@ -110,10 +111,12 @@ def test_set_of_a_search_in_a_store(swsdist, place: Path, sets: str) -> None:
 
 def test_stages(swsdist, place: Path, tmp_path: Path) -> None:
     told = swsdist("run", "config.yaml", "--only", "serach", cwd=place, code=2).err
-    assert "there is no stage 'serach'" in told
-    assert "stages are: index, queries, search" in told
+    assert says(told, pipeline_codes.NO_SUCH_STAGE)
+    assert "'serach'" in told
+    assert "index, queries, search" in told
     told = swsdist("run", "config.yaml", "--only", "search", "--set", f"run={tmp_path}/new", cwd=place, code=2).err
-    assert "stage index is not done" in told
+    assert says(told, pipeline_codes.EARLIER_STAGE_OPEN)
+    assert "index" in told
     assert "remedy: " in told
 
 
@@ -131,41 +134,43 @@ def test_tables(swsdist, place: Path, tmp_path: Path) -> None:
 
 def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None:
     new = ("run", "config.yaml", "--set", f"run={tmp_path}/new", "--set", f"calibrate.fit={tmp_path}/gone.json")
-    assert "there is no such file" in swsdist(*new, cwd=place, code=2).err
+    assert "[no-fitted-file]" in swsdist(*new, cwd=place, code=2).err
     assert not (tmp_path / "new").exists()  # before any work
     shutil.copytree(place / "run", tmp_path / "run")
     own = ("run", "config.yaml", "--set", f"run={tmp_path}/run", "--set")
     told = swsdist(*own, f"calibrate.fit={tmp_path}/gone.json", cwd=place, code=2).err
-    assert "there is no such file" in told
+    assert "[no-fitted-file]" in told
     assert f"calibrate.fit: {tmp_path}/gone.json" in told
     told = swsdist(*own, f"calibrate.fit={place}/corpus", cwd=place, code=2).err
-    assert f"calibrate.fit: {place}/corpus: this is a folder, and not that of a run" in told
+    assert f"calibrate.fit: {place}/corpus: " in told
+    assert "[not-a-run-to-fit-by]" in told
     assert "name the folder of a finished run" in told
     (tmp_path / "wrong.json").write_text('{"schema": "something else"}')
     told = swsdist(*own, f"calibrate.fit={tmp_path}/wrong.json", cwd=place, code=2).err
-    assert f"{tmp_path}/wrong.json: not fitted steps of swsdist (its schema is something else)" in told
+    assert f"{tmp_path}/wrong.json: " in told
+    assert "schema something else [not-fitted-steps]" in told
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("status", "corpus"), "not a run folder"),
-        (("status", "corpus", "--follow"), "not a run folder"),
-        (("cancel", "corpus"), "not a run folder"),
-        (("clean", "corpus"), "this is neither a run folder nor a store"),
-        (("digest", "corpus"), "not a run folder"),
-        (("report", "corpus"), "not a run folder"),
-        (("report", "gone"), "not a run folder"),
+        (("status", "corpus"), "[not-a-run]"),
+        (("status", "corpus", "--follow"), "[not-a-run]"),
+        (("cancel", "corpus"), "[not-a-run]"),
+        (("clean", "corpus"), "[neither-run-nor-store]"),
+        (("digest", "corpus"), "[not-a-run]"),
+        (("report", "corpus"), "[not-a-run]"),
+        (("report", "gone"), "[not-a-run]"),
         (("store", "info", "corpus"), "there is no feature store here"),
         (("store", "check", "gone"), "there is no feature store here"),
         (("store", "rejected", "corpus"), "there is no feature store here"),
         (("store", "cat", "run/store", "nobody"), "there is no document 'nobody'"),
         (("search", "corpus", "--query", "corpus/queries/q001_1.wav"), "there is no feature store here"),
-        (("search", "run/store", "--query", "gone.wav"), "there is no such file"),
+        (("search", "run/store", "--query", "gone.wav"), "[no-fitted-file]"),
         (("paper", "figure", "corpus/refs.csv", "x.pdf"), "[not-a-plot]"),
         (("paper", "table", "run/report.html", "x.md"), "[not-a-table]"),
-        (("search", "run/store", "--query", "config.yaml"), "no audio format was recognised"),
-        (("search", "run/store", "--query", "corpus/audio/d001.flac:3-2"), "not a place in the recording"),
+        (("search", "run/store", "--query", "config.yaml"), "[not-audio]"),
+        (("search", "run/store", "--query", "corpus/audio/d001.flac:3-2"), "[place-outside]"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -269,10 +274,10 @@ _LIST = ("-s", "run/exports/stdlist.xml", "--references", "corpus/refs.csv", "--
         (("search", "run", "--query", "q", "--table", "t.png"), "must end in .csv, .tex", ".json"),
         (("compare", "run", "--csv", "config.yaml"), "[output-is-file]", "name another"),
         (("compare", "run", "--csv", "config.yaml/tables"), "[output-is-file]", ""),
-        (("calibrate", *_LIST, "--method", "none", "--out", "l.doc"), "the ending '.doc' tells no format", ".xml"),
+        (("calibrate", *_LIST, "--method", "none", "--out", "l.doc"), "[unknown-list-ending]", ".xml"),
         (("calibrate", *_LIST, "--method", "none", "--out", "corpus"), "[output-is-folder]", "in it"),
         (("calibrate", *_LIST, "--method", "kst", "--out", "l.csv", "--save", "f.yaml"), "must end in .json", ".json"),
-        (("fuse", *_LIST[1:], "--out", "l.doc"), "the ending '.doc' tells no format", ".xml"),
+        (("fuse", *_LIST[1:], "--out", "l.doc"), "[unknown-list-ending]", ".xml"),
         (("fuse", *_LIST[1:], "--out", "l.csv", "--save", "f.yaml"), "must end in .json", ".json"),
         (("init", "no/such/dir.yaml"), "[no-output-folder]", "make it"),
         (("init", "mine.json"), "must end in .yaml or .yml, not in .json [unknown-ending]", "ends in .yaml"),

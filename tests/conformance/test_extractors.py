@@ -109,7 +109,7 @@ def test_phnrec_with_the_mean_of_a_corpus(tmp_path: Path) -> None:
     options = {"weights": str(tmp_path), "corpus_frames": 300, "model": str(tmp_path / "mean.npz")}
     check_extractor(create("phnrec", options))
     Model("mel-mean", 1, {"mean": np.full(7, 12.0)}).save(Folder(str(tmp_path)), "mean.npz")
-    with pytest.raises(ConfigError, match="no mean of 6 bands"):
+    with pytest.raises(ConfigError, match="not a mean of 6 bands"):
         create("phnrec", options).extract(np.zeros(8000, np.float32))
 
 

@@ -73,7 +73,7 @@ def forgets(detections: object, out: Path, about: ListContext) -> None:
 
 def test_another_packages_reader_is_asked_before_csv(tmp_path: Path, added: Any) -> None:
     (tmp_path / "list").write_bytes(MINE)
-    with pytest.raises(ConfigError, match=r"no reader of lists 'mine'"):
+    with pytest.raises(ConfigError, match=r"unknown reader of lists 'mine'"):
         read_system(str(tmp_path / "list"), reader="mine")
     name = added(READERS, "mine", ReaderEntry(f"{__name__}:read_mine", 1, f"{__name__}:tells_mine"))
     assert rows(read_system(str(tmp_path / "list"))) == [("q", "d", 1, 1.0, 2.0, 1.0, 0.5, None)]

@@ -112,5 +112,5 @@ def test_what_is_refused(added) -> None:
     added(MEASURES, "averages", MeasureEntry(f"{__name__}:Averages", 1, (Quantity("average"),)))
     with raises(codes.DUPLICATE_PART_TABLE, part="classes"):
         evaluating.part_tables()
-    with pytest.raises(ConfigError, match="there is no measure 'optimun'; did you mean optimum"):
+    with pytest.raises(ConfigError, match="unknown measure 'optimun'; did you mean optimum"):
         measure("optimun")

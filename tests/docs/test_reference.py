@@ -200,12 +200,21 @@ def test_the_glossary_has_each_word_once_and_names_what_is_there() -> None:
             assert (ROOT / "swsdist" / path).exists(), f"{word}: there is no {path}"
 
 
+def _without_values(message: str) -> str:
+    """A message with the names of its values in capitals."""
+    return re.sub(r"\{(\w+)[^}]*\}", lambda match: match[1].upper(), message)
+
+
 def test_recordings_and_why_one_is_rejected() -> None:
-    from swsdist.audio.formats.headers import CHANNELS, RATES, REASONS
+    from swsdist.audio.formats.headers import CHANNELS, RATES
+    from swsdist.core.codes import audio, codes_of
+    from swsdist.core.errors import AudioError
     from swsdist.corpora.documents import ENDINGS
 
     page = sections(DOCS / "reference/recordings.md")
-    assert [(_plain(word), meaning) for word, meaning in rows(page["Rejected recordings"])] == list(REASONS.items())
+    rejections = [code for code in codes_of(vars(audio).values()) if issubclass(code.error, AudioError)]
+    listed = [(_plain(word), meaning) for word, meaning in rows(page["Rejected recordings"])]
+    assert listed == [(code.name, _without_values(code.message)) for code in rejections]
     text = (DOCS / "reference/recordings.md").read_text(encoding="utf-8")
     endings = set(re.findall(r"`(\w+)`", text.partition("## ffmpeg")[0]))
     assert endings == ENDINGS - {"raw"}

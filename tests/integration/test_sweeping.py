@@ -432,7 +432,7 @@ def test_what_is_scored_by_something_else_is_ranked_apart(own_corpus: Any) -> No
     assert [len({found[k]["scored_by"], found[k + 1]["scored_by"]}) for k in (0, 2, 4)] == [1, 1, 1]
     assert [sorted([found[k]["rank"], found[k + 1]["rank"]]) for k in (0, 2, 4)] == [[1, 2]] * 3
     assert len(done.best) == 3
-    assert any("Points are scored in 3 ways" in notice for notice in done.notices)
+    assert any("The points have 3 scoring setups" in notice for notice in done.notices)
     queries = pq.read_table(own_corpus.folder / "sweep/sweeps/sweep/queries.parquet").to_pandas()
     assert query not in set(queries[queries["point"] == 3]["query_id"])
     for row in found:  # no query that a point was never asked for counts as missed

@@ -227,7 +227,7 @@ def test_each_fold_counts_the_queries_that_were_asked() -> None:
         own=True,
         point=point,
         trained_on={},
-        asked=asked,
+        query_ids=asked,
     )
     for fold, model in enumerate(fusions_in(json.loads(found.to_json()))):
         others = pa.concat_tables([rows for k, rows in by_fold(table, 3) if k != fold])

@@ -17,6 +17,7 @@ from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.logistic import Labelled, Logistic, fit_logistic
 from swsdist.calibrate.threshold import fold_of
 from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import kernels as kernels_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
 from swsdist.kernels.regression import PRIOR_DEVIATION, exponential, sigmoid
@@ -139,7 +140,7 @@ def test_scores_the_wrong_way_round_are_told() -> None:
 
 @pytest.mark.parametrize(("rows", "kind"), [([(0.0, 5, 0), (1.0, 5, 0)], "false alarm"), ([(0.0, 0, 5)], "hit")])
 def test_one_class_cannot_be_fitted(rows: list[tuple[float, int, int]], kind: str) -> None:
-    with pytest.raises(UserError, match=f"there is no {kind}"):
+    with raises(kernels_codes.ONE_KIND_OF_TRIAL, missing=kind):
         fit_logistic(labelled(*rows))
 
 

@@ -112,7 +112,7 @@ def test_what_is_refused() -> None:
     with raises(codes.UNKNOWN_MEASURE, key="mtvw", meant="; did you mean mtwv?"):
         metrics.value("mtvw", TRUE, FOUND, 1000.0)
     nothing = {key: value[:0] for key, value in TRUE.items()}
-    with raises(codes.NO_REFERENCES), pytest.warns(UserWarning, match=r"\[no-referenced-terms\]"):
+    with pytest.raises(UserError), pytest.warns(UserWarning, match=r"\[no-referenced-terms\]"):
         metrics.det(nothing, FOUND, 1000.0, queries=["a", "b"])
 
 

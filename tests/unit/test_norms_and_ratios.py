@@ -247,7 +247,7 @@ def test_queries_of_which_nothing_is_listed_have_trials_too() -> None:
     offsets = {}
     for names in ([], list(TRUE), asked):
         fitted = fit_procedure(
-            lambda: [aligned()], made, folds=1, own=True, point=POINT, trained_on={}, asked=iter(names)
+            lambda: [aligned()], made, folds=1, own=True, point=POINT, trained_on={}, query_ids=iter(names)
         )
         ((model,),) = fitted.models
         offsets[len(names)] = model["score"], model["offset"]

@@ -336,7 +336,7 @@ def test_page_shows_measures_plots_and_hits() -> None:
     for wanted in (
         fixed(run.measures.mtwv),
         fixed(run.measures.atwv),
-        "thresholds by cross-validation over queries",
+        "thresholds by 5-fold cross-validation over queries",
         "broken_01",
         SOUND,
     ):
@@ -493,7 +493,16 @@ def test_summary_has_every_figure(terminal: bool) -> None:
     assert run.measures is not None
     for wanted in (
         *("MTWV", fixed(run.measures.mtwv), short(run.measures.mtwv_threshold), "ATWV", fixed(run.measures.atwv)),
-        *("5 thresholds, 3.02 to 3.4", "crossfit", "sws2013", "ISF", "0.007301", "SSF", "PMU index", "0.312 GB"),
+        *(
+            "5 thresholds, 3.02 to 3.4",
+            "5-fold cross-validation",
+            "sws2013",
+            "ISF",
+            "0.007301",
+            "SSF",
+            "PMU index",
+            "0.312 GB",
+        ),
         *("PMU search", "0.655 GB", "PL", "wall time", "3 min 33 s", "2.1 h", "queries", "60", "rejected", "3"),
         "/data/runs/mboshi-dev/report.html",
     ):

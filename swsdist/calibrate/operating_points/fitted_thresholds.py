@@ -82,19 +82,19 @@ class SortedDetections:
         starts = np.arange(0, last, _BLOCK)
         ends = np.minimum(starts + _BLOCK, last) - 1
         pmiss, pfa = self.rates(np.concatenate([starts, ends]), trials)
-        known: dict[int, tuple[Floats, Floats]] = {}
-        found = []
+        evaluated: dict[int, tuple[Floats, Floats]] = {}
+        results = []
         for beta in betas.tolist():
             ceiling = 1 - (pmiss[: len(starts)] + beta * pfa[len(starts) :])
             floor = float((1 - (pmiss + beta * pfa)).max())
             blocks = np.flatnonzero(ceiling >= floor - TIE)
-            new = [block for block in blocks.tolist() if block not in known]
+            new = [block for block in blocks.tolist() if block not in evaluated]
             if new:
                 places = [np.arange(starts[block], ends[block] + 1) for block in new]
                 borders = np.cumsum([len(some) for some in places])[:-1]
                 rated = [np.split(rate, borders) for rate in self.rates(np.concatenate(places), trials)]
-                known |= dict(zip(new, zip(*rated, strict=True), strict=True))
-            values = [1 - (known[block][0] + beta * known[block][1]) for block in blocks.tolist()]
+                evaluated |= dict(zip(new, zip(*rated, strict=True), strict=True))
+            values = [1 - (evaluated[block][0] + beta * evaluated[block][1]) for block in blocks.tolist()]
             top = max(float(some.max()) for some in values)
             block, k = next(
                 (block, int(np.flatnonzero(some >= top - TIE)[0]))
@@ -103,8 +103,8 @@ class SortedDetections:
             )
             place = int(starts[block]) + k
             label = None if not size else float(self.distinct[min(place, size - 1)])
-            found.append(BestThreshold(label, place == size))
-        return found
+            results.append(BestThreshold(label, place == size))
+        return results
 
 
 class ThresholdFitter:
@@ -114,33 +114,33 @@ class ThresholdFitter:
         whole: its terms with references; scores of any kind.
     """
 
-    def __init__(self, whole: Rescoring) -> None:
-        self._whole = whole
-        size, standing = whole.end - whole.begin, np.argsort(whole.begin, kind="stable")
-        self._term = np.repeat(standing, size[standing])
-        self._order = np.lexsort((-whole.negative, whole.ntrue[self._term]))
-        self._ascending = np.argsort(-whole.negative, kind="stable")
-        begins = np.zeros(len(whole.negative), dtype=bool)
-        begins[whole.begin[size > 0]] = True
+    def __init__(self, rescoring: Rescoring) -> None:
+        self._whole = rescoring
+        size, by_begin = rescoring.end - rescoring.begin, np.argsort(rescoring.begin, kind="stable")
+        self._term = np.repeat(by_begin, size[by_begin])
+        self._order = np.lexsort((-rescoring.negative, rescoring.ntrue[self._term]))
+        self._ascending = np.argsort(-rescoring.negative, kind="stable")
+        begins = np.zeros(len(rescoring.negative), dtype=bool)
+        begins[rescoring.begin[size > 0]] = True
         self._hits, self._false_alarms = (
             np.where(begins, sums, np.diff(sums, prepend=0)).astype(np.int64)
-            for sums in (whole.hits, whole.false_alarms)
+            for sums in (rescoring.hits, rescoring.false_alarms)
         )
 
     def of(self, terms: Bools) -> SortedDetections:
         """The detections of some terms, (Q,)."""
-        whole = self._whole
+        rescoring = self._whole
         order = self._order[terms[self._term[self._order]]]
-        ascending = -whole.negative[self._ascending[terms[self._term[self._ascending]]]]
-        classes, counts = np.unique(whole.ntrue[terms], return_counts=True)
-        mine = whole.ntrue[self._term[order]]
-        first = np.append(np.searchsorted(mine, classes), len(mine)).astype(np.int64)
+        ascending = -rescoring.negative[self._ascending[terms[self._term[self._ascending]]]]
+        classes, counts = np.unique(rescoring.ntrue[terms], return_counts=True)
+        ntrue_of_rows = rescoring.ntrue[self._term[order]]
+        first = np.append(np.searchsorted(ntrue_of_rows, classes), len(ntrue_of_rows)).astype(np.int64)
         sums = []
         for events in (self._hits[order], self._false_alarms[order]):
             parts = [np.append(0, np.cumsum(events[begin:end])) for begin, end in pairwise(first.tolist())]
             sums.append(np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64))
         distinct = ascending[np.append(True, np.diff(ascending) != 0)[: len(ascending)]]
-        return SortedDetections(classes, counts, first, -whole.negative[order], sums[0], sums[1], distinct)
+        return SortedDetections(classes, counts, first, -rescoring.negative[order], sums[0], sums[1], distinct)
 
 
 class FittedPoints(NamedTuple):
@@ -152,34 +152,34 @@ class FittedPoints(NamedTuple):
     threshold: Floats
 
 
-def rescore_fitted(whole: Rescoring, folds: int, betas: Floats, *, trials: int, rejects_all: bool) -> FittedPoints:
+def rescore_fitted(rescoring: Rescoring, folds: int, betas: Floats, *, trials: int, rejects_all: bool) -> FittedPoints:
     """ATWV by thresholds that are fitted for each beta, and MTWV.
 
     Args:
-        whole: a list; scores of any kind.
+        rescoring: a list; scores of any kind.
         folds: that thresholds are fitted on the others of; 1: on all (oracle).
         betas: (P,), positive.
         trials: T.
         rejects_all: whether the curve of MTWV has a point that rejects everything.
     """
-    fitting = ThresholdFitter(whole)
-    fold = np.array([fold_of(name, folds) for name in whole.names.to_pylist()], np.int64)
+    fitting = ThresholdFitter(rescoring)
+    fold = np.array([fold_of(name, folds) for name in rescoring.names.to_pylist()], np.int64)
     limits = np.full((len(fold), len(betas)), math.inf)
     for k in range(folds):
         others = fold != k if folds > 1 else np.ones(len(fold), dtype=bool)
-        mine = fold == k
-        if not mine.any() or not others.any():
+        own_fold = fold == k
+        if not own_fold.any() or not others.any():
             continue
         learnt = fitting.of(others)
         if not len(learnt.distinct):
             continue  # nothing to learn from: such a fold decides NO
-        limits[mine] = [_threshold(best) for best in learnt.best(betas, trials=trials)]
+        limits[own_fold] = [_threshold(best) for best in learnt.best(betas, trials=trials)]
     maxima = fitting.of(np.ones(len(fold), dtype=bool)).best(betas, trials=trials, reject_all=rejects_all)
-    at_best = np.array([math.inf if one.rejecting or one.threshold is None else one.threshold for one in maxima])
+    at_best = np.array([math.inf if item.rejecting or item.threshold is None else item.threshold for item in maxima])
     return FittedPoints(
-        whole.above(limits, betas, trials=trials),
-        whole.above(np.broadcast_to(at_best, limits.shape), betas, trials=trials),
-        np.array([math.nan if one.threshold is None else one.threshold for one in maxima]),
+        rescoring.above(limits, betas, trials=trials),
+        rescoring.above(np.broadcast_to(at_best, limits.shape), betas, trials=trials),
+        np.array([math.nan if item.threshold is None else item.threshold for item in maxima]),
     )
 
 

@@ -118,8 +118,8 @@ def compact_list(
     if tolerance is not None:
         rest, rows = split_contested(aligned, contested(aligned, tolerance=tolerance, conventions=conventions))
     names, code = coded(every["query_id"])
-    known = scores.is_valid().to_numpy()
-    p, query = scores.drop_null().to_numpy(), code[known]
+    detected = scores.is_valid().to_numpy()
+    p, query = scores.drop_null().to_numpy(), code[detected]
     low, high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
     np.minimum.at(low, query, p)
     np.maximum.at(high, query, p)
@@ -128,13 +128,13 @@ def compact_list(
     sizes = np.bincount(ranking.query, minlength=len(place))
     order = sorted(range(len(names)), key=lambda k: names[k])
     rated = [place.get(names[k]) for k in order]
-    found = np.isfinite(low)[order]
+    finite = np.isfinite(low)[order]
     terms = [
         pa.array([names[k] for k in order], pa.string()),
         pa.array([0 if at is None else int(ranking.ntrue[at]) for at in rated], pa.int64()),
         pa.array(PosteriorSums.of(every).values([names[k] for k in order]) if probabilities else np.zeros(len(names))),
-        pa.array(low[order], mask=~found),
-        pa.array(high[order], mask=~found),
+        pa.array(low[order], mask=~finite),
+        pa.array(high[order], mask=~finite),
         pa.array([0 if at is None else int(sizes[at]) for at in rated], pa.int64()),
     ]
     ranks = [

@@ -77,7 +77,7 @@ class FusionStep(Step[FusionOptions, FusionExamples]):
             ValueError: they are of different systems.
         """
         read = [_read(model) for model in models]
-        if len({(one.systems, len(one.marks)) for one in read}) > 1:
+        if len({(item.systems, len(item.marks)) for item in read}) > 1:
             raise ValueError("the folds are of different systems")
         first = read[0]
 
@@ -87,9 +87,9 @@ class FusionStep(Step[FusionOptions, FusionExamples]):
         return _described(
             Fusion(
                 first.systems,
-                tuple(mean(column) for column in zip(*(one.weights for one in read), strict=True)),
-                mean(one.offset for one in read),
-                tuple(mean(column) for column in zip(*(one.marks for one in read), strict=True)),
+                tuple(mean(column) for column in zip(*(item.weights for item in read), strict=True)),
+                mean(item.offset for item in read),
+                tuple(mean(column) for column in zip(*(item.marks for item in read), strict=True)),
             )
         )
 

@@ -184,11 +184,11 @@ class Llr(Step[LlrOptions, LlrExamples]):
         names, code = coded(aligned["query_id"])
         true = pc.is_valid(aligned["ref_start"]).to_numpy()
         occurrences = np.bincount(code[true], minlength=len(names))
-        found = ~np.isnan(scores_of(aligned))
-        hit = true[found].astype(np.int64)
+        detected = ~np.isnan(scores_of(aligned))
+        hit = true[detected].astype(np.int64)
         counted = len(names), int(np.count_nonzero(occurrences))
-        columns = self._columns(aligned, statistics)[found]
-        return LlrExamples(columns, occurrences[code[found]], hit, 1 - hit, counted, int(occurrences.sum()), point)
+        columns = self._columns(aligned, statistics)[detected]
+        return LlrExamples(columns, occurrences[code[detected]], hit, 1 - hit, counted, int(occurrences.sum()), point)
 
     def fit(self, parts: Iterable[LlrExamples]) -> Json:
         """Offset and slopes of greatest likelihood, made unique by a weak prior (see `kernels.regression`).
@@ -196,9 +196,9 @@ class Llr(Step[LlrOptions, LlrExamples]):
         Raises:
             UserError: there are no hits, or no false alarms.
         """
-        whole = reduce(add, parts).summed()
-        prior = self._prior(whole.point)
-        rows, hits, false, single = _weighted(whole, prior, self.options.weights)
+        totals = reduce(add, parts).summed()
+        prior = self._prior(totals.point)
+        rows, hits, false, single = _weighted(totals, prior, self.options.weights)
         fitted = maximise(rows, hits, false)
         if fitted.slopes[0] <= 0:
             warnings.warn(warning_text(codes.NEGATIVE_SLOPE, count=1, step="llr", slope=fitted.slopes[0]), stacklevel=2)
@@ -256,38 +256,38 @@ class Llr(Step[LlrOptions, LlrExamples]):
     def _columns(self, table: pa.Table, statistics: Mapping[str, Tally] | None) -> Floats:
         """Score and covariates of each row, float64 (n, d); 0 in the rows without a score."""
         scores = scores_of(table)
-        found = ~np.isnan(scores)
+        detected = ~np.isnan(scores)
         columns = np.zeros((len(scores), len(self._names)))
-        if not found.any():
+        if not detected.any():
             return columns
-        there = table.filter(pa.array(found))
-        columns[found, 0] = scores[found]
+        there = table.filter(pa.array(detected))
+        columns[detected, 0] = scores[detected]
         for place, name in enumerate(self.options.covariates, 1):
-            columns[found, place] = _COVARIATES[name](there, statistics or {})
+            columns[detected, place] = _COVARIATES[name](there, statistics or {})
         return columns
 
 
 def _weighted(
-    whole: LlrExamples, prior: float, weights: Literal["queries", "trials"]
+    totals: LlrExamples, prior: float, weights: Literal["queries", "trials"]
 ) -> tuple[Floats, Floats, Floats, tuple[float, float]]:
     """Rows, the weights of their hits and false alarms, and the mean weight of a hit and of a false alarm.
 
     All trials together weigh as much as there are detections.
     """
-    all_queries, occurring = whole.queries
-    kept = whole.true > 0 if weights == "queries" else np.ones(len(whole.true), bool)
-    hits, false = prior_weights(whole.hits[kept], whole.false_alarms[kept], None)
-    trials = float(whole.point.trials)
+    all_queries, occurring = totals.queries
+    kept = totals.true > 0 if weights == "queries" else np.ones(len(totals.true), bool)
+    hits, false = prior_weights(totals.hits[kept], totals.false_alarms[kept], None)
+    trials = float(totals.point.trials)
     if weights == "queries":
-        targets = occurring * whole.true[kept].astype(np.float64)
-        others = occurring * (trials - whole.true[kept])
+        targets = occurring * totals.true[kept].astype(np.float64)
+        others = occurring * (trials - totals.true[kept])
     else:
-        targets = np.full(len(hits), float(whole.occurrences))
-        others = np.full(len(hits), all_queries * trials - whole.occurrences)
-    number = float(whole.hits[kept].sum()), float(whole.false_alarms[kept].sum())
+        targets = np.full(len(hits), float(totals.occurrences))
+        others = np.full(len(hits), all_queries * trials - totals.occurrences)
+    number = float(totals.hits[kept].sum()), float(totals.false_alarms[kept].sum())
     scale = number[0] + number[1]
     hits, false = hits * (prior * scale / targets), false * ((1.0 - prior) * scale / others)
-    return whole.columns[kept], hits, false, (total(hits) / number[0], total(false) / number[1])
+    return totals.columns[kept], hits, false, (total(hits) / number[0], total(false) / number[1])
 
 
 def _rising(ratio: Floats, hits: Floats, false: Floats, mean: tuple[float, float], odds: float) -> list[list[float]]:
@@ -361,8 +361,8 @@ def _duration(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
 
 
 def _examples(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
-    found = statistics[ExampleLengths.name].by_query()
-    return logarithm(_by_query(table, {query_id: float(len(rows)) for query_id, rows in found.items()}))
+    lengths = statistics[ExampleLengths.name].by_query()
+    return logarithm(_by_query(table, {query_id: float(len(rows)) for query_id, rows in lengths.items()}))
 
 
 def _entropy(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
@@ -378,8 +378,10 @@ def _mean(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
 
 
 def _deviation(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
-    known = moments(statistics[CostSums.name])
-    return logarithm(np.maximum(_by_query(table, {name: deviation for name, (_, deviation) in known.items()}), _LEAST))
+    moments_of_queries = moments(statistics[CostSums.name])
+    return logarithm(
+        np.maximum(_by_query(table, {name: deviation for name, (_, deviation) in moments_of_queries.items()}), _LEAST)
+    )
 
 
 def _trials(table: pa.Table) -> tuple[Ints, Floats, Ints]:
@@ -388,8 +390,8 @@ def _trials(table: pa.Table) -> tuple[Ints, Floats, Ints]:
     scores = scores_of(table)
     if "trial" not in table.column_names:
         return code, scores, code
-    mine = table["trial"].to_numpy(zero_copy_only=False).astype(bool)
-    return code[mine], scores[mine], code
+    trial_rows = table["trial"].to_numpy(zero_copy_only=False).astype(bool)
+    return code[trial_rows], scores[trial_rows], code
 
 
 def _ranked(table: pa.Table, rank: int) -> Floats:
@@ -412,8 +414,8 @@ def _gap(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
 
 def _posterior_sum(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
     code, scores, of = _trials(table)
-    whole = np.array(sums(code, checked(scores)), dtype=object)
-    return logarithm(np.maximum((whole / SUM_UNIT).astype(np.float64), _LEAST))[of]
+    totals = np.array(sums(code, checked(scores)), dtype=object)
+    return logarithm(np.maximum((totals / SUM_UNIT).astype(np.float64), _LEAST))[of]
 
 
 def _length_ratio(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:

@@ -80,8 +80,10 @@ def mode_of(bins: Ints, counts: Ints) -> float:
     # A window that holds most can be moved until it begins or ends at a bin that holds some.
     centres = np.unique(np.concatenate([bins + half, bins - half]))
     upto = np.concatenate([[0], np.cumsum(counts)])
-    held = upto[np.searchsorted(bins, centres + half, "right")] - upto[np.searchsorted(bins, centres - half, "left")]
-    best = centres[held == held.max()]
+    counts_in_window = (
+        upto[np.searchsorted(bins, centres + half, "right")] - upto[np.searchsorted(bins, centres - half, "left")]
+    )
+    best = centres[counts_in_window == counts_in_window.max()]
     return (int(best[0]) + int(best[-1]) + 1) / (2 * BINS)
 
 

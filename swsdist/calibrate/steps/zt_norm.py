@@ -102,8 +102,8 @@ def cohort_sums(detections: pa.Table, window: float | None) -> Tally:
     values: dict[Key, tuple[int, ...]] = {}
     for row in first.tolist():
         key, score = places[code[row]], int(best[row])
-        count, one, two = values.get(key, (0, 0, 0))
-        values[key] = (count + 1, one + score, two + score * score)
+        count, item, two = values.get(key, (0, 0, 0))
+        values[key] = (count + 1, item + score, two + score * score)
     return Tally(QUANTITIES, values)
 
 
@@ -120,7 +120,7 @@ def cohort_of(table: pa.Table) -> Tally:
     """The sums of a table as `cohort_table` makes them."""
     columns = (table[name].to_pylist() for name in COHORT_SUMS.names)
     rows = zip(*columns, strict=True)
-    return Tally(QUANTITIES, {(doc, channel, k): (n, int(one), int(two)) for doc, channel, k, n, one, two in rows})
+    return Tally(QUANTITIES, {(doc, channel, k): (n, int(item), int(two)) for doc, channel, k, n, item, two in rows})
 
 
 def _places(table: pa.Table, window: float | None) -> tuple[list[Key], NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""leave takes away what overlaps a better detection of another query, one bucket of queries at a time."""
+"""The stage drop-overlaps: drop detections that overlap a better one of another query, by bucket of queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Leaving(NamedTuple):
 
 
 class DropOverlaps(BucketStage[Leaving]):
-    """A task a bucket of queries: its detections without those that go."""
+    """One task per bucket of queries: its detections without the dropped ones."""
 
     name = "drop-overlaps"
     version = 1
@@ -33,14 +33,14 @@ class DropOverlaps(BucketStage[Leaving]):
     tables = {"scored": Table(DETECTIONS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Leaving]]:
-        """Each reads its own rows of every file of what goes."""
+        """Each task reads its rows of every file of dropped detections."""
         gone = [part.name for part in inputs.parts("gone") if part.rows]
         for receipt in inputs.receipts("scored"):
             (part,) = receipt.outputs
             yield self.following(receipt, inputs, part.name, gone, payload=Leaving(part.name, gone))
 
     def run(self, task: Task[Leaving], context: Context) -> TaskOutput:
-        """All else stays as it is."""
+        """Drop the rows; others stay unchanged."""
         table = context.read(task.payload.scored)
         gone: set[tuple[object, ...]] = set()
         for name in task.payload.gone:

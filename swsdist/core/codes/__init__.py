@@ -19,7 +19,7 @@ from swsdist.core.errors import OddError, SwsdistError, UnusableError
 if TYPE_CHECKING:
     from pydantic_core import PydanticCustomError
 
-E = TypeVar("E", bound=SwsdistError)
+E = TypeVar("E", bound=SwsdistError, covariant=True)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ UNKNOWN_AUDIO = Code(
 AMBIGUOUS_REFERENCES = Code(
     "ambiguous-references",
     UserError,
-    "references come from {sources}",
+    "references need one source, not {sources}",
     "give one of: an RTTM, a CTM, or a table of references",
 )
 NO_TERM_LIST = Code("no-term-list", UserError, "no term list", "give the TLIST or KWLIST with the terms to look up")
@@ -115,13 +115,13 @@ UNLISTED_REFERENCES = Code(
     "give {listing} that belongs to the references",
 )
 UNLISTED_QUERY = Code(
-    "unlisted-query", DataError, "the query is not in {listing}", "give the term list that the system answers"
+    "unlisted-query", DataError, "the query is not in {listing}", "give the list that the system answers"
 )
 UNLISTED_QUERIES = Code(
     "unlisted-queries",
     OddError,
     "{count} of {of} queries or detections are not of {listing}, and are left out",
-    "give the term list that the system answers",
+    "give the list that the system answers",
 )
 UNANSWERED_TERMS = Code(
     "unanswered-terms",

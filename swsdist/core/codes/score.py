@@ -78,13 +78,13 @@ BETA_OUT_OF_RANGE = Code(
 NO_AS_RUN_VARIANT = Code(
     "no-as-run-variant",
     UserError,
-    "protocol {protocol} has no as-run variant: only sws2012, for its African data, was run differently from its plan",
+    "no as-run variant: only sws2012, for its African data, was run differently from its plan",
     "leave as_run out",
 )
 SEGMENT_TRIALS_UNSUPPORTED = Code(
     "segment-trials-unsupported",
     UserError,
-    "protocol {protocol} has no segment trials: they are KWSEval's",
+    "segment trials are KWSEval's",
     "use kwseval or openkws13",
 )
 INVALID_TRIAL_COUNT = Code(

@@ -171,7 +171,7 @@ class DocumentCounts:
         document = pc.index_in(rows["doc_id"], value_set=names)
         if document.null_count:
             stranger = rows["doc_id"][pc.index(pc.is_null(document), True).as_py()]
-            raise codes.UNSEARCHED_DOCUMENT(doc_id=stranger)
+            raise codes.UNSEARCHED_DOCUMENT(doc_id=str(stranger))
         true = pc.is_valid(rows["ref_start"]).to_numpy()
         yes = pc.fill_null(rows["decision"], False).to_numpy() & detected
         events = np.stack([true, yes & true, yes & ~true]).astype(np.int64)
@@ -204,7 +204,7 @@ class DocumentCounts:
             parts[0].documents,
             parts[0].microseconds,
             queries,
-            np.cumsum([0, *(len(one) for one in document)]),
+            np.cumsum([0, *(len(item) for item in document)]),
             np.concatenate([np.zeros(0, dtype=np.int64), *document]),
             np.concatenate([np.zeros((3, 0)), *counts], axis=1),
         )
@@ -233,13 +233,14 @@ def bootstrap_documents(
     first = systems[0]
     _check(len(first.documents), "document", resamples)
     if any(
-        one.documents != first.documents or not np.array_equal(one.microseconds, first.microseconds) for one in systems
+        system.documents != first.documents or not np.array_equal(system.microseconds, first.microseconds)
+        for system in systems
     ):
         raise codes.DIFFERENT_DOCUMENTS()
 
     def values(weights: Floats) -> Floats:
         trials = np.rint(trials_per_second * (first.microseconds.astype(np.float64) @ weights) / 1e6)
-        return np.stack([_values(one, weights, trials, beta) for one in systems])
+        return np.stack([_values(system, weights, trials, beta) for system in systems])
 
     size = len(first.documents)
     observed = values(np.ones((size, 1)))[:, 0]
@@ -248,7 +249,7 @@ def bootstrap_documents(
     if size > 1:
         microseconds = first.microseconds.astype(np.float64)
         trials = np.rint(trials_per_second * (microseconds.sum() - microseconds) / 1e6)
-        jackknife = np.stack([_without_each(one, trials, beta) for one in systems])
+        jackknife = np.stack([_without_each(system, trials, beta) for system in systems])
     defined = np.isfinite(replicates).all(axis=0)
     if not defined.any() or not np.isfinite(observed).all():
         raise codes.UNDEFINED_STATISTIC()

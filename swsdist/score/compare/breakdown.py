@@ -92,8 +92,8 @@ class Groups:
 def by_value(values: Sequence[str | float | None]) -> Groups:
     """A group for each distinct value of a column, ascending, numbers written as text by their value; None, NaN last."""
     values = [None if value != value else value for value in values]
-    known = sorted({value for value in values if value is not None}, key=_natural)
-    labels = [*known, *([None] if None in values else [])]
+    distinct = sorted({value for value in values if value is not None}, key=_natural)
+    labels = [*distinct, *([None] if None in values else [])]
     place = {value: index for index, value in enumerate(labels)}
     member = np.array([place[value] for value in values], dtype=np.int64)
     return Groups(tuple(None if value is None else str(value) for value in labels), member)
@@ -127,10 +127,10 @@ def by_edges(values: ArrayLike, edges: Sequence[float]) -> Groups:
 def unit_bins(values: ArrayLike) -> Groups:
     """Bins [i - 1, i) for whole i, from the lowest value to the highest (Wang and Metze 2014, figure 7)."""
     numbers = np.asarray(values, dtype=np.float64)
-    known = numbers[np.isfinite(numbers)]
-    if not len(known):
+    finite = numbers[np.isfinite(numbers)]
+    if not len(finite):
         return by_edges(numbers, [0.0])
-    low, high = math.floor(known.min()), math.floor(known.max()) + 1
+    low, high = math.floor(finite.min()), math.floor(finite.max()) + 1
     if high - low > 100_000:
         raise codes.TOO_MANY_BINS(low=low, high=high)
     return by_edges(numbers, list(range(low, high + 1)))
@@ -147,10 +147,10 @@ def quantile_bins(values: ArrayLike, bins: int) -> Groups:
     numbers = np.asarray(values, dtype=np.float64)
     if bins < 1:
         raise codes.TOO_FEW_BINS(bins=bins)
-    known = numbers[np.isfinite(numbers)]
-    if not len(known):
+    finite = numbers[np.isfinite(numbers)]
+    if not len(finite):
         return by_edges(numbers, [0.0])
-    inner = np.quantile(known, np.arange(bins) / bins, method="higher")
+    inner = np.quantile(finite, np.arange(bins) / bins, method="higher")
     return by_edges(numbers, np.unique(inner).tolist())
 
 
@@ -200,14 +200,14 @@ def breakdown(terms: pa.Table, groups: Groups, aligned: Aligned | None = None) -
     columns = {name: terms[name].to_pylist() for name in PER_TERM.names}
     rows = []
     for index, label in enumerate(groups.labels):
-        mine = np.flatnonzero(groups.member == index)
-        row: dict[str, object] = {"group": label, "terms": len(mine)}
+        members = np.flatnonzero(groups.member == index)
+        row: dict[str, object] = {"group": label, "terms": len(members)}
         for name in ("ntrue", "ncorr", "nfa", "nmiss"):
-            values = [columns[name][k] for k in mine]
+            values = [columns[name][k] for k in members]
             row[name] = None if None in values else sum(values)
         for name in ("pmiss", "pfa", "twv"):
-            row[name] = _mean([columns[name][k] for k in mine])
-        values = [columns["twv"][k] for k in mine]
+            row[name] = _mean([columns[name][k] for k in members])
+        values = [columns["twv"][k] for k in members]
         row["total"] = None if None in values else math.fsum(values) / terms.num_rows
         row["mtwv"], row["mtwv_threshold"] = best[index]
         rows.append(row)
@@ -237,14 +237,14 @@ def difference(first: pa.Table, second: pa.Table, groups: Groups, value: str = "
         raise codes.UNDECIDED_QUERY(query=str(query), value=value)
     rows = []
     for index, label in enumerate(groups.labels):
-        mine = np.flatnonzero(groups.member == index)
-        gains = [a[k] - b[k] for k in mine]
+        members = np.flatnonzero(groups.member == index)
+        gains = [a[k] - b[k] for k in members]
         rows.append(
             {
                 "group": label,
-                "terms": len(mine),
-                "first": _mean([a[k] for k in mine]),
-                "second": _mean([b[k] for k in mine]),
+                "terms": len(members),
+                "first": _mean([a[k] for k in members]),
+                "second": _mean([b[k] for k in members]),
                 "mean": _mean(gains),
                 "total": math.fsum(gains) / len(a),
             }
@@ -293,7 +293,7 @@ def by_document(
     place = pc.index_in(aligned["doc_id"], value_set=names)
     if place.null_count:
         stranger = aligned["doc_id"][pc.index(pc.is_null(place), True).as_py()]
-        raise codes.UNSEARCHED_DOCUMENT(doc_id=stranger)
+        raise codes.UNSEARCHED_DOCUMENT(doc_id=str(stranger))
     groups = by_value(kinds[column].to_pylist())
     group_of_row = groups.member[place.to_numpy()]
     group_of_document = groups.member[pc.index_in(documents["doc_id"], value_set=names).to_numpy()]
@@ -303,18 +303,18 @@ def by_document(
     for index, label in enumerate(groups.labels):
         searched = math.fsum(seconds[group_of_document == index])
         trials = round(trials_per_second * searched)
-        mine = aligned.filter(pa.array(group_of_row == index))
-        if trials <= 0 and mine.num_rows:
+        members = aligned.filter(pa.array(group_of_row == index))
+        if trials <= 0 and members.num_rows:
             raise codes.UNSEARCHED_GROUP(column=column, value=label, seconds=searched)
-        part = per_term(mine, trials=trials, beta=beta)
+        part = per_term(members, trials=trials, beta=beta)
         part = part.filter(pc.is_in(part["query_id"], value_set=rated))
-        here = part.filter(pc.greater(part["ntrue"], 0))
-        row: dict[str, object] = {"group": label, "terms": here.num_rows, "total": None}
+        referenced = part.filter(pc.greater(part["ntrue"], 0))
+        row: dict[str, object] = {"group": label, "terms": referenced.num_rows, "total": None}
         for name in ("ntrue", "ncorr", "nfa", "nmiss"):
             row[name] = None if part[name].null_count else pc.sum(part[name], min_count=0).as_py()
         for name in ("pmiss", "pfa", "twv"):
-            row[name] = _mean(here[name].to_pylist())
-        row["mtwv"], row["mtwv_threshold"] = _maximum(Counts.of(mine), trials, beta, reject_all)
+            row[name] = _mean(referenced[name].to_pylist())
+        row["mtwv"], row["mtwv_threshold"] = _maximum(Counts.of(members), trials, beta, reject_all)
         rows.append(row)
     return pa.Table.from_pylist(rows, BREAKDOWN)
 
@@ -357,11 +357,11 @@ def _maxima(terms: pa.Table, groups: Groups, aligned: Aligned | None) -> list[tu
             counts[index].append(Counts.of(part.filter(pa.array(groups.member[place] == index))))
     best = []
     for index in range(len(groups.labels)):
-        mine = groups.member == index
-        whole = total([*counts[index], _all_missed(ntrue[mine & ~seen])])
-        if int((whole.classes * whole.terms).sum()) != int(ntrue[mine].sum()):
+        rows = groups.member == index
+        missed_counts = total([*counts[index], _all_missed(ntrue[rows & ~seen])])
+        if int((missed_counts.classes * missed_counts.terms).sum()) != int(ntrue[rows].sum()):
             raise codes.MISMATCHED_REFERENCES()
-        best.append(_maximum(whole, aligned.trials, aligned.beta, aligned.reject_all))
+        best.append(_maximum(missed_counts, aligned.trials, aligned.beta, aligned.reject_all))
     return best
 
 
@@ -389,8 +389,8 @@ def _natural(value: str | float) -> tuple[float, str]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+    defined = [value for value in values if value is not None]
+    return math.fsum(defined) / len(defined) if defined and len(defined) == len(values) else None
 
 
 def _check(terms: pa.Table, groups: Groups) -> None:

@@ -44,9 +44,9 @@ def max_t(values: Floats, against: Floats, *, permutations: int = 2000, seed: in
         raise codes.UNTESTABLE_VALUES(queries=values.shape[1], permutations=permutations)
     if not len(values):
         return np.zeros(0)
-    found = np.stack([differences(row, against) for row in values])
-    size = np.sqrt((found**2).sum(axis=1))
-    scaled = found / np.where(size > 0, size, 1.0)[:, None]
+    contrasts = np.stack([differences(row, against) for row in values])
+    size = np.sqrt((contrasts**2).sum(axis=1))
+    scaled = contrasts / np.where(size > 0, size, 1.0)[:, None]
     observed = np.abs(scaled.sum(axis=1))
     order = np.argsort(-observed, kind="stable")
     limits = observed[order] - 1e-9  # sums of other signs may differ by rounding alone

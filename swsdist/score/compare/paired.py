@@ -57,9 +57,9 @@ Ints = NDArray[np.int64]
 def values() -> dict[str, Quantity]:
     """Columns of the per-term table that can be compared, and the measures that are their means."""
     found: dict[str, Quantity] = {}
-    for one in quantities().values():
-        if one.by_query:
-            found.setdefault(one.by_query, one)
+    for quantity in quantities().values():
+        if quantity.by_query:
+            found.setdefault(quantity.by_query, quantity)
     return found
 
 
@@ -99,20 +99,20 @@ def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
     if len(tables) < 2:
         raise codes.TOO_FEW_SYSTEMS(systems=len(tables))
     ntrue: dict[str, tuple[int, str]] = {}
-    found: dict[str, dict[str, float]] = {}
+    by_system: dict[str, dict[str, float]] = {}
     for system, table in tables.items():
-        mine = found[system] = {}
+        row_values = by_system[system] = {}
         for query, count, number in _rows(system, table, value):
-            known, other = ntrue.setdefault(query, (count, system))
-            if known != count:
+            previous, other = ntrue.setdefault(query, (count, system))
+            if previous != count:
                 raise codes.DIFFERENT_REFERENCE_COUNTS(
-                    where=system, query=query, count=count, other_count=known, other=other
+                    where=system, query=query, count=count, other_count=previous, other=other
                 )
             if count == 0:
                 continue
             if number is None:
                 raise codes.UNDECIDED_QUERY(where=system, query=query, value=value)
-            mine[query] = number
+            row_values[query] = number
     queries = tuple(sorted(query for query, (count, _) in ntrue.items() if count))
     if not queries:
         raise codes.NO_REFERENCES(measure=value)
@@ -120,8 +120,10 @@ def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
         systems=tuple(tables),
         queries=queries,
         ntrue=np.array([ntrue[query][0] for query in queries], dtype=np.int64),
-        values=np.array([[found[system].get(query, columns[value].missed) for query in queries] for system in tables]),
-        absent={system: len(queries) - len(found[system]) for system in tables},
+        values=np.array(
+            [[by_system[system].get(query, columns[value].missed) for query in queries] for system in tables]
+        ),
+        absent={system: len(queries) - len(by_system[system]) for system in tables},
     )
 
 
@@ -133,7 +135,7 @@ def completed(table: pa.Table, joined: Paired) -> pa.Table:
         joined: what `paired` made of this and other tables.
     """
     rows = {row["query_id"]: row for row in table.to_pylist()}
-    missed = {"ncorr": 0, "nfa": 0, **{column: one.missed for column, one in values().items()}}
+    missed = {"ncorr": 0, "nfa": 0, **{column: item.missed for column, item in values().items()}}
     full = [
         rows.get(query) or {"query_id": query, "ntrue": int(ntrue), "nmiss": int(ntrue), **missed}
         for query, ntrue in zip(joined.queries, joined.ntrue, strict=True)
@@ -255,7 +257,7 @@ def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
     Raises:
         UserError: there are fewer than two conditions, or they are of different systems.
     """
-    names = {condition: tuple(sorted(mine)) for condition, mine in values.items()}
+    names = {condition: tuple(sorted(row)) for condition, row in values.items()}
     if len(values) < 2 or len({*names.values()}) > 1 or not next(iter(names.values())):
         raise codes.UNPAIRED_CONDITIONS(
             systems=", ".join(f"{k} has {len(v)} systems" for k, v in names.items()) or "nothing given"
@@ -265,7 +267,7 @@ def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
         systems=tuple(values),
         queries=systems,
         ntrue=np.ones(len(systems), dtype=np.int64),
-        values=np.array([[mine[name] for name in systems] for mine in values.values()], dtype=np.float64),
+        values=np.array([[row[name] for name in systems] for row in values.values()], dtype=np.float64),
         absent=dict.fromkeys(values, 0),
     )
 
@@ -286,7 +288,7 @@ def compare_paired(joined: Paired, *, value: str = "twv", **how: Unpack[Options]
     rows = [(joined.values[i], joined.values[j]) for i, j in indices]
     t = [paired_t(a, b) for a, b in rows]
     w = [wilcoxon(a, b, settings.zero_method) for a, b in rows]
-    p_t, p_w = [one.p for one in t], [one.p for one in w]
+    p_t, p_w = [item.p for item in t], [item.p for item in w]
     corrected = zip(holm(p_t), benjamini_hochberg(p_t), holm(p_w), benjamini_hochberg(p_w), strict=True)
     pairs = []
     for k, ((i, j), (a, b), (t_holm, t_fdr, w_holm, w_fdr)) in enumerate(zip(indices, rows, corrected, strict=True)):

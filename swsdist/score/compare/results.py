@@ -30,7 +30,7 @@ class SystemInfo:
         digest: of a run that of its scored list and measures, as its report shows it; of a file its SHA-256.
         corpus: the tables, or files of an evaluation, that say what was searched for and where.
         point: protocol, beta, N, T, and how many queries, references and documents.
-        told: the protocol in a line, `swsdist.score.measures.protocol.Protocol.told`.
+        protocol_text: the protocol in a line, `swsdist.score.measures.protocol.Protocol.describe`.
         tolerance: s, of the protocol's rule of what matches a reference; None where trials are not of time.
         detections: in its list.
         made: when a run's report was written, ISO 8601.
@@ -45,7 +45,7 @@ class SystemInfo:
     digest: str | None = None
     corpus: tuple[str, ...] = ()
     point: OperatingPoint | None = None
-    told: str = ""
+    protocol_text: str = ""
     tolerance: float | None = None
     detections: int | None = None
     made: str | None = None

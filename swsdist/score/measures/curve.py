@@ -184,9 +184,9 @@ def curve_blocks(
         highest = float(scores[-1])
         kept = []
         for k, ntrue in enumerate(classes.ntrue):
-            mine = block.ntrue == ntrue
-            at = np.searchsorted(block.score[mine], scores)
-            hits, false_alarms = block.hits[mine], block.false_alarms[mine]
+            rows = block.ntrue == ntrue
+            at = np.searchsorted(block.score[rows], scores)
+            hits, false_alarms = block.hits[rows], block.false_alarms[rows]
             kept.append((hits_left[k] - _before(hits)[at], false_left[k] - _before(false_alarms)[at]))
             hits_left[k] -= hits.sum()
             false_left[k] -= false_alarms.sum()
@@ -198,9 +198,12 @@ def curve_blocks(
 
 def concatenate(pieces: Iterable[Curve]) -> Curve:
     """The pieces of a curve as one."""
-    found = list(pieces)
+    collected = list(pieces)
     return Curve(
-        *(np.concatenate([getattr(piece, name) for piece in found]) for name in ("threshold", "pmiss", "pfa", "twv"))
+        *(
+            np.concatenate([getattr(piece, name) for piece in collected])
+            for name in ("threshold", "pmiss", "pfa", "twv")
+        )
     )
 
 

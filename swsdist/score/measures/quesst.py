@@ -193,14 +193,14 @@ class _Trials(NamedTuple):
             )
         kept = seen[query]
         # Adding 0 makes -0.0 and 0.0, which are equal, one score with one sign.
-        given = score.to_numpy()[kept] + 0.0
+        scores = score.to_numpy()[kept] + 0.0
         order = np.concatenate([cell[kept], left_out])
         return cls(
             query=(np.cumsum(seen) - 1)[order // len(documents)],
-            score=np.concatenate([given, np.full(len(left_out), 0.0 if default is None else default)]),
+            score=np.concatenate([scores, np.full(len(left_out), 0.0 if default is None else default)]),
             target=targets.ravel()[order],
             decision=np.concatenate([detections["decision"].to_numpy()[kept], np.zeros(len(left_out), dtype=bool)]),
-            given=given,
+            given=scores,
         )
 
     def take(self, rows: Ints) -> _Trials:
@@ -217,7 +217,7 @@ class _Trials(NamedTuple):
 def _per_query(pooled: Floats, trials: _Trials, prior: float, beta: float) -> tuple[Values, Curve]:
     """Values and curve where each query has a threshold, or a recalibration, of its own; `pooled` are recalibrated scores."""
     rate = float(trials.target.mean())
-    shifted, own = np.empty(len(pooled)), np.empty(len(pooled))
+    shifted, per_query = np.empty(len(pooled)), np.empty(len(pooled))
     by_query = list(trials.of_each_query())
     for rows in by_query:
         alone = trials.take(rows)
@@ -225,7 +225,7 @@ def _per_query(pooled: Floats, trials: _Trials, prior: float, beta: float) -> tu
         with np.errstate(invalid="ignore"):
             # An infinite score at an infinite threshold is not above it.
             shifted[rows] = np.nan_to_num(pooled[rows] - threshold, nan=-math.inf, posinf=math.inf, neginf=-math.inf)
-        own[rows] = _recalibrated(pooled[rows], alone.target, rate)
+        per_query[rows] = _recalibrated(pooled[rows], alone.target, rate)
     curve = _curve(shifted, trials, beta)
     best, threshold = _best(curve)
     # The last pooling meets equal scores query after query.
@@ -234,8 +234,8 @@ def _per_query(pooled: Floats, trials: _Trials, prior: float, beta: float) -> tu
         act_twv=_twv(shifted > 0, trials, beta),
         max_twv=best,
         threshold=threshold,
-        act_cnxe=_cnxe(own, trials.target, prior),
-        min_cnxe=_cnxe(_recalibrated(own[order], trials.target[order], rate), trials.target[order], prior),
+        act_cnxe=_cnxe(per_query, trials.target, prior),
+        min_cnxe=_cnxe(_recalibrated(per_query[order], trials.target[order], rate), trials.target[order], prior),
     )
     return values, curve
 
@@ -254,19 +254,19 @@ def _twv(accepted: Flags, trials: _Trials, beta: float) -> float:
 def _curve(score: Floats, trials: _Trials, beta: float) -> Curve:
     """Means where all scores up to each distinct one are rejected; first, where none is."""
     targets, nontargets = _sizes(trials)
-    known, place = np.unique(score, return_inverse=True)
-    pmiss, pfa = np.zeros(len(known) + 1), np.zeros(len(known) + 1)
+    distinct, place = np.unique(score, return_inverse=True)
+    pmiss, pfa = np.zeros(len(distinct) + 1), np.zeros(len(distinct) + 1)
     # One number of targets after the other: what is summed before it is divided is whole.
     for ntrue in np.unique(targets):
-        mine = (targets == ntrue)[trials.query]
+        rows = (targets == ntrue)[trials.query]
         left = nontargets[targets == ntrue][0]
-        misses = np.bincount(place[mine & trials.target] + 1, minlength=len(known) + 1)
-        rejected = np.bincount(place[mine & ~trials.target] + 1, minlength=len(known) + 1)
+        misses = np.bincount(place[rows & trials.target] + 1, minlength=len(distinct) + 1)
+        rejected = np.bincount(place[rows & ~trials.target] + 1, minlength=len(distinct) + 1)
         pmiss = pmiss + np.cumsum(misses) / ntrue
-        raised = np.count_nonzero(mine & ~trials.target) - np.cumsum(rejected)
+        raised = np.count_nonzero(rows & ~trials.target) - np.cumsum(rejected)
         pfa = pfa + (raised / left if left else 1.0)
     pmiss, pfa = pmiss / len(targets), pfa / len(targets)
-    return Curve(np.append(-math.inf, known), pmiss, pfa, 1 - (pmiss + beta * pfa))
+    return Curve(np.append(-math.inf, distinct), pmiss, pfa, 1 - (pmiss + beta * pfa))
 
 
 def _best(curve: Curve) -> tuple[float, float]:
@@ -314,8 +314,8 @@ def _log_odds(probability: float) -> float:
 def _targets(references: pa.Table, queries: Sequence[str], documents: Sequence[str]) -> Flags:
     """Which (query, document) are targets."""
     query, document = _places(references, "query_id", queries), _places(references, "doc_id", documents)
-    known = (query >= 0) & (document >= 0)
-    cell, times = np.unique(query[known] * len(documents) + document[known], return_counts=True)
+    valid = (query >= 0) & (document >= 0)
+    cell, times = np.unique(query[valid] * len(documents) + document[valid], return_counts=True)
     if (times > 1).any():
         warnings.warn(warning_text(codes.DUPLICATE_TARGETS, count=np.count_nonzero(times > 1)), stacklevel=3)
     targets = np.zeros(len(queries) * len(documents), dtype=bool)
@@ -325,8 +325,8 @@ def _targets(references: pa.Table, queries: Sequence[str], documents: Sequence[s
 
 def _places(table: pa.Table, column: str, names: Sequence[str]) -> Ints:
     """Index of each row's name, -1 where it is not known."""
-    found = pc.index_in(table[column].cast(pa.string()), value_set=pa.array(names, pa.string()))
-    places: Ints = pc.fill_null(found, -1).to_numpy().astype(np.int64)
+    indices = pc.index_in(table[column].cast(pa.string()), value_set=pa.array(names, pa.string()))
+    places: Ints = pc.fill_null(indices, -1).to_numpy().astype(np.int64)
     return places
 
 

@@ -230,10 +230,10 @@ def areas(hits: Ints, false_alarms: Ints, false_above: Ints, query: Ints, true: 
     Not a number where more non-targets were submitted than there are, or there are none.
     """
     queries = len(true)
-    found, raised = _summed(hits, query, queries), _summed(false_alarms, query, queries)
+    true_hits, raised = _summed(hits, query, queries), _summed(false_alarms, query, queries)
     # Twice the pairs won: a tie wins half of one. What was not submitted ties with its like.
     won = _summed(hits * (2 * (false[query] - false_above) - false_alarms), query, queries)
-    won = won + (true - found) * (false - raised)
+    won = won + (true - true_hits) * (false - raised)
     area: Floats = np.where((false > 0) & (raised <= false), won / np.maximum(2 * true * false, 1), np.nan)
     return area
 

@@ -295,11 +295,11 @@ class _Rows(NamedTuple):
 
 def _summed(classes: Ints, terms: Ints, ntrue: Ints, score: Floats, events: Ints) -> Counts:
     """Counts with each key once, in order."""
-    known, which = np.unique(classes, return_inverse=True)
-    sizes = np.zeros(len(known), dtype=np.int64)
+    distinct, which = np.unique(classes, return_inverse=True)
+    sizes = np.zeros(len(distinct), dtype=np.int64)
     np.add.at(sizes, which, terms)
     ntrue, score, sums = by_key(ntrue, score, events)
-    return Counts(known, sizes, ntrue, score, *sums.T)
+    return Counts(distinct, sizes, ntrue, score, *sums.T)
 
 
 def by_key(ntrue: Ints, score: Floats, events: Ints) -> tuple[Ints, Floats, Ints]:

@@ -18,8 +18,8 @@ def point_values(name: str, point: CurvePoint | None, *, threshold: bool = False
     """A value with its rates, and its threshold where it has one."""
     if point is None:
         return {}
-    found: dict[str, Value] = {name: point.twv, f"{name}_pmiss": point.pmiss, f"{name}_pfa": point.pfa}
-    return found | ({f"{name}_threshold": point.threshold} if threshold else {})
+    result: dict[str, Value] = {name: point.twv, f"{name}_pmiss": point.pmiss, f"{name}_pfa": point.pfa}
+    return result | ({f"{name}_threshold": point.threshold} if threshold else {})
 
 
 class TermWeighted:
@@ -56,5 +56,5 @@ class OptimumAndSupremum:
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references."""
-        found = optimum(parts["optimum"].table(), beta=point.beta)
-        return point_values("otwv", found.otwv) | point_values("stwv", found.supremum)
+        result = optimum(parts["optimum"].table(), beta=point.beta)
+        return point_values("otwv", result.otwv) | point_values("stwv", result.supremum)

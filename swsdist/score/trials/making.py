@@ -99,20 +99,20 @@ def make_trials(
     )
 
 
-def check_needs(rules: Protocol, given: Mapping[str, bool], where: str) -> None:
+def check_needs(rules: Protocol, available: Mapping[str, bool], where: str) -> None:
     """Whether what the trials of a protocol need is there; to be asked before anything is computed.
 
     Args:
         rules: the protocol.
-        given: whether there are `speech` (stretches of speech) and `documents` (how many there are).
+        available: whether there are `speech` (stretches of speech) and `documents` (how many there are).
         where: the config key or option, for messages.
 
     Raises:
         UserError: it is not.
     """
-    if rules.trials == "segment" and not given.get("speech"):
+    if rules.trials == "segment" and not available.get("speech"):
         raise codes.MISSING_SEGMENTS(where=where)
-    if rules.trials == "document" and not given.get("documents"):
+    if rules.trials == "document" and not available.get("documents"):
         raise codes.UNKNOWN_DOCUMENT_COUNT(where=where, protocol=rules.name)
 
 

@@ -253,10 +253,10 @@ def _kwseval_curve(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval) 
 
 
 def _kwseval_pooled(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval) -> None:
-    one = next(iter(theirs["terms"].values()))
+    item = next(iter(theirs["terms"].values()))
     counted = [_counts(row) for row in ours.whole.per_term.to_pylist()]
-    totals = [sum(int(_given(each)) for each in column) for column in zip(*counted, strict=True)]
-    case.equal("K pooled: counts", totals, list(_counts(one)))
+    totals = [sum(int(_given(item)) for item in column) for column in zip(*counted, strict=True)]
+    case.equal("K pooled: counts", totals, list(_counts(item)))
     ntrue, _, nfa, nmiss = totals
     pmiss, pfa = nmiss / ntrue, nfa / (ours.task.trials - ntrue)
     actual = CurvePoint(1 - (pmiss + ours.task.beta * pfa), pmiss, pfa, None)

@@ -82,7 +82,7 @@ def _reference(field: _Schema) -> str | None:
 
 def _type(field: _Schema) -> str:
     if "anyOf" in field:
-        kinds = [_type(each) for each in field["anyOf"]]
+        kinds = [_type(item) for item in field["anyOf"]]
         return "/".join(kind for kind in kinds if kind != "null") + ("?" if "null" in kinds else "")
     if "const" in field:
         return f"`{field['const']}`"
