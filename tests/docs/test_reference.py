@@ -83,8 +83,8 @@ def test_every_option_and_command_has_help() -> None:
 
 
 def test_every_code_has_a_row() -> None:
-    shown = [_plain(row[0]) for text in sections(DOCS / "reference/codes.md").values() for row in rows(text)]
-    assert sorted(shown) == list(every_code())
+    text = (DOCS / "reference/codes.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^- `([\w-]+)` \(", text, re.M)) == list(every_code())
 
 
 def test_options_of_mfcc() -> None:
