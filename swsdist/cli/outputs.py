@@ -366,4 +366,4 @@ def check_new_folder(path: str | None) -> None:
         UserError: it is not.
     """
     if path is not None and Path(path).is_dir() and any(Path(path).iterdir()):
-        raise codes.FOLDER_NOT_EMPTY(where=path)
+        raise codes.OUTPUT_NOT_EMPTY(where=path)

@@ -21,7 +21,7 @@ def init(path: str, force: bool) -> None:
     check_place(path)
     target = Path(path)
     if target.exists() and not force:
-        raise codes.FILE_EXISTS(where=path)
+        raise codes.OUTPUT_EXISTS(where=path)
     target.write_text(template(), encoding="utf-8")
     print(f"wrote {path}; set the paths in it, then: swsdist run {path}")
 

@@ -382,7 +382,7 @@ def test_init_writes_a_config_that_loads(swsdist, tmp_path: Path) -> None:
     config = load_config(tmp_path / "swsdist.yaml", [])
     assert config.corpus.documents == str(tmp_path / "docs.csv")
     told = swsdist("init", cwd=tmp_path, code=2)
-    assert "[file-exists]" in told.err
+    assert "[output-exists]" in told.err
     assert "--force" in told.err
     swsdist("init", "--force", cwd=tmp_path)
     swsdist("init", "other.yaml", cwd=tmp_path)

@@ -140,7 +140,7 @@ def test_clips(swsdist, place: Path, tmp_path: Path) -> None:
         seconds = soundfile.info(out / name).duration
         assert hit["end"] - hit["start"] <= seconds <= hit["end"] - hit["start"] + 0.45
     told = swsdist("search", "run", "--query", WORD, "--clips", out, cwd=place, code=2).err
-    assert "[folder-not-empty]" in told
+    assert "[output-not-empty]" in told
 
 
 def test_a_calibration_says_what_is_likely(swsdist, place: Path, tmp_path: Path) -> None:

@@ -36,8 +36,8 @@ NO_OUTPUT_FOLDER = Code("no-output-folder", UserError, "the folder does not exis
 OUTPUT_NOT_WRITABLE = Code(
     "output-not-writable", UserError, "no permission to write here", "check the permissions, or name another place"
 )
-FOLDER_NOT_EMPTY = Code("folder-not-empty", UserError, "the folder is not empty", "name a new folder")
-FILE_EXISTS = Code("file-exists", UserError, "the file exists", "name another, or give --force")
+OUTPUT_NOT_EMPTY = Code("output-not-empty", UserError, "the folder is not empty", "name a new folder")
+OUTPUT_EXISTS = Code("output-exists", UserError, "the file exists", "name another, or give --force")
 NOTHING_TO_SAVE = Code(
     "nothing-to-save", UserError, "nothing is fitted, so there is nothing to save", "remove --save, or {remedy}"
 )
