@@ -1,4 +1,4 @@
-"""From a YAML file to a `Config`.
+"""Read a YAML file as a `Config`.
 
 The YAML is 1.2 and strict: duplicate keys, tags, anchors and aliases are errors. One `ConfigError` lists all problems:
 
@@ -325,7 +325,7 @@ def _finish(draft: Draft, sets: Sequence[Assignment]) -> Config:
         if protocol in words(Corpus.model_fields["protocol"]):  # pydantic refuses any other
             score.setdefault("protocol", protocol)
     try:
-        # Strict, or "yes" and 1 would be true; by way of JSON, for a strict tuple takes no list.
+        # Strict, so that "yes" and 1 are not true; through JSON, since a strict tuple refuses lists.
         config = Config.model_validate_json(json.dumps(settled), strict=True)
     except ValidationError as error:
         for each in error.errors(include_url=False):
