@@ -267,12 +267,12 @@ class Search(Section):
         name: str,
         weight: int,
         normalise: Normalise,
-        own: dict[str, object],
+        options: dict[str, object],
         track: str | None = None,
     ) -> DistanceTerm:
         takes = DISTANCES[name].takes()
         common = {key: value for key, value in self._common().items() if key in takes}
-        return DistanceTerm(*columns, name, weight, normalise, common | own, track)
+        return DistanceTerm(*columns, name, weight, normalise, common | options, track)
 
     def placed(self, tracks: Mapping[str, tuple[int, int]], *, alike: bool = True) -> Search:
         """The same search with streams in columns of all tracks side by side.

@@ -370,7 +370,7 @@ def test_clean_and_compact_leave_what_a_reader_holds(own_corpus: Any) -> None:
     assert "process 1 on" in kept[0].why
     shards = files(store / "shards")
     told = swsdist("store", "compact", str(store)).out
-    assert f"the old ones are still there; swsdist clean {store}" in told
+    assert f"the old shards are kept; swsdist clean {store}" in told
     assert shards < files(store / "shards")
     (store / "readers" / "other.json").unlink()
     own_corpus.run("index.shards=3")  # else the run beside the store names the state before

@@ -193,7 +193,7 @@ def test_recall_counts_what_is_the_same_in_every_number() -> None:
         ({"name": "averaged", "factors": [3, 1]}, "averages nothing"),
         ({"name": "coarse", "factors": [4, 2]}, "takes one of the factors"),
         ({"name": "coarse", "factors": [2], "visit": False}, "takes no visit: false"),
-        ({"name": "best"}, "there is no such name"),
+        ({"name": "best"}, "unknown name"),
     ],
 )
 def test_a_config_that_cannot_be_done_is_refused(options: dict, message: str) -> None:
