@@ -141,7 +141,7 @@ def usable_slots(slots: Iterable[Slot]) -> list[Slot]:
 def version_mismatches(node: Mapping[str, str], driver: Mapping[str, str]) -> list[str]:
     """Libraries of `RESULT_LIBRARIES` whose versions differ between a node and the driver, as text."""
     return [
-        f"{name} {node.get(name, '(none)')} (driver {driver.get(name, '(none)')})"
+        f"{name} {node.get(name, '(none)')} (driver: {driver.get(name, '(none)')})"
         for name in RESULT_LIBRARIES
         if node.get(name) != driver.get(name)
     ]
