@@ -101,8 +101,7 @@ bench: $(dev)
 	"$(bin)/python" -m benchmarks
 
 docs: $(dev)
-	"$(bin)/python" -m swsdist.config.template > docs/reference/config.md
-	"$(bin)/python" -m tests.support.report_json_page > docs/reference/report-json.md
+	"$(bin)/python" -m tests.support.pages
 	$(pytest) tests/docs $(PYTEST)
 
 # A link that leads nowhere, or a page that mkdocs.yml does not list, ends it.

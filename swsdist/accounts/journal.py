@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from swsdist.accounts.gpu import gpu_bytes
-from swsdist.core.errors import StorageError
+from swsdist.core.codes.io import OBJECT_CHANGED
+from swsdist.core.errors import PassingError, StorageError
 from swsdist.core.redaction import redacted
 from swsdist.io.failures import storage_errors
 from swsdist.io.filesystem import Folder
@@ -177,7 +178,7 @@ class Journal:
             try:
                 self._take()
             except StorageError as error:
-                if error.passing:
+                if isinstance(error, PassingError):
                     continue
                 return  # nothing can be written there: the tasks themselves will say so
 
@@ -257,7 +258,7 @@ def lines_of(folder: Folder, name: str, begin: int, length: int) -> list[dict[st
                 data = file.read(length)
             break
         except StorageError as error:
-            if error.cause != "changed" or not left:
+            if error.code != OBJECT_CHANGED.name or not left:
                 raise
     found = []
     for text in data.split(b"\n"):

@@ -16,11 +16,11 @@ def corpus() -> None:
 
 @corpus.command(cls=Writing)
 @click.argument("corpora", nargs=-1, required=True, type=FILE, metavar="CORPUS...")
-@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key: corpus.queries=FILE; may be repeated.")
-@click.option("--table", type=written(*TABLES, several=True), help="Also write the tables: .csv, .tex, .md or .json.")
+@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; repeatable.")
+@click.option("--table", type=written(*TABLES, several=True), help="Write the tables: .csv, .tex, .md or .json.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--no-audio", is_flag=True, help="Do not listen to the recordings: no speech, no signal-to-noise ratios.")
-@click.option("--strict", is_flag=True, help="Warnings are errors.")
+@click.option("--no-audio", is_flag=True, help="Skip the audio: no speech, no signal-to-noise ratio.")
+@click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 @allow_commands
 @click.pass_context
 def describe(
@@ -32,9 +32,7 @@ def describe(
     no_audio: bool,
     strict: bool,
 ) -> int:
-    """What a CORPUS (a corpus file, or a config) holds: durations, speakers, signal-to-noise ratios, words, queries.
-
-    Several are told beside each other.
+    """Describe each CORPUS (a corpus file, or a config): durations, speakers, signal-to-noise ratios, words, queries.
 
     \b
     swsdist corpus describe configs/corpora/mine.yaml --table mine.tex

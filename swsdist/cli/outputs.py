@@ -250,7 +250,7 @@ def check_ending(path: str, endings: tuple[str, ...]) -> None:
         return
     *others, last = endings
     known = f"{', '.join(others)} or {last}" if others else last
-    raise codes.UNKNOWN_ENDING(where=path, ending=ending or "no ending", endings=known)
+    raise codes.UNKNOWN_ENDING(where=path, ending=ending or "nothing", endings=known)
 
 
 #: What stands for characters of our own on a terminal that lacks them.

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 _CONFIG = click.argument("config", type=FILE)
 _CONFIG_OR_FOLDER = click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER")
-_STRICT = click.option("--strict", is_flag=True, help="Exit code 4 if an input was rejected; warnings are errors.")
-_FORCE = click.option("--force", is_flag=True, help="Go on although the inputs are so odd that results are nonsense.")
-_ALL = click.option("--all", "whole", is_flag=True, help="Print every figure, and all that is odd, at the end.")
-_DRY = click.option("--dry-run", is_flag=True, help="Show the plan, the work and an estimate of CPU hours; do nothing.")
+_STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
+_FORCE = click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5).")
+_ALL = click.option("--all", "whole", is_flag=True, help="Print all figures and warnings at the end.")
+_DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
 
 
 def _common(command: Command) -> Command:
@@ -59,16 +59,16 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
 
 @click.command()
 @_CONFIG
-@click.option("--from", "redo_from", metavar="STAGE", help="Do this stage and all later ones again.")
-@click.option("--only", metavar="STAGE", help="Do this stage and no other; earlier ones must be done.")
-@click.option("--keep-going", is_flag=True, help="Search what could be indexed, although a task of index failed.")
-@click.option("--events", metavar="FILE", help="Also write what happens to FILE, as JSON lines; -: standard output.")
+@click.option("--from", "redo_from", metavar="STAGE", help="Redo this stage and all later ones.")
+@click.option("--only", metavar="STAGE", help="Do only this stage; earlier ones must be done.")
+@click.option("--keep-going", is_flag=True, help="Search what is indexed although index tasks failed.")
+@click.option("--events", metavar="FILE", help="Append events to FILE as JSON lines; -: standard output.")
 @_common
 def run(**options: Any) -> int:
-    """From audio to report: do what is left of CONFIG.
+    """Run CONFIG from audio to report; finished work is kept.
 
-    A stage whose inputs and settings have not changed is left alone, so the same command goes on after a crash, and does
-    nothing when all is done.
+    A stage with unchanged inputs and settings is skipped: the same command continues after a crash, and does nothing when all
+    is done.
     """
     return go(**options)
 
@@ -76,24 +76,24 @@ def run(**options: Any) -> int:
 index = _stages_command(
     "index",
     "index",
-    "Make or extend the feature store of CONFIG; or of a folder of recordings, in FOLDER-swsdist, without any config.",
+    "Create or update the feature store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist.",
 )
-reduce = _stages_command("reduce", "normalise", "Merge candidates to detections and normalise their scores.")
-export = _stages_command("export", "export", "Write the detections for other programs, to exports/ in the run folder.")
+reduce = _stages_command(
+    "reduce", "normalise", "Reduce candidates to detections with normalised scores (stages reduce and normalise)."
+)
+export = _stages_command("export", "export", "Write the detections for other programs to exports/ in the run folder.")
 
 
 @click.command(cls=Writing)
 @click.argument("folder", metavar="RUN")
 @SET
+@click.option("--det", type=written(*PICTURES, ".csv"), help="Write the DET curve: .svg, .pdf, .png; points: .csv.")
+@click.option("--histogram", type=written(*PICTURES), help="Draw score histograms: .svg, .pdf, .png.")
+@click.option("--timeline", type=written(*PICTURES), help="Draw tasks by worker and time: .svg, .pdf, .png.")
 @click.option(
-    "--det", type=written(*PICTURES, ".csv"), help="Also write the DET curve: .svg, .pdf, .png; .csv its points."
+    "--table", type=written(*TABLES, several=True), help="Write measures and resources: .csv, .tex, .md or .json."
 )
-@click.option("--histogram", type=written(*PICTURES), help="Also write the histograms of scores: .svg, .pdf or .png.")
-@click.option("--timeline", type=written(*PICTURES), help="Also write which worker did what when: .svg, .pdf or .png.")
-@click.option(
-    "--table", type=written(*TABLES, several=True), help="Also write measures and resources: .csv, .tex, .md or .json."
-)
-@click.option("--per-query", type=written(*TABLES), help="Also write a row a query: .csv, .tex, .md or .json.")
+@click.option("--per-query", type=written(*TABLES), help="Write a row per query: .csv, .tex, .md or .json.")
 @_ALL
 @allow_commands
 @click.pass_context
@@ -108,7 +108,7 @@ def report(
     per_query: str | None,
     whole: bool,
 ) -> int:
-    """Write the report of RUN (a run folder, or its config) anew from what is done, and show its figures; runs nothing."""
+    """Rewrite the report of RUN (a run folder, or its config) from finished stages, and print its figures."""
     from swsdist import api
     from swsdist.chains.search.report.finished import run_config
     from swsdist.cli.outputs import demand_apart

@@ -33,29 +33,31 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
     "queries",
     multiple=True,
     metavar="FILE[#CHANNEL][:START-END]",
-    help="A recording or document of the store, its second channel (talk.flac#2), or a place in it (talk.flac:12.3-13.1, "
-    "talk.flac#2:1:02:03-1:02:04), or a table of queries (.csv, .parquet), to search in the store; may be repeated; `-`: a "
-    "query a line from the standard input.",
+    help="Search this query in the store; repeatable; -: one query per line from standard input.",
 )
-@click.option("--word", metavar="NAME", help="All that --query names are examples of one word, which is called so.")
-@click.option("--top", default=20, type=click.IntRange(1), show_default=True, help="Hits shown per query.")
-@click.option("--no-trim", is_flag=True, help="Search recorded queries whole, with the background around their speech.")
+@click.option("--word", metavar="NAME", help="All --query values are examples of one word with this name.")
+@click.option("--top", default=20, type=click.IntRange(1), show_default=True, help="Hits per query.")
+@click.option("--no-trim", is_flag=True, help="Do not trim recorded queries to their speech.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of a table.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.option("--table", type=written(*TABLES), metavar="FILE", help="Also write the hits: .csv, .tex, .md or .json.")
-@click.option("--html", type=written(".html", ".htm"), metavar="FILE", help="Also write a page with players.")
-@click.option("--clips", type=FOLDER, metavar="DIR", help="Also write the hits' sound there, as WAV.")
+@click.option("--table", type=written(*TABLES), metavar="FILE", help="Write the hits: .csv, .tex, .md or .json.")
+@click.option("--html", type=written(".html", ".htm"), metavar="FILE", help="Write one HTML page with audio players.")
+@click.option("--clips", type=FOLDER, metavar="DIR", help="Write the hits as WAV clips to a new folder.")
 @click.option(
     "--calibration",
     metavar="FILE|RUN",
-    help="Call hits likely, or strong, by what was measured there; by default in the run that is searched.",
+    help="Thresholds for `likely` and `strong` hits. [default: those of the run]",
 )
 @click.option(
-    "--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config, or search.KEY of a store."
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="A.B=C",
+    help="Set a key of the config; for a store, search.KEY; repeatable.",
 )
-@click.option("--strict", is_flag=True, help="Exit code 4 if an input was rejected; warnings are errors.")
-@click.option("--force", is_flag=True, help="With a config: go on although the inputs are too odd.")
-@click.option("--dry-run", is_flag=True, help="With a config: show the plan and do nothing.")
+@click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
+@click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5).")
+@click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
 @allow_commands
 def search(
     target: str,
@@ -74,7 +76,11 @@ def search(
     force: bool,
     dry_run: bool,
 ) -> int:
-    """Search the queries of CONFIG, or those given with --query in a store, which a run's folder may stand for.
+    """Search the queries of CONFIG, up to candidates; or single queries (--query) in a STORE, or in the store of a RUN.
+
+    A query is a recording (talk.flac), its second channel (talk.flac#2), a place in seconds or minutes
+    (talk.flac:12.3-13.1, talk.flac#2:1:02:03-1:02:04), a place in a document of the store (d003:1.1-1.7), or a table of queries
+    (.csv, .parquet). A RUN is searched with the settings of its config. Skipped queries: exit code 4.
 
     \b
     swsdist search config.yaml

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def store() -> None:
-    """Look into a feature store, import one, list what was rejected, check it, compact it, fit its models anew."""
+    """Inspect, check, import or compact a feature store."""
 
 
 _STORE = click.argument("folder", metavar="STORE")
@@ -64,9 +64,9 @@ def _run_not_store(folder: str) -> StoreError | None:
 @store.command()
 @_STORE
 @click.option("--documents", is_flag=True, help="List the documents.")
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(folder: str, documents: bool, as_json: bool) -> None:
-    """What STORE holds."""
+    """Show what STORE holds."""
     from dataclasses import asdict
 
     from swsdist.stages.inputs.settings import describe
@@ -106,9 +106,9 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
 
 @store.command()
 @click.argument("folder", metavar="STORE|RUN")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: kind, id, part, path, reason, message, remedy.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 def rejected(folder: str, as_csv: bool) -> None:
-    """All inputs of STORE or RUN that could not be used: why, and what helps."""
+    """List the rejected inputs of STORE or RUN, with reasons and remedies."""
     from swsdist.core.types import REJECTED
     from swsdist.pipeline.inspection.rejections import rejections
 
@@ -136,7 +136,7 @@ def rejected(folder: str, as_csv: bool) -> None:
 @store.command()
 @_STORE
 def check(folder: str) -> int:
-    """Read all of STORE and say what is wrong; exit code 3 if anything is."""
+    """Read all of STORE and compare it with its hashes and counts; exit code 3 if it is damaged."""
     from swsdist.pipeline.operation.readers import reading
     from swsdist.store.maintaining import check as look
 
@@ -158,11 +158,11 @@ def check(folder: str) -> int:
 @_STORE
 @click.argument("doc_id")
 @click.option("--channel", default=1, show_default=True, help="Channel of the document.")
-@click.option("--track", help="Track whose frames are wanted; by default the first.")
-@click.option("--npy", type=written(".npy"), help="Write a NumPy file instead of text.")
-@click.option("--htk", type=written(".htk"), help="Write a parameter file of HTK instead of text.")
+@click.option("--track", help="Track. [default: the first]")
+@click.option("--npy", type=written(".npy"), help="Write a NumPy file.")
+@click.option("--htk", type=written(".htk"), help="Write an HTK parameter file.")
 def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | None, htk: str | None) -> None:
-    """The frames of one document: time and features, tab separated, a line a frame."""
+    """Print the frames of one document: time and features, separated by tabs, one line per frame."""
     import numpy as np
 
     from swsdist.core.times import frames_to_seconds
@@ -196,11 +196,11 @@ def _held(folder: str) -> Iterator[Folder]:
 
 @store.command()
 @_STORE
-@click.option("--hours", default=1.0, show_default=True, help="Hours of audio a shard.")
+@click.option("--hours", default=1.0, show_default=True, help="Hours of audio per shard.")
 def compact(folder: str, hours: float) -> None:
-    """Rewrite STORE into shards of about the same size, without what was removed.
+    """Rewrite STORE into shards of about equal size, without removed documents.
 
-    The old shards stay: swsdist clean removes them when nobody needs them any more.
+    The old shards stay until swsdist clean removes them.
     """
     from swsdist.store.maintaining import compact as rewrite
 
@@ -215,9 +215,9 @@ def compact(folder: str, hours: float) -> None:
 @store.command()
 @_STORE
 def refit(folder: str) -> None:
-    """Take the means and variances that normalise anew, of the documents that STORE holds now.
+    """Recompute the normalisation statistics from the documents that STORE holds now.
 
-    Results change, and searches that use them are done again. Not while a run searches it.
+    Results change, and searches are done again. Do not use while a run searches the store.
     """
     from swsdist.store.maintaining import refit as fit
 
@@ -230,28 +230,34 @@ def refit(folder: str) -> None:
 @store.command("import")
 @_STORE
 @click.argument("source")
-@click.option("--shift", required=True, metavar="SECONDS", help="From one frame to the next: 0.01, or 256/22050.")
-@click.option("--dimension", required=True, type=click.IntRange(1), help="Numbers a frame.")
-@click.option("--kind", type=click.Choice(["features", "posteriors", "logits"]), default="features", show_default=True)
-@click.option("--length", metavar="SECONDS", help="Under a frame; by default the shift.")
+@click.option("--shift", required=True, metavar="SECONDS", help="Frame shift, such as 0.01 or 256/22050.")
+@click.option("--dimension", required=True, type=click.IntRange(1), help="Values per frame.")
+@click.option(
+    "--kind",
+    type=click.Choice(["features", "posteriors", "logits"]),
+    default="features",
+    show_default=True,
+    help="Kind of values.",
+)
+@click.option("--length", metavar="SECONDS", help="Frame length. [default: the shift]")
 @click.option(
     "--form",
     default="auto",
     show_default=True,
-    help="Format: kaldi, htk, npy, npz, hdf5, parquet; auto: by the ending.",
+    help="Format: kaldi, htk, npy, npz, hdf5, parquet; auto: by ending.",
 )
-@click.option("--track", help="Name of the track; by default external.")
-@click.option("--what", default="", help="What made them, in words.")
+@click.option("--track", help="Name of the track. [default: external]")
+@click.option("--what", default="", help="Description of the extractor.")
 @click.option(
-    "--tolerance", default=0.25, show_default=True, help="Seconds that frames and a recording may differ in length."
+    "--tolerance", default=0.25, show_default=True, help="Allowed difference between frames and recording, s."
 )
 @click.option(
     "--documents",
     metavar="TABLE",
-    help="Documents (doc_id, maybe channel, path, duration, speaker); by default all keys.",
+    help="Table of documents (doc_id; optionally channel, path, duration, speaker). [default: all keys]",
 )
-@click.option("--hours", default=1.0, show_default=True, help="Hours of audio a shard.")
-@click.option("--strict", is_flag=True, help="Exit code 4 if a document was rejected.")
+@click.option("--hours", default=1.0, show_default=True, help="Hours of audio per shard.")
+@click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 def import_(
     folder: str,
     source: str,
@@ -261,7 +267,7 @@ def import_(
     strict: bool,
     **stated: str | int | float | None,
 ) -> int:
-    """Make STORE of frames that another program made, or bring it up to date.
+    """Create or update STORE from frames of another program.
 
     SOURCE is a file or a folder: Kaldi's scp or ark, HTK, .npy, .npz, HDF5 or Parquet.
 

@@ -10,16 +10,15 @@ from swsdist.cli.options import CORPUS, FILE, allow_commands
 @click.command()
 @click.argument("sweep", metavar="SWEEP", type=FILE)
 @CORPUS
-@click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the sweep's.")
-@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of all points; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="Print the best points as JSON.")
+@click.option("--run", "run_folder", metavar="FOLDER", help="Use this run folder instead of the config's.")
+@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of all points; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @allow_commands
 def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[str, ...], as_json: bool) -> int:
-    """Run a config at many points: a grid, a list, random draws; or score lists at many points.
+    """Run a config, or score lists, at many points: a grid, a list, or random draws.
 
-    SWEEP is a YAML file: what to start from, the points, what to measure. What points share is done once, and the same
-    command goes on after a crash, or with further points. Folder sweeps in the run folder then holds the table (points.csv),
-    and a page.
+    SWEEP is a YAML file. Work that points share is done once; the same command continues after a crash, or with more points.
+    Writes points.csv and a page to the folder sweeps of the run. Exit code 4 if a point failed.
 
     \b
     swsdist sweep configs/sweeps/kst_alpha.yaml

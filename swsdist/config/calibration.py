@@ -18,32 +18,32 @@ _Z_NORM = "; did you mean q-norm (z-norm per query), or zt-norm (with a cohort)?
 
 
 class Calibrate(Section):
-    """Scores of different queries made comparable, and the threshold that decides."""
+    """Calibration of scores across queries, and the decision threshold."""
 
     steps: tuple[str, ...] = Field(
         ("q-norm",),
-        description="what is done to scores, in this order: "
+        description="steps, in order: "
         + ", ".join(f"{name} ({entry.says})" for name, entry in CALIBRATION.own.items()),
     )
     options: dict[str, dict[str, object]] = Field(
         default_factory=dict, description="options of steps, for example {kst: {alpha: 2}}"
     )
     alpha: PositiveFloat = Field(
-        1.5, description="kst, sto: a query is taken to occur alpha times its sum of probabilities"
+        1.5, description="kst, sto: factor on the sum of probabilities, the expected occurrences"
     )
     threshold: Literal["own", "fitted"] = Field(
         "own",
-        description="decide by the last step's own threshold if it has one (llr, at-prior, kst, sto), or by one that is fitted",
+        description="own: the last step's threshold, if it has one (llr, at-prior, kst, sto); fitted: a fitted threshold",
     )
     fit: Literal["none", "crossfit", "oracle"] | IsPath = Field(
         "crossfit",
-        description="threshold, logistic from: crossfit (other folds of queries), oracle (all that is scored), a file or a "
-        "run's folder, none",
+        description="fit thresholds and fitted steps by: crossfit (cross-validation over queries), oracle (the scored data), "
+        "a fitted file or a run folder, none",
     )
-    folds: Annotated[int, Field(ge=2)] = Field(5, description="folds of queries, by stable hash, for crossfit")
+    folds: Annotated[int, Field(ge=2)] = Field(5, description="query folds of crossfit")
 
     def entries(self) -> dict[str, StepEntry]:
-        """What is known of each step.
+        """The registry entry of each step.
 
         Raises:
             ConfigError: there is no such step.
@@ -52,17 +52,17 @@ class Calibrate(Section):
 
     @property
     def unfitted(self) -> tuple[str, ...]:
-        """The steps before the first that is fitted: they need no aligned lists."""
+        """The steps before the first fitted one; they need no aligned lists."""
         return self.steps[: unfitted(self.steps, self.entries())]
 
     @property
     def fitted(self) -> tuple[str, ...]:
-        """The others: the first of them is fitted."""
+        """The other steps; the first of them is fitted."""
         return self.steps[len(self.unfitted) :]
 
     @property
     def statistics(self) -> tuple[str, ...]:
-        """Names of the statistics of candidates that the steps want."""
+        """Names of the candidate statistics that the steps need."""
         return statistics_wanted(self.steps, self.entries())
 
     @field_validator("steps")

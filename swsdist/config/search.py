@@ -1,7 +1,7 @@
 """The section `search` of a config: distances, recurrence, first pass and candidates.
 
-Names are those of `swsdist.registry.registries`. What a named thing takes as options its entry says; a few of them have keys
-of their own (`floor`, `cap`, `band`, `factors`, `visit`), all others stand in a mapping beside the name.
+Names are those of `swsdist.registry.registries`, whose entries also list the options. A few options have keys (`floor`, `cap`,
+`band`, `factors`, `visit`); the others are in a mapping beside the name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from swsdist.config.names import NameIn
-from swsdist.config.section import Section, effort, error_for_pydantic
+from swsdist.config.section import Section, error_for_pydantic, execution_only
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
 from swsdist.registry.entries import checked, those
@@ -28,14 +28,14 @@ class Keep(Section):
     """How many to keep: the larger of `least` and `per_second` times the seconds searched."""
 
     least: PositiveInt = Field(2, description="keep at least this many")
-    per_second: float = Field(0.3, ge=0, description="and this many a second of what was searched")
+    per_second: float = Field(0.3, ge=0, description="and this many per second of searched audio")
 
     def count(self, seconds: float) -> int:
-        """How many to keep of what was found in so many seconds."""
+        """How many to keep from `seconds` of audio."""
         return max(self.least, int(self.per_second * seconds))
 
 
-#: What may be taken out of features before a distance.
+#: Normalisation of features before a distance.
 Normalise = Literal["none", "mean", "mean-variance"]
 
 #: Local distances.
@@ -46,17 +46,15 @@ Floor = Annotated[float, Field(ge=1e-10, le=0.1)]
 
 
 class FeatureStream(Section):
-    """A track, or columns of the features, with a distance of its own; what is not given is as for the whole search."""
+    """A track, or columns of the features, with its own distance; null: as for the whole search."""
 
-    track: str | None = Field(
-        None, description="track of the store; default: columns are those of all tracks side by side"
-    )
+    track: str | None = Field(None, description="track of the store; default: columns count over all tracks")
     columns: tuple[Annotated[int, Field(ge=0)], PositiveInt] | None = Field(
-        None, description="first column, from 0, and the one after the last; default, of a track: all"
+        None, description="first column, from 0, and the one after the last; default: all of the track"
     )
-    distance: DistanceName | None = Field(None, description="local distance between these columns")
-    weight: Annotated[int, Field(ge=1, le=16)] = Field(1, description="times that the distance counts in the sum")
-    normalise: Normalise | None = Field(None, description="what is taken out of these columns")
+    distance: DistanceName | None = Field(None, description="local distance of these columns")
+    weight: Annotated[int, Field(ge=1, le=16)] = Field(1, description="weight of the distance in the sum")
+    normalise: Normalise | None = Field(None, description="normalisation of these columns")
     floor: Floor | None = Field(None, description="as search.floor")
     cap: PositiveFloat | None = Field(None, description="as search.cap")
     options: dict[str, object] = Field(default_factory=dict, description="as search.distance_options")
@@ -69,7 +67,7 @@ class FeatureStream(Section):
 
 
 class DistanceTerm(NamedTuple):
-    """A term of the search's distance, nothing left open but the last column; its options are as they are given.
+    """A term of the search's distance with all settings but the last column; defaults of its options are not filled in.
 
     With a track, columns count from the track's first (`Search.placed` makes them those of all tracks side by side).
     """
@@ -84,34 +82,31 @@ class DistanceTerm(NamedTuple):
 
 
 class KeepWindows(Keep):
-    """The same of a first pass's windows."""
+    """How many windows of a first pass to keep."""
 
     least: PositiveInt = Field(10, description="keep at least this many")
-    per_second: float = Field(0.03, ge=0, description="and this many a second of what was searched")
+    per_second: float = Field(0.03, ge=0, description="and this many per second of searched audio")
 
 
 class FirstPass(Section):
-    """A first pass that proposes where to search; what it does not propose is not found."""
+    """A first pass that proposes windows for the exact search."""
 
     name: Annotated[str, NameIn(FIRST_PASSES, ("none",))] = Field(
-        "none", description="none: everything is searched; see docs/concepts/first-passes.md"
+        "none", description="none: search everything; see docs/concepts/first-passes.md"
     )
     factors: Annotated[tuple[PositiveInt, ...], Field(min_length=1, max_length=4)] = Field(
         (5,),
-        description="frames that are averaged in the first pass; averaged takes several, falling, and passes in turn",
+        description="frames averaged in the first pass; averaged takes several, in falling order",
     )
     windows: KeepWindows = Field(KeepWindows(), description="windows kept per query example")
     over: Literal["collection", "document"] = Field(
         "collection",
-        description="the best windows are those of the whole collection (a task a group of queries), or of "
-        "each document (a task a group and shard)",
+        description="choose the best windows over the collection, or within each document",
     )
     visit: bool = Field(
-        True, description="search the windows exactly; false, with averaged: the pass on averaged frames is the search"
+        True, description="search the windows exactly; false (averaged only): the first pass is the search"
     )
-    options: dict[str, object] = Field(
-        default_factory=dict, description="its options that have no key here; see docs/concepts/first-passes.md"
-    )
+    options: dict[str, object] = Field(default_factory=dict, description="other options of the first pass")
 
     def complete(self) -> dict[str, object]:
         """All options of the first pass, defaults included; its name is not none.
@@ -154,81 +149,74 @@ def _validated(check: Callable[[], T], place: str = "") -> T:
 
 
 class Search(Section):
-    """The method, and its distances, recurrence and candidates."""
+    """The search method and its settings."""
 
     distance: DistanceName = Field(
         "cosine",
-        description="local distance between frames: 1 - cosine, or its square; between posteriors: bhattacharyya, "
-        "log-posterior-cosine, kl, inner-product (-ln of it); euclidean",
+        description="local distance of frames; for posteriors: bhattacharyya, log-posterior-cosine, kl, inner-product",
     )
     normalise: Normalise = Field(
         "mean-variance",
-        description="what is taken out of each feature dimension before the distance; none for posteriors",
+        description="normalisation of each feature dimension; none for posteriors",
     )
     streams: Annotated[tuple[FeatureStream, ...], Field(max_length=8)] = Field(
         (),
-        description="sum of distances over tracks or columns, for example [{track: mfcc, distance: cosine, weight: 2}, "
-        "{columns: [39, 90], distance: kl, normalise: none}]; default: `distance` over all columns of all tracks",
+        description="weighted sum of distances over tracks or columns, such as [{track: mfcc, distance: cosine, weight: 2}, "
+        "{columns: [39, 90], distance: kl, normalise: none}]; default: `distance` over all columns",
     )
     floor: Floor | None = Field(
         None,
-        description="log-posterior-cosine, kl: added to probabilities before their logarithm; inner-product: added to "
-        "it, at least 1e-4; default: 1e-4",
+        description="log-posterior-cosine, kl, inner-product: added before the logarithm; inner-product: at least 1e-4; "
+        "default: 1e-4",
     )
     cap: PositiveFloat | None = Field(
         None,
-        description="euclidean: norm at which normalised frames are cut off; distances are in units of it; "
-        "default: 2.5 sqrt(dimension)",
+        description="euclidean: greatest norm of normalised frames, the unit of distances; default: 2.5 sqrt(dimension)",
     )
-    distance_options: dict[str, object] = Field(
-        default_factory=dict, description="options of the distance that have no key here"
-    )
+    distance_options: dict[str, object] = Field(default_factory=dict, description="other options of the distance")
     documents_by: Literal["document", "speaker", "collection"] = Field(
-        "document", description="whose statistics normalise a document"
+        "document", description="statistics that normalise a document"
     )
     queries_by: Literal["speaker", "collection"] = Field(
         "speaker",
-        description="whose statistics normalise a query that is a cut by itself, which is too short for a mean; a marked place "
-        "is normalised as documents are",
+        description="statistics that normalise a query that is a short recording; a place in a recording is normalised as "
+        "documents are",
     )
     examples: Literal["best", "mean", "template"] = Field(
         "best",
-        description="several examples of a query: the best one counts, or the mean of their normalised scores, "
-        "or one template is searched that is their average; see docs/how-to/use-several-examples.md",
+        description="several examples of a query: best score, mean of normalised scores, or search with an averaged template",
     )
     recurrence: Annotated[str, NameIn(RECURRENCES)] = Field(
-        "bounded-slope", description="steps of the warping path; see docs/concepts/recurrences.md"
+        "bounded-slope", description="steps of the warping path, see docs/concepts/recurrences.md"
     )
     band: PositiveInt | None = Field(
-        None, description="segmental: most frames off the diagonal, and frames between start points; default: 10"
+        None,
+        description="segmental: greatest distance from the diagonal, and spacing of start points, frames; default: 10",
     )
-    recurrence_options: dict[str, object] = Field(
-        default_factory=dict, description="options of the recurrence that have no key here"
-    )
+    recurrence_options: dict[str, object] = Field(default_factory=dict, description="other options of the recurrence")
     candidate_window: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        10, description="a candidate's cost is the least within plus or minus this many frames"
+        10, description="a candidate has the least cost within this many frames on both sides"
     )
     skip_silence: bool = Field(
         False,
-        description="leave out frames of documents in which there is no speech; a match may reach across what is left out, "
-        "and its times are the recording's; see docs/concepts/speech-marks.md",
+        description="skip document frames without speech; a match may span them; see docs/concepts/speech-marks.md",
     )
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
-    first_pass: FirstPass = Field(FirstPass(), description="a first pass that proposes where to search")
-    method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="how queries are found in the store")
+    first_pass: FirstPass = Field(FirstPass(), description="a first pass before the exact search")
+    method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="search method")
     method_options: dict[str, object] = Field(
         default_factory=dict,
-        description="options of the method: those of windows are in docs/concepts/windows.md, those of dtw are the keys below",
+        description="options of the method windows (docs/concepts/windows.md); dtw has the other keys of this section",
     )
-    lanes: PositiveInt = effort(16, "pieces of documents searched side by side; 16 fill a vector")
-    piece_seconds: PositiveFloat = effort(20.0, "longest piece of a document in a lane; cuts change no result")
-    backend: Annotated[str, NameIn(BACKENDS)] = effort(
+    lanes: PositiveInt = execution_only(16, "pieces of documents searched in parallel; 16 fill a vector")
+    piece_seconds: PositiveFloat = execution_only(20.0, "longest piece of a document in a lane, s")
+    backend: Annotated[str, NameIn(BACKENDS)] = execution_only(
         "cpu",
-        "implementation of the search: int16 (own product, on the CPU), blas (numpy's product), cpu (the faster one of these "
-        "two), cuda (an NVIDIA GPU), auto (GPUs where nodes have some, else CPUs); the bytes are the same",
+        "implementation: int16 (CPU, integer product), blas (CPU, numpy), cpu (the faster of both), cuda (NVIDIA GPU), auto "
+        "(GPU if there is one, else cpu); results are identical",
     )
-    device_memory_gb: PositiveFloat | None = effort(
-        None, "memory of the GPU that a search may take, GB = 1e9 bytes; default: half of what is free, at most 4"
+    device_memory_gb: PositiveFloat | None = execution_only(
+        None, "GPU memory limit, GB = 1e9 bytes; default: half of the free memory, at most 4"
     )
 
     def matters(self) -> dict[str, object]:

@@ -19,6 +19,7 @@ code  meaning
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping
 
 from swsdist.core.redaction import redacted
@@ -74,6 +75,28 @@ def _rebuild(
     return kind(message, where=where, remedy=remedy, code=code, values=values)
 
 
+E = typing.TypeVar("E", bound=SwsdistError)
+
+
+def recast(error: SwsdistError, kind: type[E], *, where: str | None = None, **attributes: typing.Any) -> E:
+    """The same error as one of another class, or at another place.
+
+    Args:
+        error: made of a code.
+        kind: class.
+        where: place; None: the error's.
+        attributes: further arguments of the class.
+    """
+    return kind(
+        error.message,
+        where=where or error.where,
+        remedy=error.remedy,
+        code=error.code,
+        values=error.values,
+        **attributes,
+    )
+
+
 class UserError(SwsdistError):
     """The user asked for something that cannot be done as asked."""
 
@@ -85,44 +108,11 @@ class ConfigError(UserError):
 
 
 class StorageError(UserError):
-    """A file system, or a server of files, refuses or fails (`swsdist.io.failures`).
-
-    Args:
-        message, where, remedy, code, values: as of all.
-        cause: one word, for example `full`; by default the code.
-        passing: it may pass, so a task that meets it is tried again.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        where: str | None = None,
-        remedy: str | None = None,
-        code: str = "",
-        values: Mapping[str, object] | None = None,
-        cause: str = "",
-        passing: bool = False,
-    ) -> None:
-        super().__init__(message, where=where, remedy=remedy, code=code, values=values)
-        self.cause = cause or code or "refused"
-        self.passing = passing
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_storage, (*super().__reduce__()[1], self.cause, self.passing)  # type: ignore[misc]
+    """A file system, or a server of files, refuses or fails; its `code` says how (`swsdist.io.failures`)."""
 
 
-def _rebuild_storage(
-    kind: type[StorageError],
-    message: str,
-    where: str | None,
-    remedy: str | None,
-    code: str,
-    values: dict[str, object],
-    cause: str,
-    passing: bool,
-) -> StorageError:
-    return kind(message, where=where, remedy=remedy, code=code, values=values, cause=cause, passing=passing)
+class PassingError(StorageError):
+    """A file system or a server fails, and it may pass: the task is tried again."""
 
 
 class LockedError(UserError):

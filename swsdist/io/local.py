@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from swsdist.core.codes import io as codes
+from swsdist.core.errors import PassingError
 from swsdist.io.failures import TEMPORARY, as_file_fault, explain
 
 T = TypeVar("T")
@@ -28,8 +30,7 @@ def retry_local(do: Callable[[], T]) -> T:
         try:
             return do()
         except OSError as error:
-            told = explain(error)
-            if told is None or not told.passing:
+            if not isinstance(explain(error), PassingError):
                 raise
         time.sleep(PAUSE * attempt)
     return do()
@@ -86,8 +87,8 @@ def walk(
         try:
             status = retry_local(entry.stat)
         except OSError as error:
-            told = as_file_fault(error, entry.path)
-            gone = told.cause in ("missing", "loop")  # a link to nothing, or to itself
+            fault = as_file_fault(error, entry.path)
+            gone = fault.code in (codes.MISSING_FILE.name, codes.LINK_LOOP.name)  # a link to nothing, or to itself
             if not gone and unreadable is None:
                 raise
             if unreadable is not None and (not gone or entry.is_symlink()):  # else it was removed since

@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes.io import READ_ONLY_FILE_SYSTEM
 from swsdist.core.errors import LockedError, StorageError
-from swsdist.io.failures import TEMPORARY, storage_errors
+from swsdist.io.failures import DENIED, TEMPORARY, storage_errors
 from swsdist.io.filesystem import Folder
 
 NAME = "lock.json"
@@ -227,7 +228,7 @@ def locked(
     try:
         lock.take()
     except StorageError as error:
-        if error.cause not in ("read-only", "permission"):
+        if error.code not in DENIED | {READ_ONLY_FILE_SYSTEM.name}:
             raise
         lock.writable = False
         yield lock

@@ -12,9 +12,10 @@ from swsdist.accounts.journal import DriverJournal
 from swsdist.accounts.records import pack
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.core.codes import pipeline as codes
-from swsdist.core.errors import StorageError, StoreError
+from swsdist.core.codes.io import READ_ONLY_FILE_SYSTEM
+from swsdist.core.errors import PassingError, StorageError, StoreError
 from swsdist.core.needs import Needs
-from swsdist.io.failures import TEMPORARY
+from swsdist.io.failures import FULL, TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import Outcome
@@ -35,7 +36,7 @@ _MOST_TRANSIENT = 8
 #: Causes of failure after which nothing can be written: the run stops after the stage, without partial results.
 _RUN_AGAIN = "run again: computed results are kept"
 
-_STOP = ("full", "quota", "read-only")
+_STOP = FULL | {READ_ONLY_FILE_SYSTEM.name}
 
 
 class RunServices:
@@ -168,26 +169,27 @@ class RunServices:
                 remove_failures(self.ledger.run, self._failed & {failure_file(task)})
             elif result.file:
                 self._failed.add(result.file)
-            transient = transient + 1 if storage is not None and storage.passing else 0
-            if storage is not None and storage.cause in _STOP:
+            transient = transient + 1 if isinstance(storage, PassingError) else 0
+            if storage is not None and storage.code in _STOP:
                 stopped.append(storage)
             yield task, result
             if storage is not None and transient >= _MOST_TRANSIENT:
-                failed = codes.CONSECUTIVE_FAILURES(
-                    where=storage.where, count=transient, detail=storage.message, advice=storage.remedy or _RUN_AGAIN
+                raise codes.CONSECUTIVE_FAILURES(
+                    where=storage.where,
+                    count=transient,
+                    detail=f"{storage.message} [{storage.code}]",
+                    advice=storage.remedy or _RUN_AGAIN,
                 )
-                raise _caused_by(failed, storage)
         if stopped:
             storage = stopped[0]
-            failed = codes.STORAGE_FAILURES(
+            raise codes.STORAGE_FAILURES(
                 where=storage.where,
                 count=len(stopped),
                 tasks=len(tasks),
                 stage=step.name,
-                detail=storage.message,
+                detail=f"{storage.message} [{storage.code}]",
                 advice=storage.remedy or _RUN_AGAIN,
             )
-            raise _caused_by(failed, storage)
 
     def _run(
         self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
@@ -232,12 +234,6 @@ class RunServices:
         """Pack the journals of finished processes into one table."""
         if self._journal is not None:
             pack(self.ledger.run)
-
-
-def _caused_by(error: StorageError, first: StorageError) -> StorageError:
-    """The error, with the cause of the first failure."""
-    error.cause, error.passing = first.cause, first.passing
-    return error
 
 
 @contextmanager

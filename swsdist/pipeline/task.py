@@ -189,7 +189,7 @@ class Failure:
     """A task that failed for good, after all attempts.
 
     Attributes:
-        reason: one word: `data`, `bug`, `killed`, `system`, or the cause of a StorageError (`full`, `unreachable`, ...).
+        reason: one word: `data`, `bug`, `killed`, `system`, or the code of a StorageError (`disk-full`, ...).
         message: the error and its place.
         traceback: Python's traceback; empty: none.
         storage: the error of a file system or server, if that was the cause.

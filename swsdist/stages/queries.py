@@ -171,7 +171,7 @@ class Queries(Stage[Extracting]):
         given = [row["path"] for row in rows if row["path"] is not None and is_command(row["path"])]
         if reads and given and not payload.commands:
             raise refusal(given[0])  # not rejected: what is allowed is no property of the queries
-        with permitted(payload.commands), ffmpeg.watched() as used:
+        with permitted(payload.commands), ffmpeg.recorded_versions() as used:
             group = write_group(folder, task.fingerprint, rows, sources, payload.search, payload.trim)
         examples = group.examples
         told = Extracted(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import candidate_statistics
-from swsdist.calibrate.statistics import made
+from swsdist.calibrate.statistics import load_statistics
 from swsdist.core.fingerprint import Naming
 from swsdist.core.partition import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
@@ -122,7 +122,7 @@ class Reduce(BucketStage[Reducing]):
             *(config.search, settings), tick=manifest.shift, nbest=nbest, system=config.system, statistics=wanted
         )
         versions = [STATISTICS.identity(name) for name in wanted]
-        by_speaker = any(getattr(one, "by_speaker", False) for one in made(wanted).values())
+        by_speaker = any(getattr(one, "by_speaker", False) for one in load_statistics(wanted).values())
         who = [of_rows(own.store.open().documents(columns=list(WHO)).sort_by(_ORDER))] if by_speaker else []
         # Names and times of recordings come from the documents.
         placed = [of_rows(own.store.open().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.corpus.placed else []

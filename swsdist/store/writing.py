@@ -23,6 +23,8 @@ from swsdist.audio.formats.headers import CutOff, Foreign
 from swsdist.audio.marks import Listener, packed
 from swsdist.audio.reader import digested, probe, read_blocks, sha256
 from swsdist.audio.streams import Digest, digesting
+from swsdist.core.codes import audio as audio_codes
+from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import AudioError, DataError, StorageError, UnusableError, UserError
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import in_blocks
@@ -309,7 +311,7 @@ def read_recording(
         except CutOff as error:
             if start is not None or not samples:
                 raise
-            cut_off = error.told or 0.0
+            cut_off = error.expected_seconds or 0.0
 
     yield from in_blocks(extractor, counted())
     return ReadResult(samples / extractor.sample_rate, cut_off=cut_off)
@@ -341,7 +343,7 @@ def _place(document: dict[str, Any], folder: Folder) -> tuple[float, float]:
     """
     path, length = document["path"], probe(document["path"], folder.storage).duration
     start, end = float(document["start"]), float(document["end"])
-    return places.within(start, end, length, document["doc_id"], document["listed"], path)
+    return places.fit_segment(start, end, length, document["doc_id"], document["listed"], path)
 
 
 def _demand_file(document: dict[str, Any]) -> None:
@@ -382,7 +384,9 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
             where=document["path"],
             remedy="install it on all nodes, where their PATH has it",
         )
-    lacking = isinstance(error, Foreign) and error.reason == "unsupported" and ffmpeg.is_for(document["path"])
+    lacking = (
+        isinstance(error, Foreign) and error.code == audio_codes.NEEDS_FFMPEG.name and ffmpeg.is_for(document["path"])
+    )
     if lacking and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT):
         raise UserError(
             f"this worker ({socket.gethostname()}) has no ffmpeg, although there was one when the work was planned",
@@ -391,7 +395,11 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
         )
     cause = error.__cause__
     there = document["identity"] and not document["identity"].startswith(NO_FILE)
-    if isinstance(cause, OSError) and there and as_file_fault(cause, document["path"]).cause == "missing":
+    if (
+        isinstance(cause, OSError)
+        and there
+        and as_file_fault(cause, document["path"]).code == io_codes.MISSING_FILE.name
+    ):
         raise cause
 
 

@@ -131,7 +131,7 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     assert first["gain"]["cnxe_min"] == pytest.approx(less, abs=1e-9)
     page = (place / "report.html").read_text()
     assert '<h2 id="fusion">' in page
-    assert "found by it" in page
+    assert "detected by it alone" in page
     assert page.count("Missing scores: average.") == 1
     assert not any("in common" in one for one in report["warnings"])
 

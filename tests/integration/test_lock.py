@@ -222,13 +222,14 @@ def test_on_s3(s3: Any, monkeypatch: pytest.MonkeyPatch, server: str) -> None:
     monkeypatch.setattr(lock, "_SETTLE", 0.05)
     folder = Folder(f"s3://{s3.bucket}/lock-{server}", s3.storage)
     if server == "heedless":
-        monkeypatch.setattr(Folder, "exchange", lambda self, name, data, _: self.write_bytes(name, data) or "identity")
+        write = lambda self, name, data, _: self.write_bytes(name, data) or "identity"  # noqa: E731
+        monkeypatch.setattr(Folder, "write_if_unchanged", write)
     elif server == "none":
 
         def unknown(*_: Any) -> None:
             raise UnsupportedOperation("not implemented")
 
-        monkeypatch.setattr(Folder, "exchange", unknown)
+        monkeypatch.setattr(Folder, "write_if_unchanged", unknown)
     mine, late = Lock(folder), Lock(folder)
     mine.take()
     mine.beat()
@@ -264,7 +265,7 @@ def test_a_conditional_write(s3: Any, tmp_path: Path) -> None:
     assert folder.write_if_unchanged("nothing", b"five", first) is None
     with pytest.raises(UnsupportedOperation):
         Folder(str(tmp_path)).write_if_unchanged("file", b"one", None)
-    with pytest.raises(StorageError, match="no bucket"):
+    with pytest.raises(StorageError, match="no such bucket"):
         Folder("s3://no-such-bucket-here/a", s3.storage).write_if_unchanged("file", b"one", None)
 
 

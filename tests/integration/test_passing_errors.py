@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import pytest
 
 from swsdist.audio import reader
-from swsdist.core.codes import pipeline as codes
-from swsdist.core.errors import StorageError
+from swsdist.core.codes import io as codes
+from swsdist.core.codes import pipeline as pipeline_codes
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
 from swsdist.stages.inputs import recordings
@@ -157,7 +157,7 @@ class Silent:
         def how(before: int) -> None:
             cls.asked += 1
             if cls.asked <= number:
-                raise StorageError("it does not answer", remedy="look", cause="unreachable", passing=True)
+                raise codes.SERVER_UNREACHABLE(detail="")
 
         return how
 
@@ -173,7 +173,7 @@ def test_a_server_that_does_not(scene: Any, monkeypatch: pytest.MonkeyPatch, und
     """It is given up after a few tasks; what was computed is kept."""
     with monkeypatch.context() as patch:
         opening(patch, "", Silent.until(10**9))
-        with raises(codes.CONSECUTIVE_FAILURES, count=8):
+        with raises(pipeline_codes.CONSECUTIVE_FAILURES, count=8):
             scene.run("index.shards=64", "executor.attempts=2")
     assert Silent.asked == 16
     scene.run("index.shards=64")
@@ -235,7 +235,11 @@ def test_a_model_is_fitted_without_what_may_not_be_read(scene: Any, monkeypatch:
         scene.run(*sets)
     assert len(opened) == 2
     (row,) = scene.rejected()
-    assert (row["id"], row["reason"], row["message"]) == ("d003", "unreadable", "permission denied")
+    assert (row["id"], row["reason"], row["message"]) == (
+        "d003",
+        "unreadable-recording",
+        "the file cannot be read: permission denied",
+    )
     found = scene.digest()["features"]
     scene.run(*sets)
     assert scene.rejected() == []

@@ -71,8 +71,8 @@ def test_a_process_that_dies_at_every_task(scene: Any, cluster: Any) -> None:
     ("where", "how", "reason", "attempts"),
     [
         pytest.param("serial", "bug", "bug", 1, marks=pytest.mark.slow),
-        pytest.param("serial", "system", "input-output", 3, marks=pytest.mark.slow),
-        pytest.param("cluster", "system", "input-output", 3, marks=pytest.mark.ray),
+        pytest.param("serial", "system", "io-error", 3, marks=pytest.mark.slow),
+        pytest.param("cluster", "system", "io-error", 3, marks=pytest.mark.ray),
     ],
 )
 def test_a_task_that_raises(

@@ -186,7 +186,7 @@ def test_methods_that_do_not_search_it(finished: Any) -> None:
     """A method is asked for what it takes and reads, as in a run."""
     entry = METHODS["windows"]
     for changes, complaint in (
-        ({"reads": "lattices"}, "reads a store of lattices, and this one holds frames"),
+        ({"reads": "lattices"}, "reads a store of lattices, and the store holds frames"),
         ({"queries": "text"}, "takes text queries"),
     ):
         METHODS.add("other", type(entry)(**{**entry.__dict__, **changes}))

@@ -11,6 +11,7 @@ KINDS = {
     errors.ConfigError: 2,
     errors.LockedError: 2,
     errors.StorageError: 2,
+    errors.PassingError: 2,
     errors.DataError: 3,
     errors.OddError: 4,
     errors.UnusableError: 3,

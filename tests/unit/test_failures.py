@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.core.errors import StorageError, StoreError, TransitError
+from swsdist.core.codes import Code
+from swsdist.core.codes import io as codes
+from swsdist.core.errors import PassingError, StorageError, StoreError, TransitError
 from swsdist.io.failures import explain, storage_errors
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.executor import error_action, failure_of
@@ -56,21 +58,21 @@ def test_what_a_file_system_does(tmp_path: Path) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         refused = caught(socket.create_connection, nobody.getsockname(), 1)
-    for error, cause, passing in (
-        (no_room, "full", True),
-        (many, "too-many-files", True),
-        (refused, "unreachable", True),
-        (caught((tmp_path / ("n" * 300)).touch), "name-too-long", False),
-        (caught((file / "x").read_bytes), "not-a-folder", False),
-        (caught((tmp_path / "none").read_bytes), "missing", False),
-        (caught(full.read_bytes), "a-folder", False),
-        (caught(full.rmdir), "exists", False),
-        (caught(full.mkdir), "exists", False),
-        (caught(loop.read_bytes), "loop", False),
+    for error, code, passing in (
+        (no_room, codes.DISK_FULL, True),
+        (many, codes.TOO_MANY_OPEN_FILES, True),
+        (refused, codes.SERVER_UNREACHABLE, True),
+        (caught((tmp_path / ("n" * 300)).touch), codes.NAME_TOO_LONG, False),
+        (caught((file / "x").read_bytes), codes.NOT_A_FOLDER, False),
+        (caught((tmp_path / "none").read_bytes), codes.MISSING_FILE, False),
+        (caught(full.read_bytes), codes.PATH_IS_A_FOLDER, False),
+        (caught(full.rmdir), codes.FOLDER_NOT_EMPTY, False),
+        (caught(full.mkdir), codes.FILE_EXISTS, False),
+        (caught(loop.read_bytes), codes.LINK_LOOP, False),
     ):
         told = explain(error, "/the/place")
         assert told is not None, error
-        assert (told.cause, told.passing) == (cause, passing)
+        assert (told.code, isinstance(told, PassingError)) == (code.name, passing)
         assert told.remedy
         assert told.where in {"/the/place", error.filename}
         assert error_action(error) == ("retry" if passing else "fail")
@@ -79,24 +81,24 @@ def test_what_a_file_system_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "cause"),
+    ("number", "code"),
     [
-        (errno.EROFS, "read-only"),
-        (errno.EDQUOT, "quota"),
-        (errno.EACCES, "permission"),
-        (errno.ESTALE, "stale"),
-        (errno.EIO, "input-output"),
-        (errno.ETIMEDOUT, "timed-out"),
-        (errno.ENOTCONN, "gone"),
-        (errno.EFBIG, "too-large"),
+        (errno.EROFS, codes.READ_ONLY_FILE_SYSTEM),
+        (errno.EDQUOT, codes.QUOTA_EXCEEDED),
+        (errno.EACCES, codes.PERMISSION_DENIED),
+        (errno.ESTALE, codes.STALE_FILE_HANDLE),
+        (errno.EIO, codes.IO_ERROR),
+        (errno.ETIMEDOUT, codes.STORAGE_TIMEOUT),
+        (errno.ENOTCONN, codes.DEVICE_GONE),
+        (errno.EFBIG, codes.FILE_TOO_LARGE),
     ],
 )
-def test_what_cannot_be_had_here(number: int, cause: str) -> None:
+def test_what_cannot_be_had_here(number: int, code: Code[StorageError]) -> None:
     told = explain(OSError(number, os.strerror(number), "/the/file"))
     assert told is not None
-    assert (told.cause, told.where) == (cause, "/the/file")
+    assert (told.code, told.where) == (code.name, "/the/file")
     recorded = failure_of(TASK, OSError(number, os.strerror(number), "/the/file"), 3, "")
-    assert recorded.reason == cause
+    assert recorded.reason == code.name
     assert recorded.storage == told or str(recorded.storage) == str(told)
 
 
@@ -129,11 +131,11 @@ def test_writing_names_the_file_that_was_to_be(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
     with pytest.raises(StorageError) as found:
         Folder(str(tmp_path)).write_bytes("run/plan.json", b"x")
-    assert found.value.cause in {"exists", "not-a-folder"}
+    assert found.value.code in {"file-exists", "not-a-folder"}
     assert found.value.where == f"{tmp_path}/run/plan.json"
     with pytest.raises(StorageError) as found, Folder(str(tmp_path)).temporary():
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert (found.value.cause, found.value.where) == ("full", str(tmp_path))
+    assert (found.value.code, found.value.where) == ("disk-full", str(tmp_path))
 
 
 def answer(code: str) -> Exception:
@@ -145,45 +147,45 @@ def answer(code: str) -> Exception:
 
 
 @pytest.mark.parametrize(
-    ("code", "cause", "passing"),
+    ("answer_code", "code", "passing"),
     [
-        ("ExpiredToken", "expired", False),
-        ("InvalidAccessKeyId", "credentials", False),
-        ("AccessDenied", "permission", False),
-        ("403", "permission", False),
-        ("SlowDown", "throttled", True),
-        ("Throttling", "throttled", True),
-        ("InternalError", "server", True),
-        ("RequestTimeout", "timed-out", True),
-        ("RequestTimeTooSkewed", "clock", True),
-        ("PermanentRedirect", "region", False),
-        ("QuotaExceeded", "full", True),
-        ("InvalidObjectState", "archived", False),
-        ("NoSuchBucket", "no-bucket", False),
-        ("KeyTooLongError", "name-too-long", False),
+        ("ExpiredToken", codes.EXPIRED_S3_CREDENTIALS, False),
+        ("InvalidAccessKeyId", codes.INVALID_S3_CREDENTIALS, False),
+        ("AccessDenied", codes.S3_ACCESS_DENIED, False),
+        ("403", codes.S3_ACCESS_DENIED, False),
+        ("SlowDown", codes.S3_THROTTLED, True),
+        ("Throttling", codes.S3_THROTTLED, True),
+        ("InternalError", codes.S3_SERVER_ERROR, True),
+        ("RequestTimeout", codes.S3_UNREACHABLE, True),
+        ("RequestTimeTooSkewed", codes.CLOCK_SKEW, True),
+        ("PermanentRedirect", codes.WRONG_S3_REGION, False),
+        ("QuotaExceeded", codes.S3_STORAGE_FULL, True),
+        ("InvalidObjectState", codes.ARCHIVED_OBJECT, False),
+        ("NoSuchBucket", codes.NO_SUCH_BUCKET, False),
+        ("KeyTooLongError", codes.NAME_TOO_LONG, False),
     ],
 )
-def test_what_s3_answers(code: str, cause: str, passing: bool) -> None:
-    told = explain(answer(code), "s3://bucket/run/x")
+def test_what_s3_answers(answer_code: str, code: Code[StorageError], passing: bool) -> None:
+    told = explain(answer(answer_code), "s3://bucket/run/x")
     assert told is not None
-    assert (told.cause, told.passing, told.where) == (cause, passing, "s3://bucket/run/x")
+    assert (told.code, isinstance(told, PassingError), told.where) == (code.name, passing, "s3://bucket/run/x")
     assert told.remedy
 
 
 def test_botocore_s_own_errors() -> None:
     from botocore import exceptions
 
-    for error, cause in (
-        (exceptions.NoCredentialsError(), "credentials"),
-        (exceptions.EndpointConnectionError(endpoint_url="http://x"), "unreachable"),
-        (exceptions.ConnectionClosedError(endpoint_url="http://x"), "unreachable"),
-        (exceptions.ReadTimeoutError(endpoint_url="http://x"), "unreachable"),
-        (exceptions.UnauthorizedSSOTokenError(), "expired"),
-        (exceptions.ProfileNotFound(profile="x"), "credentials"),
+    for error, code in (
+        (exceptions.NoCredentialsError(), codes.NO_S3_CREDENTIALS),
+        (exceptions.EndpointConnectionError(endpoint_url="http://x"), codes.S3_UNREACHABLE),
+        (exceptions.ConnectionClosedError(endpoint_url="http://x"), codes.S3_UNREACHABLE),
+        (exceptions.ReadTimeoutError(endpoint_url="http://x"), codes.S3_UNREACHABLE),
+        (exceptions.UnauthorizedSSOTokenError(), codes.EXPIRED_S3_CREDENTIALS),
+        (exceptions.ProfileNotFound(profile="x"), codes.NO_SUCH_AWS_PROFILE),
     ):
         told = explain(error, "s3://bucket/x")
         assert told is not None
-        assert told.cause == cause
+        assert told.code == code.name
     assert explain(exceptions.UnknownServiceError(service_name="x", known_service_names=[])) is None
 
 

@@ -170,7 +170,7 @@ def test_missing_bucket(s3):
         lambda: folder.write_bytes("x", b""),
         lambda: folder.remove("x"),
     ):
-        with pytest.raises(UserError, match="no bucket 'no-such-bucket'") as caught:
+        with pytest.raises(UserError, match="no such bucket: no-such-bucket") as caught:
             call()
         assert "create it" in caught.value.remedy
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from swsdist.audio.commands import permitted
-from swsdist.core.errors import AudioError, DataError, TableError, UserError
+from swsdist.core.codes import audio as audio_codes
+from swsdist.core.errors import DataError, TableError, UserError
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.documents import read_documents
 from swsdist.corpora.kaldi import demand_permission
@@ -16,6 +17,7 @@ from swsdist.corpora.queries import read_queries
 from swsdist.corpora.references import read_references
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
+from tests.support.coded import raises
 
 
 def folder(path: Path, **files: str) -> str:
@@ -123,7 +125,7 @@ def test_a_command_is_refused_with_its_line(tmp_path: Path) -> None:
     table = read_documents(data)
     command = table["path"][1].as_py()
     assert command == f"cd {data} && sox b.mp3 -t wav - |"
-    with pytest.raises(AudioError, match=f"^{data}/wav.scp, line 2: it is a command") as caught:
+    with raises(audio_codes.COMMAND_NOT_ALLOWED, where=f"{data}/wav.scp, line 2") as caught:
         demand_permission(table["path"].to_pylist(), data)
     assert "--allow-commands" in str(caught.value)
     demand_permission(["/a.wav"], data)

@@ -13,6 +13,7 @@ import pytest
 
 from swsdist.accounts.hardware import versions
 from swsdist.audio.clips import write_silence
+from swsdist.core.codes import io as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import ray_instance
@@ -88,7 +89,7 @@ def test_a_disk_that_became_read_only_sends_tasks_elsewhere_while_there_is_an_el
     other.up = False
     assert not avoided.elsewhere(task, [one, other])
     other.up = True
-    avoided.add(task, other, StorageError("it may not be written", where="x", cause="read-only"))
+    avoided.add(task, other, codes.READ_ONLY_FILE_SYSTEM(where="x", detail=""))
     assert not avoided.elsewhere(task, [one, other]), "it is read-only everywhere: so says the run"
     assert not avoided.elsewhere(Task("s", "g", "label", 1.0, {}), [one, other])
 

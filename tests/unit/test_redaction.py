@@ -70,9 +70,9 @@ def test_what_a_client_was_made_with() -> None:
 
 def test_errors_and_journals(tmp_path: Path) -> None:
     remember({"secret": "hush-hush"})
-    error = StorageError("hush-hush failed", where="http://me:pw@host/", remedy="not hush-hush", cause="full")
+    error = StorageError("hush-hush failed", where="http://me:pw@host/", remedy="not hush-hush", code="disk-full")
     for one in (error, pickle.loads(pickle.dumps(error))):
-        assert str(one) == "http://host/: *** failed\n  remedy: not ***"
+        assert str(one) == "http://host/: *** failed [disk-full]\n  remedy: not ***"
         assert one.args == ("*** failed",)
     journal = Journal(Folder(str(tmp_path)), "driver")
     journal.write("error", traceback="Traceback: hush-hush")

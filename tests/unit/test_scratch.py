@@ -83,7 +83,7 @@ def test_nobody_else_may_look(place: Path) -> None:
 def test_what_lies_in_its_place(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A link to elsewhere is not followed."""
     (place / f"swsdist-{os.getuid()}").symlink_to(tmp_path_factory.mktemp("elsewhere"))
-    with pytest.raises(StorageError, match="another user's, or no folder") as caught:
+    with pytest.raises(StorageError, match="unsafe-temporary-folder") as caught:
         scratch()
     assert "TMPDIR" in (caught.value.remedy or "")
 

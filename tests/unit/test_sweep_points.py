@@ -115,7 +115,7 @@ def test_a_list_holds_mappings() -> None:
     [
         (
             "measure: [atwv]\n" + GRID,
-            "sweep.yaml:1: 1 error: measure: unknown key; did you mean measures? [unknown-key]",
+            "sweep.yaml:1: measure: unknown key; did you mean measures? [unknown-key]",
         ),
         ("config: a.yaml\n", "points: missing key [missing-key]"),
         ("config: a.yaml\npoints: {}\n", "[no-points]"),

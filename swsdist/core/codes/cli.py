@@ -28,7 +28,7 @@ OUTPUT_NOT_LOCAL = Code(
     "name a local file or folder, and copy it: aws s3 cp",
 )
 UNKNOWN_ENDING = Code(
-    "unknown-ending", UserError, "{ending} is not one of {endings}", "name a file that ends in {endings}"
+    "unknown-ending", UserError, "the file must end in {endings}, not in {ending}", "name a file that ends in {endings}"
 )
 OUTPUT_IS_FOLDER = Code("output-is-folder", UserError, "this is a folder, not a file", "name a file in it")
 OUTPUT_IS_FILE = Code("output-is-file", UserError, "this is a file, not a folder", "name another folder")
@@ -147,8 +147,8 @@ ONE_SYSTEM = Code(
     "a comparison needs two systems; of one there is only --paper",
     "name another SYSTEM, or remove these options",
 )
-NO_DET_CURVE = Code(
-    "no-det-curve",
+NO_SYSTEM_CURVE = Code(
+    "no-system-curve",
     UserError,
     "no system has a DET curve",
     "name run folders, or lists with --ecf, --rttm and --terms; without --conditions",

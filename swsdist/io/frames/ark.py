@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from swsdist.core.errors import DataError, StorageError
-from swsdist.io.failures import as_file_fault
+from swsdist.io import failures
 from swsdist.io.filesystem import identify, is_remote, locate
 from swsdist.io.frames.item import MISSING, UNREADABLE, Format, Item, RawFrames, damage_errors, damaged, open_file
 
@@ -248,7 +248,7 @@ def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Ite
         try:
             known[file_] = identify(file_, storage)
         except (StorageError, OSError) as error:
-            refused = as_file_fault(error, file_).cause in ("permission", "archived")
+            refused = failures.as_file_fault(error, file_).code in failures.UNREADABLE
             known[file_] = UNREADABLE if refused else MISSING
     for key, file_, at in found:
         whole = known[file_]

@@ -18,6 +18,7 @@ import s3fs
 from fsspec.asyn import sync
 from s3fs.core import S3File
 
+from swsdist.core.codes import io as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.byte_count import count
 from swsdist.io.failures import explain
@@ -129,13 +130,7 @@ def _get(client: s3fs.S3FileSystem, url: str, **more: str) -> tuple[_Answer, byt
 
 
 def _changed(url: str) -> StorageError:
-    return StorageError(
-        "the object changed while it was read",
-        where=url,
-        remedy="write nothing there while swsdist reads it; run again",
-        cause="changed",
-        passing=True,
-    )
+    return codes.OBJECT_CHANGED(where=url)
 
 
 async def _fetch(client: s3fs.S3FileSystem, url: str, more: Mapping[str, str]) -> tuple[_Answer, bytes]:
@@ -163,13 +158,7 @@ async def _fetch(client: s3fs.S3FileSystem, url: str, more: Mapping[str, str]) -
 
 def damaged(url: str, what: str) -> StorageError:
     """The error of a body that is not what it should be."""
-    return StorageError(
-        f"the S3 server's answer is cut off or damaged ({what})",
-        where=url,
-        remedy="look at the network and at proxies; run again: what was computed is kept",
-        cause="cut-off",
-        passing=True,
-    )
+    return codes.S3_TRANSFER_DAMAGED(where=url, detail=f" ({what})")
 
 
 def _key(url: str) -> str:

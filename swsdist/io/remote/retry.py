@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import s3fs
 
+from swsdist.core.codes import io as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.failures import explain
 from swsdist.io.remote.connection import connect, has_credential_files
@@ -29,7 +30,16 @@ BUDGET = 100.0
 _BACK = 0.1
 
 #: Causes of errors that are ours to repeat; for the others botocore has done what can be done.
-_DAMAGED, _CREDENTIALS = "cut-off", ("expired", "credentials")
+_CREDENTIALS = frozenset(
+    code.name
+    for code in (
+        codes.EXPIRED_S3_CREDENTIALS,
+        codes.INVALID_S3_CREDENTIALS,
+        codes.NO_S3_CREDENTIALS,
+        codes.S3_CREDENTIALS_UNAVAILABLE,
+        codes.NO_SUCH_AWS_PROFILE,
+    )
+)
 
 _random = random.Random()  # not the global one: who seeds that wants numbers, and here processes must differ
 
@@ -80,7 +90,7 @@ def retry_remote(storage: Mapping[str, object], where: str, do: Callable[[s3fs.S
             made = do(client)
         except Exception as error:
             told = explain(error, where)
-            if told is None or told.cause == "missing":
+            if told is None or told.code == codes.MISSING_FILE.name:
                 raise
             if attempt == ATTEMPTS or not _helps(told, client, storage, attempt):
                 raise told from (None if told is error else error)
@@ -92,10 +102,12 @@ def retry_remote(storage: Mapping[str, object], where: str, do: Callable[[s3fs.S
 
 def _helps(told: StorageError, client: s3fs.S3FileSystem, storage: Mapping[str, object], attempt: int) -> bool:
     """Whether to do it again, after a pause."""
-    renewed = told.cause in _CREDENTIALS and connect(storage) is not client
+    renewed = told.code in _CREDENTIALS and connect(storage) is not client
     if renewed:
         return True
-    if told.cause != _DAMAGED and not (told.cause == "expired" and has_credential_files() and "key" not in storage):
+    if told.code != codes.S3_TRANSFER_DAMAGED.name and not (
+        told.code == codes.EXPIRED_S3_CREDENTIALS.name and has_credential_files() and "key" not in storage
+    ):
         return False
     if not budget.take():
         return False

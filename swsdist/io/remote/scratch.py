@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from swsdist.core.codes import io as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.failures import storage_errors
 
@@ -61,12 +62,7 @@ def _above() -> Path:
         place.mkdir(mode=0o700)
     status = place.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise StorageError(
-            "it is another user's, or no folder, and temporary files would be read or replaced there",
-            where=str(place),
-            remedy="remove it, or name another temporary folder: TMPDIR",
-            cause="permission",
-        )
+        raise codes.UNSAFE_TEMPORARY_FOLDER(where=str(place))
     if status.st_mode & 0o077:
         place.chmod(0o700)
     return place

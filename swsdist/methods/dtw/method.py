@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.kernels.scales import weighted
 from swsdist.methods.first_pass.landmarks import codebook_file, landmark_documents
@@ -41,11 +41,7 @@ class Dtw:
 
     def __init__(self, settings: Search) -> None:
         if settings.method_options:
-            raise ConfigError(
-                f"dtw has no {', '.join(settings.method_options)} among its options",
-                where="search.method_options",
-                remedy="its options are the keys of the section search",
-            )
+            raise codes.DTW_OPTIONS(where="search.method_options", options=", ".join(settings.method_options))
         self._settings = settings
 
     @property

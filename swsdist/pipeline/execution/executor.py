@@ -23,7 +23,8 @@ from typing import Protocol
 from swsdist.accounts.hardware import gpu_count
 from swsdist.accounts.journal import Journal
 from swsdist.config.model import Executor as Settings
-from swsdist.core.errors import DataError, StorageError, TransitError, UserError
+from swsdist.core.codes.io import MISSING_FILE
+from swsdist.core.errors import DataError, PassingError, StorageError, TransitError, UserError
 from swsdist.core.needs import Needs
 from swsdist.core.redaction import redacted
 from swsdist.io.failures import explain
@@ -64,7 +65,7 @@ class Executor(Protocol):
 def error_action(error: BaseException) -> str:
     """`stop` the run, `fail` the task, or `retry` it."""
     storage_error = explain(error)
-    if storage_error is not None and storage_error.passing:
+    if isinstance(storage_error, PassingError):
         return "retry"
     if isinstance(error, UserError) or not isinstance(error, Exception):
         return "stop"
@@ -78,8 +79,8 @@ def error_action(error: BaseException) -> str:
 def failure_of(task: Task, error: Exception, attempts: int, traceback: str) -> Failure:
     """The failure of a task that raised an error."""
     storage_error = explain(error)
-    if storage_error is not None and (isinstance(error, StorageError) or storage_error.cause != "missing"):
-        return Failure(task, storage_error.cause, str(storage_error), attempts, traceback, storage_error)
+    if storage_error is not None and (isinstance(error, StorageError) or storage_error.code != MISSING_FILE.name):
+        return Failure(task, storage_error.code or "storage", str(storage_error), attempts, traceback, storage_error)
     if isinstance(error, DataError):
         return Failure(task, "data", str(error), attempts, traceback)
     reason = "system" if isinstance(error, OSError) else "bug"

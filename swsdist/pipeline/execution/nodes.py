@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swsdist.core.needs import LEAST, Needs
-from swsdist.io.failures import explain
+from swsdist.io.failures import NODE_FAULTS, explain
 from swsdist.pipeline.task import Task
 
 #: Distributions, and libsndfile, that determine the bytes of results: their versions must be the driver's.
@@ -27,11 +27,8 @@ RESULT_LIBRARIES = ("swsdist", "numpy", "scipy", "numba", "librosa", "soundfile"
 CHECK_INTERVAL = 2.0
 #: Seconds until a failed start is tried again, and until a resting worker gets tasks again.
 REST = 60.0
-#: Consecutive failures with causes of `_OF_A_NODE` after which a worker rests.
+#: Consecutive failures with causes of `NODE_FAULTS` after which a worker rests.
 _IN_A_ROW = 2
-
-#: Causes of failure that may concern a single node: its disk, its mounts.
-_OF_A_NODE = ("full", "quota", "read-only", "input-output", "gone", "stale", "too-many-files")
 
 
 @dataclass
@@ -76,7 +73,7 @@ class Slot:
     def failed(self, error: BaseException) -> bool:
         """Record an error of a task; returns whether the worker rests now."""
         storage_error = explain(error)
-        self.misses = self.misses + 1 if storage_error is not None and storage_error.cause in _OF_A_NODE else 0
+        self.misses = self.misses + 1 if storage_error is not None and storage_error.code in NODE_FAULTS else 0
         if self.misses < _IN_A_ROW:
             return False
         self.misses, self.rests = 0, time.monotonic() + REST
@@ -117,7 +114,7 @@ class AvoidedHosts:
     def add(self, task: Task, slot: Slot, error: BaseException) -> None:
         """Record an error of a task on a slot's host."""
         storage_error = explain(error)
-        if storage_error is not None and storage_error.cause in _OF_A_NODE:
+        if storage_error is not None and storage_error.code in NODE_FAULTS:
             self._hosts.setdefault(task.fingerprint, set()).add(slot.host)
 
     def elsewhere(self, task: Task, slots: Iterable[Slot]) -> bool:

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from swsdist.audio.speech import SHORTEST
 from swsdist.calibrate.procedure import procedures
-from swsdist.calibrate.steps.interface import Point
-from swsdist.calibrate.threshold import demand_folds
+from swsdist.calibrate.steps.interface import TwvParameters
+from swsdist.calibrate.threshold import check_folds
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.core.errors import ConfigError, UserError
@@ -225,7 +225,7 @@ def check_scorable(documents: pa.Table, where: str, references: pa.Table, folds:
     """
     demand_channel_1(documents, where)
     for many in sorted(folds):
-        demand_folds(references["query_id"].unique().to_pylist(), many)
+        check_folds(references["query_id"].unique().to_pylist(), many)
 
 
 def demand_channel_1(documents: pa.Table, where: str) -> None:
@@ -256,7 +256,7 @@ def document_checks(config: Config) -> list[Callable[[pa.Table], None]]:
     if any("speaker" in entry.columns for entry in settings.entries().values()):
         found.append(demand_one_speaker)
     here = settings.fit in ("crossfit", "oracle")
-    steps = [step for one in procedures(settings, Point(1, 1.0)) for step in one.steps]
+    steps = [step for one in procedures(settings, TwvParameters(1, 1.0)) for step in one.steps]
     by_list = [step.name for step in steps if step.of_list() and (here or not CALIBRATION[step.name].fits)]
     trials = protocol_of(config.score).trials
     if by_list and trials == "segment":

@@ -14,11 +14,11 @@ from swsdist.accounts.hardware import describe, versions
 
 _HEAD = """# What a cluster survives
 
-A head and three workers, each with one CPU, run as network namespaces on one machine, with an S3 server and no shared \
-folder. Each
-fault is a test in `tests/integration/cluster` with slowed tasks. `make faults` writes this page. *The same bytes* means \
-the digest of
-an undisturbed serial run.
+A head and three workers, each with one CPU, run as network namespaces on one machine, with an S3 server and no shared
+\
+folder. Each fault is a test in `tests/integration/cluster` with slowed tasks. `make faults` writes this page. *The same
+bytes* means \
+the digest of an undisturbed serial run.
 
 | fault | when | seconds | until | outcome | the same bytes |
 |---|---|---:|---|---|---|
@@ -68,7 +68,8 @@ def page(rows: Sequence[Fault]) -> str:
     machine, of = describe(), versions()
     tail = (
         f"\nMeasured on {machine['cores']} cores ({machine['cpu']}), Ray {of.get('ray', '?')}, Python {of['python']}, "
-        f"{time.strftime('%Y-%m-%d', time.gmtime())}. Ray checks health faster here than by default: it notices "
+        f"{time.strftime('%Y-%m-%d', time.gmtime())}. Ray checks health faster here than by default: it "
+        "notices "
         "a dead host in about 2 s instead of 15, a disconnected one in about 6 s instead of a minute. "
         "A dead head is given up after 8 s instead of 24.\n"
     )
