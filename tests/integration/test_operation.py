@@ -211,7 +211,7 @@ def test_no_signal_breaks_what_is_closed_after_a_request(asked_to_end: RunMonito
 def test_a_run_that_heeds_no_request_is_ended_by_a_signal(asked_to_end: RunMonitor) -> None:
     with pytest.raises(SystemExit, match="143"):
         threading.Event().wait(240)  # the signal ends it
-    assert asked_to_end.asked
+    assert asked_to_end.cancel_requested
 
 
 def test_a_signal_at_the_very_end_leaves_its_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
