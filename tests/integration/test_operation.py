@@ -311,7 +311,7 @@ def test_clean_leaves_a_run_that_may_go_on(scene: Any) -> None:
     found, kept = clean(Folder(str(scene.folder / "run")), 0.0, dry=True)
     assert found == []
     assert [one.why for one in kept] == [
-        "the run is incomplete: nothing is removed of it; finish it with `swsdist run CONFIG`"
+        "run incomplete: nothing removed; finish it with `swsdist run CONFIG`"
     ]
 
 
