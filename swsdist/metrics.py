@@ -180,7 +180,7 @@ def _evaluated(
     if ids is None and not true.num_rows and system.detections.num_rows:
         raise codes.UNKNOWN_QUERIES(where="references")
     # A caller from Python has no term list and no --force.
-    notices = Notices(forced_by="", asked="the table of references" if ids is None else "the list `queries`")
+    notices = Notices(forced_by="", query_source="the table of references" if ids is None else "the list `queries`")
     task = make_task(
         true, total_seconds=total_seconds, protocol=protocol, terms=listed, documents=documents, notices=notices
     )

@@ -206,7 +206,7 @@ def describe(
         occurs,
         listen,
         str(corpus.protocol or config.score.protocol),
-        tuple(map(str, notices.found.values())),
+        tuple(map(str, notices.entries.values())),
     )
 
 

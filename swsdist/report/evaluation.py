@@ -43,7 +43,7 @@ def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) ->
         "terms": per_term_table(result).to_pylist(),
         "notices": [
             {name: getattr(notice, name) for name in ("count", "message", "first", "remedy")}
-            for notice in task.notices.found.values()
+            for notice in task.notices.entries.values()
         ],
     }
     return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)

@@ -214,7 +214,7 @@ def _rows_of_file(path: str, documents: StoreDocuments, say: Callable[[str], Non
     notices = Notices()
     rows: list[dict[str, Any]] = read_queries(path, documents.documents, "all", documents.storage, notices).to_pylist()
     if say is not None:
-        for notice in notices.found.values():
+        for notice in notices.entries.values():
             say(str(notice))
     return rows
 

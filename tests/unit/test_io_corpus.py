@@ -117,7 +117,7 @@ def test_masters_and_access_copies(tmp_path: Path) -> None:
     assert [Path(path).name for path in best["path"].to_pylist()] == ["a.mp3", "c.mp3"]
     assert best["doc_id"].to_pylist() == ["a", "b/c"]
     assert not notices.found
-    (notice,) = notices.wanted.values()
+    (notice,) = notices.requested.values()
     assert notice.count == 3
     assert "a.flac beside a.mp3" in notice.first
     assert read_documents(str(tmp_path), notices=Notices(strict=True), prefer=["mp3"]).num_rows == 2
@@ -142,7 +142,7 @@ def test_odd_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = read_documents(str(tmp_path), notices=notices)
     assert found["doc_id"].to_pylist() == ["deep/good", "good", "pipe"]
     assert dict(zip(found["doc_id"].to_pylist(), found["duration"].to_pylist(), strict=True))["pipe"] is None
-    told = {notice.code.name: notice.first for notice in notices.found.values()}
+    told = {notice.code.name: notice.first for notice in notices.entries.values()}
     assert "secret (Permission denied)" in told[corpora_codes.UNREADABLE_FOLDER.name]
     assert "caf\\udce9.wav" in told[corpora_codes.FILE_NAME_NOT_UTF8.name]
 

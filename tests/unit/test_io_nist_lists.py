@@ -309,7 +309,7 @@ def test_notices_count_and_strict_refuses(write: Write) -> None:
     notices = Notices()
     found = read_systemlist(write(text), notices=notices)
     assert found.detections.num_rows == 0  # the last list of T1 is empty
-    assert sorted(notice.count for notice in notices.found.values()) == [1, 1]
+    assert sorted(notice.count for notice in notices.entries.values()) == [1, 1]
     with raises(io_codes.REPEATED_QUERY_LIST):
         read_systemlist(write(text), notices=Notices(strict=True))
     odd = read_systemlist(write(STDLIST.replace('"NO"', '"no"')), notices=notices)
@@ -445,7 +445,7 @@ def test_channels_that_are_not_written_as_numbers(write: Write) -> None:
     for text in (plain, plain.replace("\n", " "), plain.replace('"02"', '"b"').replace('channel="1"', 'channel="A"')):
         notices = Notices()
         assert read_systemlist(write(text), notices=notices).detections["channel"].to_pylist() == [1, 2]
-        assert [notice.count for notice in notices.found.values()] == [1]
+        assert [notice.count for notice in notices.entries.values()] == [1]
         assert says(str(notices), io_codes.UNUSUAL_CHANNEL)
     notices = Notices()
     assert read_ecf(write(ECF), notices=notices)["channel"].to_pylist() == [1, 1]
@@ -453,10 +453,10 @@ def test_channels_that_are_not_written_as_numbers(write: Write) -> None:
     line = "LEXEME F1 01 1 0.5 um fp anna 0.9\nNON-LEX F1 X 1 0.5 um fp anna 0.9\n"
     for text in (line, line.replace(" X ", " 2 "), line.replace(" 01 ", " a ")):
         assert read_rttm(write(text), notices=notices).lexemes["channel"].to_pylist() == [1]
-    assert [notice.count for notice in notices.found.values()] == [4]
+    assert [notice.count for notice in notices.entries.values()] == [4]
     read_rttm(write(RTTM), notices=notices)
     read_systemlist(write(STDLIST), notices=notices)
-    assert [notice.count for notice in notices.found.values()] == [4]
+    assert [notice.count for notice in notices.entries.values()] == [4]
     for read in (read_ecf, read_systemlist, read_rttm):
         with raises(io_codes.UNUSUAL_CHANNEL):
             read(write({read_ecf: ECF, read_systemlist: plain, read_rttm: line}[read]), notices=Notices(strict=True))
@@ -472,7 +472,7 @@ def test_terms_that_the_programs_read_otherwise(write: Write) -> None:
     text = TLIST.replace('<term termid="T2"', '<term lang="x" termid="T2"').replace("a&amp;b", "caf&#233;")
     notices = Notices()
     assert read_termlist(write(text), notices=notices).terms["term"].to_pylist() == ["two words", "café"]
-    assert [notice.count for notice in notices.found.values()] == [1, 1]
+    assert [notice.count for notice in notices.entries.values()] == [1, 1]
     assert says(str(notices), io_codes.TERMID_NOT_FIRST)
     assert says(str(notices), io_codes.TERM_WITH_ENTITIES)
     plain = Notices()
@@ -481,4 +481,4 @@ def test_terms_that_the_programs_read_otherwise(write: Write) -> None:
     keywords = text.replace("termlist", "kwlist").replace("term", "kw")
     one = Notices()
     read_termlist(write(keywords), notices=one)
-    assert ["entities" in notice.message for notice in one.found.values()] == [True]
+    assert ["entities" in notice.message for notice in one.entries.values()] == [True]

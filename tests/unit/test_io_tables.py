@@ -256,10 +256,10 @@ def test_columns_that_look_like_one_that_is_missing(tmp_path, header: str, told:
     values = ["a", "a", *map(str, range(1, len(header.split(",")) - 1))]
     path = csv(tmp_path, f"{header}\n{','.join(values)}\n")
     read_table(path, QUERIES, notices=notices)
-    assert [(notice.code, dict(notice.values)) for notice in notices.found.values()] == [
+    assert [(notice.code, dict(notice.values)) for notice in notices.entries.values()] == [
         (io_codes.UNREAD_COLUMN, {"column": name, "meant": meant}) for name, meant in told
     ]
-    assert all(notice.first == f"{path}, line 1" for notice in notices.found.values())
+    assert all(notice.first == f"{path}, line 1" for notice in notices.entries.values())
     if told:
         with raises(io_codes.UNREAD_COLUMN, meant=told[0][1]):
             read_table(path, QUERIES, notices=Notices(strict=True))
@@ -269,7 +269,7 @@ def test_an_end_without_a_column_start_is_no_place(tmp_path) -> None:
     path, notices = csv(tmp_path, "query_id,path,end\nq,a,0.5\n"), Notices()
     table = read_table(path, QUERIES, notices=notices)
     assert table["end"].to_pylist() == [None]
-    (notice,) = notices.found.values()
+    (notice,) = notices.entries.values()
     assert "column 'end' without 'start'" in str(notice)
     both = read_table(csv(tmp_path, "query_id,path,start,end\nq,a,,0.5\n"), QUERIES)
     assert both["end"].to_pylist() == [0.5]
@@ -278,4 +278,4 @@ def test_an_end_without_a_column_start_is_no_place(tmp_path) -> None:
     pq.write_table(pa.table({"query_id": ["q"], "path": ["a"], "end": [0.5], "Speaker": ["s"]}), parquet)
     notices = Notices()
     assert read_table(parquet, QUERIES, notices=notices)["end"].to_pylist() == [None]
-    assert [notice.first for notice in notices.found.values()] == [parquet, parquet]
+    assert [notice.first for notice in notices.entries.values()] == [parquet, parquet]

@@ -35,8 +35,8 @@ def check(inputs: FuseInputs) -> Iterator[Finding]:
     try:
         if all(system.name in finished_systems for system in inputs.options.systems):  # others are run first
             inputs.settle()
-        for notice in inputs.notices.found.values():
-            yield Finding("systems", False if notice.doubted else None, str(notice))
+        for notice in inputs.notices.entries.values():
+            yield Finding("systems", False if notice.forced else None, str(notice))
         results = configs(inputs)
     except SwsdistError as error:
         yield Finding("systems", False, str(error).replace("\n  remedy:", "; remedy:"))

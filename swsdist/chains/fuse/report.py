@@ -165,7 +165,7 @@ def notices(chain_run: ChainRun) -> list[str]:
         for table in chain_run.read("merge-lists", "joined", ["parts"]):
             common.update(count_common_places(table))
         warn_disjoint_systems(common, disjoint)
-    results += [str(notice) for notice in disjoint.found.values()]
+    results += [str(notice) for notice in disjoint.entries.values()]
     if not chain_run.config.calibrate.fitted:
         results.append(line_of(codes.UNFITTED_FUSION))
     if inputs.options.between_queries and len(inputs.options.systems):

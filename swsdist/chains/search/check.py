@@ -51,7 +51,7 @@ def check(inputs: SearchInputs) -> Iterator[Finding]:
     """Check everything that is cheap to read, and report all findings, including all errors."""
     parts, complaints = dict(_Checking(inputs).parts()), set[str]()
     for name, look in parts.items():
-        result, documents = len(inputs.notices.found), len(inputs.notices.wanted)
+        result, documents = len(inputs.notices.entries), len(inputs.notices.requested)
         try:
             results = [*look()]
             inputs.check_tables()
@@ -62,9 +62,9 @@ def check(inputs: SearchInputs) -> Iterator[Finding]:
             results = [] if text in complaints else [Finding(section if section in parts else name, False, text)]
             complaints.add(text)
         yield from results
-        for notice in list(inputs.notices.found.values())[result:]:
-            yield Finding(name, False if notice.doubted else None, str(notice))
-        for notice in list(inputs.notices.wanted.values())[documents:]:
+        for notice in list(inputs.notices.entries.values())[result:]:
+            yield Finding(name, False if notice.forced else None, str(notice))
+        for notice in list(inputs.notices.requested.values())[documents:]:
             yield Finding(name, True, str(notice))
 
 
@@ -271,7 +271,7 @@ class _Checking:
 
 
 def _notice_findings(name: str, notices: Notices) -> Iterator[Finding]:
-    return (Finding(name, False if item.doubted else None, str(item)) for item in notices.found.values())
+    return (Finding(name, False if item.forced else None, str(item)) for item in notices.entries.values())
 
 
 def _rejection_finding(name: str, bad: list[tuple[str, AudioError]], of: int, what: str) -> Iterator[Finding]:

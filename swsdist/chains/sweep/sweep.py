@@ -78,7 +78,7 @@ def run_sweep_file(
         study_result, text = study_of(plans, swept, alphas, at) if alphas else None, list(swept.notices)
         results, tasks_done = swept.results, swept.tasks_done
     table = rank_points(results, measure_names(spec.file.measures), spec.file.objective, spec.file.tests)
-    text += [str(notice) for notice in notices.found.values()]
+    text += [str(notice) for notice in notices.entries.values()]
     data = data_of(spec, f"Sweep of {name}", table, results, text, study_result)
     publish(folder, spec, data, table, study_result)
     place = folder.path(place_of(spec))

@@ -40,7 +40,7 @@ def notices(chain_run: ChainRun) -> list[str]:
         )
     _note_undecided(chain_run, again)
     doubted = (barrier(chain_run, step, force=True) for step in ("index", "queries") if step in chain_run.outcomes)
-    results = [str(notice) for notices in (*doubted, inputs.notices, again) for notice in notices.found.values()]
+    results = [str(notice) for notices in (*doubted, inputs.notices, again) for notice in notices.entries.values()]
     results += [warning for result in chain_run.results("export", Exported) for warning in result.warnings]
     late, store = Notices(), inputs.store.folder.path()
     references = str(chain_run.config.corpus.references or chain_run.config.corpus.documents)
@@ -68,7 +68,7 @@ def notices(chain_run: ChainRun) -> list[str]:
             late.add(codes.SOUNDLESS_DOCUMENTS, where=store, count=paths.count(""), of=len(paths))
     if inputs.store.manifest is not None and (gone := inputs.store.manifest.counts["statistics_gone"]):
         late.add(codes.GONE_RECORDINGS, where=store, count=int(gone), store=store)
-    return [*results, *(str(notice) for notice in late.found.values())]
+    return [*results, *(str(notice) for notice in late.entries.values())]
 
 
 def _note_undecided(chain_run: ChainRun, notices: Notices) -> None:
@@ -152,5 +152,5 @@ def summary(chain_run: ChainRun) -> list[str]:
         line += f"; {max(results.new - fresh, 0)} new, {results.changed} changed, {results.gone} gone"
         line += f", {results.moved} moved" if results.moved else ""
         line += f" ({results.held} renamed or copied: their frames were there)" if results.held else ""
-    informed = [str(notice) for notice in inputs.notices.wanted.values()]
+    informed = [str(notice) for notice in inputs.notices.requested.values()]
     return [f"{line}, {counts['rejected']:.0f} rejected", *informed]
