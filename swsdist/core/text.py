@@ -21,7 +21,7 @@ def shown(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(repr(one)[1:-1] if unicodedata.category(one) in _BREAKING else one for one in text)
+    return "".join(repr(item)[1:-1] if unicodedata.category(item) in _BREAKING else item for item in text)
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:

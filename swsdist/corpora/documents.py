@@ -116,12 +116,12 @@ def _documents(
     speakers: dict[str, str | None] = {}
     if kind == "data set":
         listed = entries(source)
-        found, speakers = {one.id: one.path for one in listed}, {one.id: one.speaker for one in listed}
+        result, speakers = {item.id: item.path for item in listed}, {item.id: item.speaker for item in listed}
     else:
-        found = single_recording(source) if kind == "recording" else recordings(source, storage, prefer, notices)
+        result = single_recording(source) if kind == "recording" else recordings(source, storage, prefer, notices)
     rows: list[dict[str, object]] = []
-    headers = probe_all(found.values(), storage)
-    for doc_id, path in found.items():
+    headers = probe_all(result.values(), storage)
+    for doc_id, path in result.items():
         info = headers[path]
         known = info if isinstance(info, AudioInfo) else None  # indexing meets it again, and records the reason
         for channel in range(1, (known.channels if known else 1) + 1):
@@ -206,8 +206,8 @@ def _names(documents: pa.Table) -> set[str]:
 
 
 def _ids(documents: pa.Table, column: str) -> list[str]:
-    found: list[str] = pc.unique(documents[column]).to_pylist()
-    return found
+    result: list[str] = pc.unique(documents[column]).to_pylist()
+    return result
 
 
 def require_rows(source: str, table: pa.Table, what: str) -> pa.Table:
@@ -282,7 +282,7 @@ def recordings(
     ignored: dict[str, list[str]] = {}
     for name in listed:
         stem, dot, ending = name.rpartition(".")
-        if any(name.startswith(one) for one in ours):
+        if any(name.startswith(prefix) for prefix in ours):
             continue
         hidden = any(part.startswith(".") for part in name.split("/"))
         if not dot or ending.lower() not in ENDINGS or hidden:
@@ -357,4 +357,4 @@ def _ours(listed: Iterable[str]) -> list[str]:
 
 def _holding(name: str, names: set[str]) -> list[str]:
     """Folders that hold a file of this name, with a slash at the end; empty: the folder that was listed."""
-    return [one[: -len(name)] for one in names if one == name or one.endswith(f"/{name}")]
+    return [item[: -len(name)] for item in names if item == name or item.endswith(f"/{name}")]
