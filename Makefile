@@ -26,7 +26,7 @@ base :=
 dev :=
 endif
 
-.PHONY: help demo test test-all test-cluster test-metrics coverage faults soak lint lock bench docs notebooks environment \
+.PHONY: help demo test test-all test-cluster test-metrics coverage faults soak lint lock bench docs site notebooks environment \
 	environment-dev clean
 
 pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
@@ -47,8 +47,9 @@ help:
 	@echo "make lock       write the image's locked requirements anew from pyproject.toml"
 	@echo "make bench      the benchmarks, as ratios against a peer in the same run"
 	@echo "make docs       write the generated pages anew, and run what the docs show"
+	@echo "make site       build the docs as a site with search, in site/; installs mkdocs"
 	@echo "make notebooks  run the notebooks, and write what they show anew"
-	@echo "make clean      remove .venv, demo and caches"
+	@echo "make clean      remove .venv, demo, site and caches"
 
 demo: $(base)
 	@"$(bin)/swsdist" demo "$(DEMO)"
@@ -100,9 +101,13 @@ bench: $(dev)
 	"$(bin)/python" -m benchmarks
 
 docs: $(dev)
-	"$(bin)/python" -m swsdist.config.template > docs/reference/config.md
-	"$(bin)/python" -m tests.support.report_json_page > docs/reference/report-json.md
+	"$(bin)/python" -m tests.support.pages
 	$(pytest) tests/docs $(PYTEST)
+
+# A link that leads nowhere, or a page that mkdocs.yml does not list, ends it.
+site: $(base)
+	@"$(bin)/python" -c "import mkdocs" 2> /dev/null || "$(bin)/python" -m pip install --quiet -e ".[site]"
+	"$(bin)/python" -m mkdocs build --strict --site-dir site
 
 notebooks: $(dev)
 	"$(bin)/python" tests/docs/notebook_pages.py
@@ -115,4 +120,4 @@ environment-dev:
 	@VENV="$(VENV)" .ci/environment dev
 
 clean:
-	rm -rf "$(VENV)" "$(DEMO)" .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf "$(VENV)" "$(DEMO)" site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

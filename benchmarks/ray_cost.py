@@ -32,7 +32,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
 from swsdist.pipeline.execution.executor import Executor
 from swsdist.pipeline.execution.ray_executor import RayExecutor
-from swsdist.pipeline.execution.worker import Parts, Worker
+from swsdist.pipeline.execution.worker import PartListener, Worker
 from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY
 from swsdist.pipeline.stage import Context
@@ -181,7 +181,7 @@ class Halves:
         self.start_seconds = time.perf_counter() - clock
 
     def run(
-        self, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
+        self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
         """Do all tasks."""
         if not self._processes:

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.rows import Row, at_most, main, say
-from swsdist.calibrate.points.fitted import at_fitted
-from swsdist.calibrate.points.rescoring import Rescoring, compacted
+from swsdist.calibrate.operating_points.fitted_thresholds import rescore_fitted
+from swsdist.calibrate.operating_points.rescoring import Rescoring, compact_list
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.core.types import TRIALS
 from swsdist.score import Counts, align, atwv, score_limits
@@ -56,7 +56,7 @@ def _sweep(scratch: Path, number: int, goal: float) -> list[Row]:
     clock = time.process_time()
     parts = []
     for file in files:
-        parts.append(compacted(pq.read_table(file, use_threads=False), tolerance=_TOLERANCE, conventions=_RULES))
+        parts.append(compact_list(pq.read_table(file, use_threads=False), tolerance=_TOLERANCE, conventions=_RULES))
     whole = Rescoring.of(parts, tolerance=_TOLERANCE, conventions=_RULES)
     read = time.process_time() - clock
     alphas, betas = np.linspace(1.0, 3.0, _POINTS // 2), np.geomspace(10, 2000, _POINTS // 2)
@@ -70,7 +70,7 @@ def _sweep(scratch: Path, number: int, goal: float) -> list[Row]:
         found[method] = np.concatenate(pieces)
     ours = time.process_time() - clock
     clock = time.process_time()
-    at_fitted(whole, 5, np.geomspace(1, 2000, _POINTS), trials=_TRIALS, rejects_all=True)
+    rescore_fitted(whole, 5, np.geomspace(1, 2000, _POINTS), trials=_TRIALS, rejects_all=True)
     twv = time.process_time() - clock
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     name = f"sweep, {number // 1_000_000} million detections"

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
@@ -159,7 +159,7 @@ def _fill(places: list[dict[str, Any]], name: str, run: Run, context: Context) -
     for span, row in zip(spans, missing, strict=True):
         span |= {"first": seconds_to_frame(row["start"], tick), "last": seconds_to_frame(row["end"], tick) - 1}
     found = method.rescore(queries, store, pa.Table.from_pylist(spans, SPANS))
-    first, _ = procedures(run.calibrate, Point(1, 1.0))
+    first, _ = procedures(run.calibrate, TwvParameters(1, 1.0))
     statistics = from_table(pa.concat_tables(context.read(part) for part in run.statistics))
     listed = pa.Table.from_batches(detections(spans_of(found, names := Names()), names, tick, ""), DETECTIONS)
     best: dict[tuple[Any, ...], list[tuple[int, float]]] = defaultdict(list)

@@ -98,7 +98,7 @@ class Fit(Stage[Summing | Dividing]):
             return
         store, done = own.store.open(), inputs.outcome.receipts
         if inputs.round % 2:
-            last = [one.result_as(Summed) for one in done if "sums" in one.result][-len(store.manifest.shards) :]
+            last = [item.result_as(Summed) for item in done if "sums" in item.result][-len(store.manifest.shards) :]
             before = self._centres(inputs, options, store)
             label = f"round {inputs.round // 2 + 1}: centres"
             yield inputs.task(before, last, label=label, work=1, payload=Dividing(before, last))
@@ -114,7 +114,7 @@ class Fit(Stage[Summing | Dividing]):
 
     def _centres(self, inputs: Inputs, options: Options, store: Store) -> list[list[int]]:
         """Of the round before; at first the collection's mean, moved by parts of its deviation."""
-        known = [one.result_as(Moved) for one in inputs.outcome.receipts if "moved" in one.result]
+        known = [receipt.result_as(Moved) for receipt in inputs.outcome.receipts if "moved" in receipt.result]
         if known:
             return known[-1].centres
         whole = store.statistics()["collection", ""]
@@ -150,7 +150,7 @@ class Fit(Stage[Summing | Dividing]):
         """Pin the model, once it stands."""
         own, known = (
             inputs.chain_inputs(SearchInputs),
-            [one.result_as(Moved) for one in inputs.outcome.receipts if "moved" in one.result],
+            [receipt.result_as(Moved) for receipt in inputs.outcome.receipts if "moved" in receipt.result],
         )
         if known and not inputs.outcome.failures:
             name = f"models/kmeans-{fingerprint(known[-1].centres)}.json"

@@ -92,7 +92,7 @@ class Index(Stage[Indexing]):
     def run(self, task: Task[Indexing], context: Context) -> TaskOutput:
         """Write the postings of some documents."""
         known, documents = _postings(task.payload.phones, context.storage), task.payload.documents
-        rows = [{"doc_id": row["doc_id"], **one} for row in documents for one in known[row["doc_id"]]]
+        rows = [{"doc_id": row["doc_id"], **item} for row in documents for item in known[row["doc_id"]]]
         part = context.publish(task, "features", [pa.Table.from_pylist(rows, POSTINGS)], POSTINGS)
         seconds = sum(row["duration"] for row in documents)
         return TaskOutput((part,), Indexed(len(documents), len(rows), seconds))
@@ -139,7 +139,9 @@ class Queries(Stage[Looking]):
         by_document = _postings(task.payload.phones, context.storage)
         for row in read_ctm(task.payload.words, context.storage).to_pylist():
             start, end = round(row["start"] / TICK), round((row["start"] + row["duration"]) / TICK)
-            inside = [one["phone"] for one in by_document[row["doc_id"]] if start <= one["first"] and one["last"] < end]
+            inside = [
+                item["phone"] for item in by_document[row["doc_id"]] if start <= item["first"] and item["last"] < end
+            ]
             found[row["word"]][tuple(inside)] += 1
         rows: list[dict[str, Any]] = []
         for query_id, term in sorted(task.payload.terms.items()):

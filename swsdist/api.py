@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from swsdist.report.headline import Rejection
     from swsdist.store.reading import Store
 
-    #: What is asked for: text, or samples and their rate.
+    #: A query: text, or samples and their rate.
     _Query: TypeAlias = str | Path | tuple[ArrayLike, int]
 
 __all__ = [
@@ -41,11 +41,11 @@ __all__ = [
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
-    """How a run went. Its tables are those of the config that it was run with, whatever else lies in the folder.
+    """The result of a run. Its tables are those of its config, whatever else the folder holds.
 
     Attributes:
         outcome: receipts and failures of every stage.
-        report: what the report shows; None where nothing was left to do and the report was there already.
+        report: the report's data; None if all was done and the report existed.
         folder: the run folder.
     """
 
@@ -54,8 +54,8 @@ class RunResult:
     folder: str
 
     def __repr__(self) -> str:
-        found, failed = self.measures(), len(self.outcome.failures)
-        values = [f"{name.upper()} {found[name]:.4f}" for name in ("mtwv", "atwv") if found.get(name) is not None]
+        results, failed = self.measures(), len(self.outcome.failures)
+        values = [f"{name.upper()} {results[name]:.4f}" for name in ("mtwv", "atwv") if results.get(name) is not None]
         return f"<RunResult {', '.join([self.folder, *values, *([f'{failed} tasks failed'] if failed else [])])}>"
 
     def _repr_html_(self) -> str:
@@ -65,11 +65,11 @@ class RunResult:
         from swsdist.report.page import measures_table
         from swsdist.report.tables import Table, html
 
-        found: dict[str, Any] = self.measures()
-        if not found:
+        results: dict[str, Any] = self.measures()
+        if not results:
             return html(Table(repr(self)[1:-1], ["measure", "value"], [], "Nothing was scored."))
-        fit, thresholds = found.pop("calibration"), found.pop("atwv_thresholds")
-        table = measures_table(Measures.of(found, calibration=fit, thresholds=thresholds))
+        fit, thresholds = results.pop("calibration"), results.pop("atwv_thresholds")
+        table = measures_table(Measures.of(results, calibration=fit, thresholds=thresholds))
         return html(replace(table, caption=repr(self)[1:-1]))
 
     def detections(self) -> pd.DataFrame:
@@ -86,7 +86,7 @@ class RunResult:
         return self._read("terms", PER_TERM, ["query_id"])
 
     def trials(self) -> pd.DataFrame:
-        """What was scored, best first within each query: hits, false alarms (no reference), and misses (no detection, score
+        """The scored trials, best first within each query: hits, false alarms (no reference), and misses (no detection, score
         missing) at the end; columns of `swsdist.core.types.TRIALS`. Empty where nothing was scored."""
         from swsdist.core.types import TRIALS
 
@@ -97,9 +97,9 @@ class RunResult:
         accepted. Empty where nothing was scored."""
         from swsdist.score.measures.det import DET, accepted_from
 
-        found = self._read("det", DET, [])
-        shown = accepted_from(*(found[name].to_numpy() for name in DET.names))
-        return found.assign(threshold=shown)
+        results = self._read("det", DET, [])
+        shown = accepted_from(*(results[name].to_numpy() for name in DET.names))
+        return results.assign(threshold=shown)
 
     def _read(self, table: str, schema: pa.Schema, by: list[str]) -> pd.DataFrame:
         """A table of the current state; the score, if it is sorted by that, from the greatest."""
@@ -114,7 +114,7 @@ class RunResult:
         return frame.sort_values(by, ascending=[name != "score" for name in by], kind="stable", ignore_index=True)
 
     def rejected(self) -> list[Rejection]:
-        """Inputs that could not be used: kind, reason, how many, the first with its message, and what helps with it."""
+        """Rejected inputs: kind, reason, count, the first with its message, and a remedy."""
         from swsdist.report.data import RejectedRow
         from swsdist.report.headline import rejections
 
@@ -138,19 +138,19 @@ def run(
     progress: Progress | None = None,
     allow_commands: bool = False,
 ) -> RunResult:
-    """Run what is left of a config, from audio to report.
+    """Run the unfinished stages of a config, from audio to report.
 
     Args:
         config: a YAML file, the same as a mapping (paths relative to the working directory), or a `Config`.
         sets: overrides as `a.b=c`.
         selection: which stages; all by default.
-        progress: is told what happens.
-        allow_commands: run the commands of a Kaldi `wav.scp`, which stand there for recordings.
+        progress: receives events.
+        allow_commands: run the commands of a Kaldi `wav.scp`.
 
     Raises:
         ConfigError: the config is not valid.
         LockedError: another process works in the run folder.
-        UserError, DataError: nothing sensible can be done, or it is no config, or `sets` is no list.
+        UserError, DataError: the inputs cannot be used, `config` is not a config, or `sets` is not a list.
     """
     from swsdist.audio.commands import are_permitted, permitted
     from swsdist.config import Config, config_from_dict, load_config
@@ -175,15 +175,15 @@ def run(
 
 @dataclass(frozen=True, repr=False)
 class SweepResult:
-    """How a sweep went.
+    """The result of a sweep.
 
     Attributes:
         table: a row a point: keys, measures, intervals, tests, costs, digest.
-        best: numbers of the points, the best first; where points are scored in several ways (another beta, other references),
+        best: numbers of the points, best first; with several scoring setups (another beta, other references),
             the best of each.
-        failed: what was wrong with points that could not be done, by number.
-        notices: what is odd.
-        folder: that holds the table and the page, `sweeps/NAME` in the run folder; NAME is that of the file.
+        failed: error messages of failed points, by number.
+        notices: warnings.
+        folder: of the table and the page: `sweeps/NAME` in the run folder, NAME of the sweep's file.
         tasks_done: tasks that were done now.
         said: lines that tell of it.
     """
@@ -245,20 +245,20 @@ def sweep(
     sets: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> SweepResult:
-    """Run what is left of a sweep, and write its table and page into `sweeps` in the run folder.
+    """Run the unfinished points of a sweep, and write its table and page into `sweeps` in the run folder.
 
     Args:
         path: the sweep's YAML file.
         corpus: corpus file, for the config's.
         run: run folder, for the sweep's.
         sets: overrides of all points, as `a.b=c`.
-        progress: is told what happens.
+        progress: receives events.
 
     Raises:
         ConfigError: the file or a point is not valid.
         LockedError: another process works in the run folder.
         StorageError: a file system or server fails.
-        UserError: `path` is no path, or `sets` is no list.
+        UserError: `path` is not a path, or `sets` is not a list.
     """
     from swsdist.chains.sweep.sweep import run_sweep_file
     from swsdist.pipeline.operation.progress import Progress
@@ -266,7 +266,7 @@ def sweep(
     _demand_path(path, "path", "give the path of the sweep's YAML file")
     _demand_list(sets)
     done = run_sweep_file(str(path), corpus=corpus, run=run, sets=tuple(sets), progress=progress or Progress())
-    failed = {one.point.number: one.failed for one in done.results if one.failed}
+    failed = {result.point.number: result.failed for result in done.results if result.failed}
     return SweepResult(
         done.ranked.table, done.ranked.best, failed, done.notices, done.folder, done.tasks_done, tuple(done.lines)
     )
@@ -280,10 +280,10 @@ def _demand_path(given: object, name: str, remedy: str) -> None:
 
 
 def _demand_list(sets: object) -> None:
-    """A text would be taken letter by letter."""
+    """Refuse a text, which would be a list of letters."""
     from swsdist.core.codes import api as codes
 
-    if isinstance(sets, str) or not isinstance(sets, Sequence) or not all(isinstance(one, str) for one in sets):
+    if isinstance(sets, str) or not isinstance(sets, Sequence) or not all(isinstance(item, str) for item in sets):
         example = sets if isinstance(sets, str) else "search.distance=cosine"
         raise codes.NOT_A_LIST_OF_SETTINGS(where="sets", value=f"{sets!r:.60}", example=example)
 
@@ -292,7 +292,7 @@ def open_store(path: str, storage: Mapping[str, object] | None = None) -> Store:
     """A feature store, for reading.
 
     Raises:
-        StoreError: there is none.
+        StoreError: no store there.
     """
     from swsdist.io.filesystem import Folder
     from swsdist.store.reading import Store
@@ -308,7 +308,7 @@ def phones(
     Args:
         weights: folder of a phoneme recogniser of BUT's phnrec.
         documents: table (doc_id, path) or folder of audio.
-        penalty: natural logarithm that is added for each phone; by default the recogniser's own.
+        penalty: natural logarithm added for each phone; by default the recogniser's.
         storage: options for s3fs.
 
     Returns:
@@ -317,7 +317,7 @@ def phones(
     Raises:
         ConfigError: it is not the folder of a recogniser.
         AudioError: a recording cannot be used.
-        UserError: the penalty is no number.
+        UserError: the penalty is not a number.
     """
     import pandas as pd
 
@@ -329,8 +329,8 @@ def phones(
     by, rows = transcriber(weights), []
     for row in read_documents(documents, storage).to_pylist():
         key = row["doc_id"], row["channel"]
-        found = transcribe(row["path"], by, channel=row["channel"], penalty=penalty, storage=storage)
-        rows += [(*key, *one) for one in found]
+        results = transcribe(row["path"], by, channel=row["channel"], penalty=penalty, storage=storage)
+        rows += [(*key, *item) for item in results]
     return pd.DataFrame(rows, columns=["doc_id", "channel", "start", "end", "phone", "score"])
 
 
@@ -345,29 +345,28 @@ def search(
     """Search spoken examples in a store, in this process, without a run folder.
 
     Args:
-        store: a store, or its folder; or that of a run, whose store is then searched as the run did (`search`, `reduce`,
+        store: a store, or its folder; or a run's folder, to search its store with its settings (`search`, `reduce`,
             `queries.trim`).
         queries: `hello.wav`, `talk.flac:12.3-13.1` (a place, s), `talk.flac#2` (a channel), a document of the store in place of
             the file, or the path of a table; `(samples, rate)`, of float samples of shape (n,), full scale 1, and Hz, whose
             query_id is `array 1`, by its place; several of these; or a table of examples (columns of
             `swsdist.core.types.QUERIES`).
-        options: keys of the config's section `search`, for example `{"distance": "cosine-squared"}`; before those of a run.
+        options: keys of the config's section `search`, for example `{"distance": "cosine-squared"}`; they override a run's.
         top: detections kept per query.
-        trim: cut off what is not speech at both ends of a recorded query; one without speech is an error, and so is a place
-            without it.
+        trim: trim recorded queries to their speech; a query or a place without speech is an error.
 
     Returns:
         Best first within each query: query_id, doc_id, channel, start, end, score (q-norm), cost, frames, example.
 
     Warns:
-        UserWarning: what was chosen that nobody said, such as the channel of a recording.
+        UserWarning: defaults that were chosen, such as the channel of a recording.
 
     Raises:
-        AudioError, UserError: a query cannot be used. Also where others can: then nothing has been searched.
+        AudioError, UserError: a query cannot be used; then none is searched.
     """
     from swsdist.searcher.searcher import Searcher
 
-    # Nothing is held for a second search.
+    # No shard is kept in memory for a second search.
     with Searcher(store, options=options, trim=trim, memory=0) as searcher:
         return searcher.search(queries, top)
 
@@ -381,7 +380,7 @@ def curve(
     options: Mapping[str, object] | None = None,
     trim: bool = True,
 ) -> pd.DataFrame:
-    """How well a spoken query fits if it ends at each frame of a document: what the search looks for the best places of.
+    """Score of a spoken query at each frame of a document, for paths that end there.
 
     Args:
         store: a store, or its folder.
@@ -415,7 +414,7 @@ def warping_path(
     options: Mapping[str, object] | None = None,
     trim: bool = True,
 ) -> pd.DataFrame:
-    """Which frame of a document meets which frame of a query, in the detection that ends at a time.
+    """The warping path of the detection that ends at a time: pairs of query frame and document frame.
 
     Args:
         store, query, doc_id, channel, options, trim: as for `curve`.
@@ -438,15 +437,15 @@ def warping_path(
 
 
 def digest(run: str, storage: Mapping[str, object] | None = None, plan: str = "run") -> dict[str, str]:
-    """SHA-256 of every table of a run, and of all of them together as `all`.
+    """SHA-256 of each table of a run, and of all tables as `all`.
 
     Args:
         run: its folder.
         storage: options for S3.
-        plan: which, where the folder has several.
+        plan: name of a plan, if the folder has several.
 
     Raises:
-        StoreError: it is not a run folder, or it is not done.
+        StoreError: not a run folder, or not finished.
     """
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.digest import digests

@@ -1,4 +1,4 @@
-"""Measures of spoken term detection as plain functions: what truly occurs and what was found, in; a number, out.
+"""Measures of spoken term detection as plain functions: references and detections in, a number out.
 
     from swsdist import metrics
 
@@ -7,28 +7,27 @@
 
 All functions take the same:
 
-- **references**: where the queries truly occur. Columns `query_id`, `doc_id`, `start`, `end` (s), and `channel` where it is not
+- **references**: true occurrences of the queries. Columns `query_id`, `doc_id`, `start`, `end` (s), and `channel` if not
   1.
-- **detections**: what a system found. The same columns, `score` (higher is more likely), and `decision` (bool) where the
+- **detections**: detections of a system. The same columns, `score` (higher is more likely), and `decision` (bool) where the
   measure is of decisions.
 - **total_seconds**: T, seconds of audio that was searched.
-- **protocol**: name of an operating point with its rules of counting (`swsdist.registry.registries.PROTOCOLS`), or one that
-  was adapted.
-- **queries**: ids of all queries that were asked, also those that occur nowhere; by default those of the references.
-  Term-weighted values leave queries without references out, cross entropies count them.
-- **documents**: how many documents there are: for measures of pairs of query and document, and trials that are documents.
+- **protocol**: name of an operating point with its rules of counting (`swsdist.registry.registries.PROTOCOLS`), or a
+  `Protocol`.
+- **queries**: ids of all queries, including those without references; by default the queries of the references.
+  Term-weighted values omit queries without references; cross entropies include them.
+- **documents**: number of documents, for measures of query and document pairs, and for trials that are documents.
 
 A table is a pandas data frame, an Arrow table, or a mapping of names to arrays, all of one length n. Detections and references
 are paired one to one by the protocol (`swsdist.score.trials.align`). A value is a float, or None where it is not defined;
 `value` has every registered measure by its key. They are the numbers of `swsdist score` and of runs, made by the same code.
 
-Raises, all of them: UserError where the protocol is not known or makes no trials of these seconds, or a number is none, or out
-of its bounds; TableError where a column is
-missing or of another kind, or a row is a duplicate. What is odd, such as detections of queries that were not asked, is a
+All raise UserError for an unknown protocol, too few seconds for trials, or a number out of bounds; and TableError for a
+missing column, a wrong type, or a duplicate row. Suspicious inputs, such as detections of unknown queries, raise a
 UserWarning.
 
 Sources: NIST, "The spoken term detection (STD) 2006 evaluation plan" (TWV); Rodriguez-Fuentes and Penagarikano, "MediaEval 2013
-spoken web search task: system performance measures", 2013 (its numbers of equations below); docs/sources.md says where each is.
+spoken web search task: system performance measures", 2013 (its numbers of equations below); docs/sources.md lists them.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
 
 
 class Options(TypedDict, total=False):
-    """What every function takes by name, see above."""
+    """Keyword arguments of every function, see above."""
 
     protocol: Protocol | str
     queries: Iterable[str] | None
@@ -68,7 +67,7 @@ class Options(TypedDict, total=False):
 def value(
     key: str, references: object, detections: object, total_seconds: float, **asked: Unpack[Options]
 ) -> float | None:
-    """Any registered measure, those of other packages too.
+    """Any registered measure, including those of other packages.
 
     Args:
         key: as `swsdist.registry.registries.quantities()` lists them.
@@ -77,7 +76,7 @@ def value(
         ConfigError: there is no such measure.
     """
     (key,) = measure_names((key,), "metrics.value")
-    name = next(name for name in MEASURES if key in (one.key for one in MEASURES[name].gives))
+    name = next(name for name in MEASURES if key in (item.key for item in MEASURES[name].gives))
     return _values(_evaluated(references, detections, total_seconds, **asked), (name,))[key]
 
 
@@ -91,7 +90,7 @@ def values(
 def mtwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
     """Maximum term-weighted value: max over thresholds of 1 - (Pmiss + beta Pfa), rates averaged over queries (eqs. 1 to 6).
 
-    1 is perfect; 0 is what a list has that accepts nothing, and so the least where a protocol lets it do so (KWSEval's do not).
+    1 is perfect. A list that accepts nothing has 0, the least value where a protocol allows that (KWSEval's do not).
     """
     return value("mtwv", references, detections, total_seconds, **asked)
 
@@ -107,14 +106,14 @@ def otwv(references: object, detections: object, total_seconds: float, **asked: 
 
 
 def stwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
-    """Supremum term-weighted value: hits are accepted and nothing else, so it is the mean recall of the list."""
+    """Supremum term-weighted value: only hits are accepted, so it is the mean recall of the list."""
     return value("stwv", references, detections, total_seconds, **asked)
 
 
 def cnxe(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
     """Normalised cross entropy, scores taken for log-likelihood ratios (natural logarithm; eqs. 22 to 43). Less is better.
 
-    1 is what scores have that say nothing; trials without a detection have the least score of the list.
+    Uninformative scores have 1; trials without a detection have the least score of the list.
     """
     return value("cnxe", references, detections, total_seconds, **asked)
 
@@ -180,7 +179,7 @@ def _evaluated(
     true, system = as_table(references, "references"), make_system(detections)
     if ids is None and not true.num_rows and system.detections.num_rows:
         raise codes.UNKNOWN_QUERIES(where="references")
-    # Of a list, not of a program: there is no term list, and nothing to force.
+    # A caller from Python has no term list and no --force.
     notices = Notices(forced_by="", asked="the table of references" if ids is None else "the list `queries`")
     task = make_task(
         true, total_seconds=total_seconds, protocol=protocol, terms=listed, documents=documents, notices=notices
@@ -194,7 +193,7 @@ def _evaluated(
 def _ids(queries: Iterable[str]) -> list[str]:
     if isinstance(queries, str) or not isinstance(queries, Iterable):
         raise codes.NOT_A_LIST_OF_QUERIES(where="queries", value=f"{queries!r:.60}")
-    ids = [str(one) for one in queries]
-    if twice := [one for one, count in Counter(ids).items() if count > 1]:
+    ids = [str(query) for query in queries]
+    if twice := [item for item, count in Counter(ids).items() if count > 1]:
         raise codes.DUPLICATE_QUERY(where="queries", query_id=twice[0])
     return ids

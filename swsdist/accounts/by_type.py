@@ -68,14 +68,14 @@ def _cpu(costs: Costs, hosts: Sequence[str], stages: Sequence[str]) -> float | N
     """CPU s of a phase, had it been done on these nodes alone."""
     parts, any_here = [], False
     for stage in stages:
-        every = [one for (_, name), one in costs.done().items() if name == stage]
-        here = [one for (host, name), one in costs.done().items() if name == stage and host in hosts]
+        every = [item for (_, name), item in costs.done().items() if name == stage]
+        here = [item for (host, name), item in costs.done().items() if name == stage and host in hosts]
         if not every:
             continue
-        work, part = (math.fsum(one.work for one in some) for some in (every, here))
+        work, part = (math.fsum(item.work for item in some) for some in (every, here))
         if here and part > 0:
             any_here = True
-            parts.append(math.fsum(one.cpu for one in here) * work / part)
+            parts.append(math.fsum(item.cpu for item in here) * work / part)
         else:
-            parts.append(math.fsum(one.cpu for one in every))
+            parts.append(math.fsum(item.cpu for item in every))
     return math.fsum(parts) if any_here else None

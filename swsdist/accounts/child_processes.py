@@ -70,11 +70,11 @@ class ChildProcesses:
         def beyond(seen: _Seen) -> float:
             """What is not in its own account."""
             kin = children[seen.pid]
-            gone = sum(whole(one) for one in kin if not (one.there and seen.there))
-            return max(0.0, gone - seen.waited) + sum(whole(one) for one in kin if one.there and seen.there)
+            gone = sum(whole(item) for item in kin if not (item.there and seen.there))
+            return max(0.0, gone - seen.waited) + sum(whole(item) for item in kin if item.there and seen.there)
 
         def whole(seen: _Seen) -> float:
             return seen.own + seen.waited + beyond(seen)
 
-        mine = sum(whole(one) if one.there else beyond(one) for one in children[self._me.pid])
+        mine = sum(whole(child) if child.there else beyond(child) for child in children[self._me.pid])
         return mine - sum(seen.own + seen.waited for seen in self._seen.values() if seen.pid in apart)

@@ -221,13 +221,13 @@ class Costs:
             node.other += max(0, process.total - process.at_work - (warm if process.touched else 0))
         if process.touched and process.role != "driver":
             node.idle += max(0.0, process.life - process.busy)
-        for one in process.attempts:
-            self._tried += one.ticks
-            node.tried[one.stage] += one.ticks
-            receipt = standing[one.fingerprint]
-            if one.ended and (receipt.host, receipt.pid) == (process.host, process.pid):
-                found = (abs(one.began - receipt.started), one.ticks, one.stage)
-                self._nearest[one.fingerprint] = min(found, self._nearest.get(one.fingerprint, found))
+        for attempt in process.attempts:
+            self._tried += attempt.ticks
+            node.tried[attempt.stage] += attempt.ticks
+            receipt = standing[attempt.fingerprint]
+            if attempt.ended and (receipt.host, receipt.pid) == (process.host, process.pid):
+                found = (abs(attempt.began - receipt.started), attempt.ticks, attempt.stage)
+                self._nearest[attempt.fingerprint] = min(found, self._nearest.get(attempt.fingerprint, found))
         if process.touched and len(self._shown) < _SHOWN:
             self._shown.append(ProcessTimeline(process.host, process.pid, process.role, bars_of(process, _BARS)))
         elif process.touched:
@@ -349,12 +349,12 @@ def type_of(described: Description) -> str:
 
 def _done(receipts: Sequence[CostedReceipt]) -> dict[tuple[str, str], CompletedWork]:
     found: dict[tuple[str, str], CompletedWork] = {}
-    for one in receipts:
-        sums, cost = found.get((one.host, one.stage), CompletedWork()), one.cost
-        found[one.host, one.stage] = CompletedWork(
+    for receipt in receipts:
+        sums, cost = found.get((receipt.host, receipt.stage), CompletedWork()), receipt.cost
+        found[receipt.host, receipt.stage] = CompletedWork(
             sums.tasks + 1,
             sums.cpu + cost.cpu,
-            sums.work + one.work,
+            sums.work + receipt.work,
             sums.read + cost.bytes_read,
             sums.written + cost.bytes_written,
             sums.gpu + cost.gpu_s,

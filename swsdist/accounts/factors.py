@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import pipeline as codes
 
 
 def indexing_speed_factor(cpu_s: float, audio_s: float) -> float | None:
@@ -76,7 +76,7 @@ def processing_load(
         UserError: lambda is not within 0 and 1.
     """
     if not 0 <= weight <= 1:
-        raise UserError(f"the weight lambda of PL is {weight}", remedy="set report.pl_lambda between 0 and 1")
+        raise codes.INVALID_PL_WEIGHT(weight=weight)
     if isf is None or ssf is None or pmu_index_gb is None or pmu_search_gb is None:
         return None
     return weight * isf * pmu_index_gb + (1 - weight) * ssf * pmu_search_gb
@@ -147,7 +147,7 @@ def factors(
     for name, values in given.items():
         for value in values:
             if value is not None and not 0 <= value < math.inf:
-                raise UserError(f"the {name} is {value}", remedy="give a finite number that is not negative")
+                raise codes.INVALID_COST(quantity=name, value=value)
     isf = indexing_speed_factor(index_cpu_s, audio_s) if index_cpu_s is not None and audio_s is not None else None
     ssf = None
     if search_cpu_s is not None and query_s is not None and audio_s is not None:

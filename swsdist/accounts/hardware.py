@@ -62,7 +62,7 @@ def _gpus() -> str | None:
             if name.strip() == "Model":
                 models.append(value.strip())
     models = models[: gpu_count()] or ["NVIDIA GPU"] * gpu_count()
-    return ", ".join(f"{models.count(one)} x {one}" for one in dict.fromkeys(models)) or None
+    return ", ".join(f"{models.count(item)} x {item}" for item in dict.fromkeys(models)) or None
 
 
 @cache

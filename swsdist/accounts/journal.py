@@ -199,10 +199,10 @@ class DriverJournal(Journal):
     """The driver's journal also accounts for the processes that it started, except those that keep their own.
 
     Attributes:
-        heard: is told each event and its values.
+        on_event: is told each event and its values.
     """
 
-    heard: Callable[[str, Mapping[str, object]], None] | None = None
+    on_event: Callable[[str, Mapping[str, object]], None] | None = None
 
     def __init__(self, folder: Folder) -> None:
         from swsdist.accounts.child_processes import ChildProcesses
@@ -216,8 +216,8 @@ class DriverJournal(Journal):
     def write(self, event: str, **values: object) -> None:
         """Add a line, and tell it."""
         super().write(event, **values)
-        if self.heard is not None:
-            self.heard(event, values)
+        if self.on_event is not None:
+            self.on_event(event, values)
 
     def memory(self) -> int:
         """PSS of the driver and of the daemons it started; looks at the CPU time of the latter."""

@@ -46,7 +46,7 @@ def records(*folders: Folder) -> Iterator[pa.Table]:
     """The records of all processes of some runs, a table (ACCOUNTS) each, in the order that is told above."""
     with ExitStack() as held:
         sources = [source for folder in folders for source in _sources(folder, held)]
-        for source in sorted(sources, key=lambda one: one.order):
+        for source in sorted(sources, key=lambda item: item.order):
             table = source.read()
             if table is not None:
                 yield table
@@ -67,7 +67,7 @@ def pack(folder: Folder) -> None:
         sources = _sources(folder, held)
         with folder.temporary(".parquet") as path:
             with pq.ParquetWriter(path, ACCOUNTS, compression="zstd", write_page_checksum=True) as file:
-                for source in sorted(sources, key=lambda one: one.order):
+                for source in sorted(sources, key=lambda item: item.order):
                     table = source.read()
                     if table is None:
                         continue

@@ -24,7 +24,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from swsdist.core.errors import AudioError, DataError, PassingError
+from swsdist.core.codes import audio as codes
+from swsdist.core.errors import AudioError, recast
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import explain
@@ -34,10 +35,10 @@ from swsdist.io.remote.scratch import scratch
 ENDING = "|"
 
 #: Seconds that a command may take.
-LONGEST = 3600.0
+TIMEOUT = 3600.0
 
-#: Characters of its standard error that are told.
-_TOLD = 600
+#: Characters of its standard error in a message.
+_SHOWN = 600
 
 #: What the identity of a command ends with whose program this machine has not, before its name: where there is one, the
 #: command is tried again.
@@ -46,8 +47,10 @@ ABSENT = ":without-"
 #: Exit status of a shell that cannot run a program, or does not find it.
 _UNRUNNABLE = (126, 127)
 
-#: What ends a program that has done nothing wrong: somebody, or a machine without memory.
-ENDED = {int(one) for one in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU)}
+#: Signals that end a correct program: sent by a person, or by a machine out of memory.
+KILL_SIGNALS = {
+    int(number) for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU)
+}
 
 _WORDS = (
     "! . : [ [[ break case cd command continue do done echo elif else esac eval exec exit export false fi for if kill "
@@ -77,23 +80,19 @@ def is_command(path: str) -> bool:
     return path.endswith(ENDING)
 
 
-def demand_file(name: str, what: str, where: str) -> None:
-    """Refuse a command where files are named.
+def require_file(name: str, source: str, where: str) -> None:
+    """Refuse a command where a list names files.
 
     Args:
-        name: of a file, as it is given.
-        what: what names it.
-        where: its path.
+        name: entry of the list.
+        source: kind of list, for messages.
+        where: path of the list.
 
     Raises:
-        DataError: it is a command.
+        DataError: the entry is a command.
     """
     if is_command(name):
-        raise DataError(
-            f"{name!r} is a command, and {what} names files",
-            where=where,
-            remedy="commands stand in a Kaldi wav.scp, and are run with --allow-commands only",
-        )
+        raise codes.COMMAND_NOT_FILE(where=where, name=name, source=source)
 
 
 class Unrunnable(AudioError):
@@ -146,18 +145,13 @@ def permitted(allow: bool) -> Iterator[None]:
 
 
 def refusal(command: str, where: str | None = None) -> AudioError:
-    """What is told where a command is not run.
+    """The error for a command that may not run.
 
     Args:
-        command: it.
-        where: file and line that names it.
+        command: its text.
+        where: file and line that name it.
     """
-    return AudioError(
-        f"it is a command, which is not run unless you allow it: {command}",
-        where=where or command,
-        reason="command",
-        remedy="read what it does; --allow-commands runs it with your rights. Or write its output to a file, and name that",
-    )
+    return codes.COMMAND_NOT_ALLOWED(where=where or command, command=command)
 
 
 @contextmanager
@@ -187,52 +181,43 @@ def _forget() -> None:
 def _run(command: str) -> Any:
     """Run it; its output lies in a temporary file, which is removed when it is closed."""
     file = tempfile.NamedTemporaryFile(dir=scratch(), suffix=".sound")  # noqa: SIM115 - it is kept
-    with tempfile.TemporaryFile() as complaints:
+    with tempfile.TemporaryFile() as errors:
         bash = shutil.which("bash")
         text = command.removesuffix(ENDING)
         process = subprocess.Popen(
             [bash, "-c", text + _EACH_PART] if bash else ["/bin/sh", "-c", text],
             stdin=subprocess.DEVNULL,
             stdout=file,
-            stderr=complaints,
-            start_new_session=True,  # with all that it starts it can be ended
+            stderr=errors,
+            start_new_session=True,  # so that its children can be killed, too
         )
         try:
-            code = process.wait(LONGEST)
-        except BaseException as error:
+            status = process.wait(TIMEOUT)
+        except BaseException as failure:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             file.close()
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise _failed(command, f"the command took longer than {LONGEST:.0f} s") from None
+            if isinstance(failure, subprocess.TimeoutExpired):
+                raise codes.COMMAND_TIMEOUT(where=command, seconds=TIMEOUT) from None
             raise
-        complaints.seek(0)
-        said = " ".join(complaints.read().decode("utf-8", "replace").split())
-    if code != 0:
-        full = shutil.disk_usage(file.name).free == 0 or os.strerror(errno.ENOSPC) in said
+        errors.seek(0)
+        stderr = " ".join(errors.read().decode("utf-8", "replace").split())
+    last = stderr[-_SHOWN:] or "empty"
+    if status != 0:
+        full = shutil.disk_usage(file.name).free == 0 or os.strerror(errno.ENOSPC) in stderr
         file.close()
         if full:
-            told = explain(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), f"{scratch()}, where {command} writes")
-            assert told is not None  # it has a number
-            raise told
-        number = -code if code < 0 else code - 128  # a shell tells of what it ran
-        how = f"exit status {code}" if code > 0 else f"signal {-code}"
-        message = f"the command ended with {how}; it said: {said[-_TOLD:] or 'nothing'}"
-        if number in ENDED:
-            remedy = "look at the memory of the machine (dmesg); run again: what was computed is kept"
-            raise PassingError(message, where=command, remedy=remedy, code="ended")
-        raise _failed(command, message, Unrunnable if code in _UNRUNNABLE else AudioError)
+            error = explain(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), f"{scratch()}, where {command} writes")
+            assert error is not None  # it has an errno
+            raise error
+        number = -status if status < 0 else status - 128  # a shell adds 128 to the signal of its child
+        ending = f"exit status {status}" if status > 0 else f"signal {-status}"
+        if number in KILL_SIGNALS:
+            raise codes.COMMAND_KILLED(where=command, ending=ending, stderr=last)
+        failed = codes.COMMAND_FAILED(where=command, ending=ending, stderr=last)
+        raise recast(failed, Unrunnable) if status in _UNRUNNABLE else failed
     if Path(file.name).stat().st_size == 0:
         file.close()
-        raise _failed(command, f"the command wrote nothing; it said: {said[-_TOLD:] or 'nothing'}")
+        raise codes.COMMAND_WITHOUT_OUTPUT(where=command, stderr=last)
     return file
-
-
-def _failed(command: str, message: str, kind: type[AudioError] = AudioError) -> AudioError:
-    return kind(
-        message,
-        where=command,
-        reason="command-failed",
-        remedy="run it by hand; mend it, or take its line out of the list",
-    )

@@ -1,4 +1,4 @@
-"""A recording, open for decoding, as pieces of samples: to its end, to where it is cut off, or to where it is damaged."""
+"""Pieces of samples of an open recording, up to its end or to where it is truncated or damaged."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import soundfile
 from numpy.typing import NDArray
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.headers import CutOff, plain, truncated
+from swsdist.audio.formats.headers import CutOff, plain
 from swsdist.audio.formats.mpeg import listening
 from swsdist.audio.streams import UNKNOWN, Sequential
+from swsdist.core.codes import audio as codes
+from swsdist.core.errors import recast
 
 #: An open recording.
 Sound: TypeAlias = Sequential | ffmpeg.Decoded
@@ -25,40 +27,47 @@ _MP3_FRAME = 1152
 
 
 def pieces_of(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np.float32]]:
-    """Frames x channels from where the file stands to its end, checked against the length the header told.
+    """Samples (frames, channels) from the current position to the end, checked against the length in the header.
+
+    Args:
+        sound: open recording.
+        path: its name in errors.
+        position: its current frame.
 
     Raises:
-        CutOff: after the last frame that can be read, where nothing comes after it.
-        AudioError: something does: what is damaged in the middle is not left out in silence.
+        CutOff: after the last readable frame: the recording ends early.
+        AudioError: the recording is damaged before its end.
     """
     expected, mpeg = sound.frames, sound.format == "MP3"
-    told = None if expected == UNKNOWN else expected / sound.samplerate
+    stated = None if expected == UNKNOWN else expected / sound.samplerate
     while True:
         try:
             with listening(path, mpeg):
                 piece = _read(sound)
         except _Broken as error:
-            broken = f"its stream breaks off or is damaged ({plain(error.error)})"
+            damaged = codes.DAMAGED_STREAM(where=path, detail=plain(error.error))
             if isinstance(sound, ffmpeg.Decoded) or not sound.file.at_end():
-                raise truncated(path, broken) from error.error
+                raise damaged from error.error
             if len(error.piece):
                 yield error.piece
-            raise CutOff(broken, where=path, told=told) from error.error
+            raise recast(damaged, CutOff, expected_seconds=stated) from error.error
         if not len(piece):
             break
         position += len(piece)
         yield piece
-    missing = 0 if told is None else expected - position
-    shown = f"its header tells {told or 0:.3f} s, it has {position / sound.samplerate:.3f} s"
+    missing = 0 if stated is None else expected - position
     if sound.cut is not None and (mpeg or missing <= 0):
-        raise CutOff(sound.cut.message, where=path, told=told if mpeg and missing > 0 else sound.cut.told)
+        seconds = stated if mpeg and missing > 0 else sound.cut.expected_seconds
+        raise recast(sound.cut, CutOff, where=path, expected_seconds=seconds)
     if missing > (_MP3_FRAME if mpeg else 0):
-        # Of others there is a hole before the end.
-        raise CutOff(shown, where=path, told=told) if sound.format == "FLAC" else truncated(path, shown)
+        actual = position / sound.samplerate
+        truncated = codes.TRUNCATED(where=path, stated=f"{stated or 0:.3f} s", actual=f"{actual:.3f} s")
+        # In other formats than FLAC there is a hole before the end.
+        raise recast(truncated, CutOff, expected_seconds=stated) if sound.format == "FLAC" else truncated
 
 
 class _Broken(Exception):
-    """The decoder has failed; `piece` is what it had decoded before that."""
+    """The decoder failed after `piece`."""
 
     def __init__(self, error: soundfile.LibsndfileError, piece: NDArray[np.float32]) -> None:
         super().__init__()
@@ -68,10 +77,10 @@ class _Broken(Exception):
 def _read(sound: Sound) -> NDArray[np.float32]:
     if isinstance(sound, ffmpeg.Decoded):
         return sound.read(_PIECE)
-    made = np.full((_PIECE, sound.channels), np.nan, np.float32)
+    buffer = np.full((_PIECE, sound.channels), np.nan, np.float32)
     try:
-        piece: NDArray[np.float32] = sound.read(_PIECE, dtype="float32", always_2d=True, out=made)
+        piece: NDArray[np.float32] = sound.read(_PIECE, dtype="float32", always_2d=True, out=buffer)
     except soundfile.LibsndfileError as error:
-        nothing = np.isnan(made).any(axis=1)
-        raise _Broken(error, made[: int(np.argmax(nothing)) if nothing.any() else _PIECE]) from error
+        unread = np.isnan(buffer).any(axis=1)
+        raise _Broken(error, buffer[: int(np.argmax(unread)) if unread.any() else _PIECE]) from error
     return piece

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.core.errors import AudioError
+from swsdist.core.codes import audio as codes
 
 #: A place may end so much (s) after its recording, and then ends with it, as in Kaldi's `extract-segments`.
 OVERSHOOT = 0.5
@@ -30,36 +30,31 @@ _PIECE = 1 << 16
 T = TypeVar("T")
 
 
-def within(start: float, end: float, length: float, doc_id: str, listed: str, path: str) -> tuple[float, float]:
-    """Start and end (s) of a place, which ends no later than its recording.
+def fit_segment(start: float, end: float, length: float, doc_id: str, source: str, path: str) -> tuple[float, float]:
+    """Start and end (s) of a segment, cut at the end of its recording.
 
     Args:
-        start, end: of the place, s.
+        start, end: of the segment, s.
         length: of the recording, s.
-        doc_id: the document that it is.
-        listed: file and line that says so.
+        doc_id: document of the segment.
+        source: file and line that list it.
         path: of the recording.
 
     Raises:
-        AudioError: the place is not in the recording.
+        AudioError: the segment lies outside the recording.
     """
     if start >= length or end > length + OVERSHOOT:
-        raise AudioError(
-            f"{doc_id} is {start:g} to {end:g} s of a recording that lasts {length:.3f} s ({listed})",
-            where=path,
-            reason="place-outside",
-            remedy="correct its times, or drop it; an end may lie up to 0.5 s after the recording's",
-        )
+        raise codes.SEGMENT_OUTSIDE(where=path, doc_id=doc_id, start=start, end=end, duration=length, source=source)
     return start, min(end, length)
 
 
 class Window(ffmpeg.Decoded):
     """What ffmpeg decodes, with the last samples kept: one can go back to them."""
 
-    def __init__(self, program: str, source: str, path: str, brief: bool = False, whole: bool = True) -> None:
-        self._held: deque[NDArray[np.float32]] = deque()
+    def __init__(self, program: str, source: str, path: str, brief: bool = False, complete: bool = True) -> None:
+        self._pieces: deque[NDArray[np.float32]] = deque()
         self._first = self._position = 0
-        super().__init__(program, source, path, brief, whole)
+        super().__init__(program, source, path, brief, complete)
 
     def reaches(self, position: int) -> bool:
         """Whether a frame is still kept, or still to come."""
@@ -67,9 +62,9 @@ class Window(ffmpeg.Decoded):
 
     def seek(self, position: int) -> None:
         """Go on, or back, to a frame."""
-        while self._given < position and self._decode():
+        while self._frames_read < position and self._decode():
             pass
-        self._position = min(position, self._given)
+        self._position = min(position, self._frames_read)
 
     def read(self, frames: int) -> NDArray[np.float32]:
         """The next samples, float32 (frames, channels), at most so many; none at the end.
@@ -77,10 +72,10 @@ class Window(ffmpeg.Decoded):
         Raises:
             AudioError: the stream breaks off, or ffmpeg does not go on.
         """
-        if self._position == self._given:
+        if self._position == self._frames_read:
             self._decode()
         begin = self._first
-        for piece in self._held:
+        for piece in self._pieces:
             if self._position < begin + len(piece):
                 found = piece[self._position - begin :][:frames]
                 self._position += len(found)
@@ -92,9 +87,9 @@ class Window(ffmpeg.Decoded):
         """The next piece; which pieces there are does not depend on the places that are asked for. False at the end."""
         piece = super().read(_PIECE)
         if len(piece):
-            self._held.append(piece)
-        while len(self._held) > 1 and sum(one.nbytes for one in self._held) > _HELD:
-            self._first += len(self._held.popleft())
+            self._pieces.append(piece)
+        while len(self._pieces) > 1 and sum(one.nbytes for one in self._pieces) > _HELD:
+            self._first += len(self._pieces.popleft())
         return len(piece) > 0
 
 

@@ -42,11 +42,11 @@ from swsdist.audio.formats.headers import (
     check_shape,
     not_opened,
     plain,
-    truncated,
 )
 from swsdist.audio.formats.mpeg import is_mpeg, listening
 from swsdist.audio.pieces import Sound, pieces_of
 from swsdist.audio.streams import UNKNOWN, Digest, Sequential, Watched, digesting, passing
+from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, StorageError
 from swsdist.io.byte_count import uncounted
 from swsdist.io.failures import as_file_fault
@@ -60,6 +60,9 @@ _PREROLL_SECONDS = 1.0
 
 # Bytes to fetch of a remote file to read its header.
 _HEADER = 1 << 17
+
+# What ffmpeg says of a file that is no recording.
+_UNRECOGNISED = {codes.FFMPEG_CANNOT_READ.name, codes.FFMPEG_TIMEOUT.name}
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,9 @@ def probe(path: str, storage: Mapping[str, object] | None = None) -> AudioInfo:
 def _probed(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
     with _decoding(path, storage, brief=True) as sound:
         if isinstance(sound, ffmpeg.Decoded):
-            if sound.told is None:
+            if sound.duration is None:
                 return _counted(path, storage)
-            return AudioInfo(max(1, round(sound.told * sound.samplerate)), sound.samplerate, sound.channels)
+            return AudioInfo(max(1, round(sound.duration * sound.samplerate)), sound.samplerate, sound.channels)
         frames = sound.frames if sound.frames != UNKNOWN else _count(sound, path)
         return AudioInfo(frames, sound.samplerate, sound.channels)
 
@@ -189,12 +192,7 @@ def _resampled(
     at = None if start is None else max(0.0, start - 2 * _PREROLL_SECONDS)
     with _decoding(path, storage, at=at) as sound:
         if not 1 <= channel <= sound.channels:
-            raise AudioError(
-                f"there is no channel {channel}: the recording has {sound.channels}",
-                where=path,
-                reason="no-such-channel",
-                remedy=f"give a channel from 1 to {sound.channels}",
-            )
+            raise codes.NO_SUCH_CHANNEL(where=path, channel=channel, channels=sound.channels)
         first, last = _place(path, sound, start, end)
         pieces = _channel(sound, path, channel, first, last)
         if sound.samplerate == rate:
@@ -228,13 +226,9 @@ def _place(path: str, sound: Sound, start: float | None, end: float | None) -> t
     raise _outside(path, f"{begin} s to {shown}", None if frames == UNKNOWN else length)
 
 
-def _outside(path: str, shown: str, length: float | None) -> AudioError:
-    return AudioError(
-        f"{shown} is not a place in the recording{'' if length is None else f', which lasts {length:.3f} s'}",
-        where=path,
-        reason="place-outside",
-        remedy="give start and end in seconds, start before end, both inside of the recording",
-    )
+def _outside(path: str, place: str, length: float | None) -> AudioError:
+    duration = "of unknown length" if length is None else f"{length:.3f} s"
+    return codes.PLACE_OUTSIDE(where=path, place=place, duration=duration)
 
 
 def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None) -> Iterator[NDArray[np.float32]]:
@@ -245,19 +239,14 @@ def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None
             with listening(path, sound.format == "MP3"):
                 sound.seek(position)
         except soundfile.LibsndfileError as error:
-            raise truncated(path, f"there is nothing to be read at the place ({plain(error)})") from error
+            raise codes.UNREADABLE_PLACE(where=path, time=position / sound.samplerate, detail=plain(error)) from error
     for piece in pieces_of(sound, path, position):
         part = piece[max(0, first - position) : None if last is None else last - position, channel - 1]
         finite = np.isfinite(part)
         if not finite.all():
             bad = int(np.argmin(finite))
-            at = (max(first, position) + bad) / sound.samplerate
-            raise AudioError(
-                f"the sample at {at:.3f} s is {part[bad]}",
-                where=path,
-                reason="not-finite",
-                remedy="find out what wrote the file; a format of integer samples cannot hold NaN",
-            )
+            time = (max(first, position) + bad) / sound.samplerate
+            raise codes.NOT_FINITE(where=path, time=time, value=float(part[bad]))
         if len(part):
             yield np.ascontiguousarray(part)
         position += len(piece)
@@ -320,11 +309,9 @@ def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[Sequential]:
     with sound:
         sound.cut = cut or check_length(path, sound)
         if sound.frames <= 0:
-            raise sound.cut or AudioError(
-                "it lasts 0 s", where=path, reason="no-samples", remedy="record it again, or drop it"
-            )
-        told = 0 if sound.frames == UNKNOWN else sound.frames
-        check_shape(path, sound.samplerate, sound.channels, told, file.size())
+            raise sound.cut or codes.NO_SAMPLES(where=path)
+        frames = 0 if sound.frames == UNKNOWN else sound.frames
+        check_shape(path, sound.samplerate, sound.channels, frames, file.size())
         try:
             yield sound
         finally:
@@ -337,20 +324,20 @@ def _by_ffmpeg(
     path: str,
     brief: bool,
     foreign: Foreign,
-    whole: bool = True,
+    complete: bool = True,
     kind: type[ffmpeg.Decoded] = ffmpeg.Decoded,
 ) -> ffmpeg.Decoded:
     """A file by ffmpeg, after the checks that its header allows."""
     try:
-        sound = kind(program, source, path, brief, whole)
+        sound = kind(program, source, path, brief, complete)
     except AudioError as error:
-        # What neither of them knows is no recording.
-        if foreign.reason == "not-audio" and error.reason == "unreadable":
-            raise AudioError(foreign.message, where=path, remedy=foreign.remedy, reason=foreign.reason) from None
+        # Neither library recognises the file.
+        if foreign.code == codes.NOT_AUDIO.name and error.code in _UNRECOGNISED:
+            raise codes.NOT_AUDIO(where=path) from None
         raise
-    told = round((sound.told or 0) * sound.samplerate)
+    frames = round((sound.duration or 0) * sound.samplerate)
     try:
-        check_shape(path, sound.samplerate, sound.channels, told, Path(source).stat().st_size)
+        check_shape(path, sound.samplerate, sound.channels, frames, Path(source).stat().st_size)
     except AudioError:
         sound.close()
         raise
@@ -361,8 +348,8 @@ def _by_its_ends(program: str, path: str, storage: Mapping[str, object] | None, 
     """What the header of a remote file tells: of its two ends, else of all of it."""
     with _opened(path, storage) as file:
         with suppress(AudioError), copy_of(file, ENDS) as source:
-            sound = _by_ffmpeg(program, source, path, True, foreign, whole=False)
-            if sound.told is not None:
+            sound = _by_ffmpeg(program, source, path, True, foreign, complete=False)
+            if sound.duration is not None:
                 return sound
         with copy_of(file) as source:
             return _by_ffmpeg(program, source, path, True, foreign)
@@ -382,19 +369,11 @@ def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_A
     try:
         # A pipe would wait for a writer for ever.
         if not is_remote(path) and Path(path).exists() and not Path(path).is_file():
-            folder = Path(path).is_dir()
-            raise AudioError(
-                f"it is {'a folder' if folder else 'a pipe or a device'}, not a file",
-                where=path,
-                reason="unreadable",
-                remedy="name a file in it" if folder else "remove it: a recording is a file",
-            )
+            raise (codes.RECORDING_IS_FOLDER if Path(path).is_dir() else codes.RECORDING_IS_DEVICE)(where=path)
         with open_path(path, storage, ahead) as file:
             yield passing(path, file) if is_remote(path) else file
     except FileNotFoundError as error:
-        raise AudioError(
-            "there is no such file", where=path, reason="missing", remedy="look at the path, and what it is relative to"
-        ) from error
+        raise codes.MISSING_RECORDING(where=path) from error
     except (StorageError, OSError) as error:
-        told = as_file_fault(error, path)
-        raise AudioError(told.message, where=path, remedy=told.remedy, reason="unreadable") from error
+        fault = as_file_fault(error, path)
+        raise codes.UNREADABLE_RECORDING(where=path, detail=fault.message, fix=fault.remedy or "") from error

@@ -42,60 +42,67 @@ class Comparison(NamedTuple):
 
 def compare_results(first: Results, second: Results) -> Comparison:
     """The second against the first, point by point."""
-    found = []
+    results = []
     for figure in FIGURES:
-        one, other = first.values(figure), second.values(figure)
-        for key in sorted(one.keys() & other.keys()):
-            told = ratio(other[key], one[key])
-            if told is not None:
-                found.append((figure, key, told))
-    corrected = holm([told.p for _, _, told in found])
+        item, other = first.values(figure), second.values(figure)
+        for key in sorted(item.keys() & other.keys()):
+            comparison = ratio(other[key], item[key])
+            if comparison is not None:
+                results.append((figure, key, comparison))
+    corrected = holm([comparison.p for _, _, comparison in results])
     differences = tuple(
-        Difference(figure, *key, told, p) for (figure, key, told), p in zip(found, corrected, strict=True)
+        Difference(figure, *key, comparison, p) for (figure, key, comparison), p in zip(results, corrected, strict=True)
     )
-    return Comparison(differences, tuple(_notices(first, second, bool(found))))
+    return Comparison(differences, tuple(_notices(first, second, bool(results))))
 
 
 def _notices(first: Results, second: Results, some: bool) -> list[str]:
-    found = []
+    results = []
     if first.hardware != second.hardware:
-        found.append(
+        results.append(
             f"the hardware differs: {'; '.join(sorted(first.hardware))} against {'; '.join(sorted(second.hardware))}"
         )
     libraries = [
-        {name: value for one in each.measured for name, value in one.versions.items()} for each in (first, second)
+        {name: value for item in item.measured for name, value in item.versions.items()} for item in (first, second)
     ]
     for name in sorted(libraries[0].keys() | libraries[1].keys()):
         if libraries[0].get(name) != libraries[1].get(name):
-            found.append(f"{name} {libraries[0].get(name, 'absent')} against {libraries[1].get(name, 'absent')}")
-    lines = [set(each.config.splitlines()) for each in (first, second)]
+            results.append(f"{name} {libraries[0].get(name, 'absent')} against {libraries[1].get(name, 'absent')}")
+    lines = [set(item.config.splitlines()) for item in (first, second)]
     for line in sorted(lines[1] - lines[0]):
         if not line.strip().startswith("run:"):
-            found.append(f"only the second config says: {line.strip()}")
-    points = [set(each.values("wall_s")) for each in (first, second)]
+            results.append(f"only the second config says: {line.strip()}")
+    points = [set(item.values("wall_s")) for item in (first, second)]
     for workers, times in sorted(points[0] ^ points[1]):
-        found.append(f"only one of them has {workers} worker(s) at {times} times the data")
+        results.append(f"only one of them has {workers} worker(s) at {times} times the data")
     if not some:
-        found.append("there is no point that both have")
-    return found
+        results.append("there is no point that both have")
+    return results
 
 
-def comparison_lines(told: Comparison) -> list[str]:
+def comparison_lines(comparison: Comparison) -> list[str]:
     """For a terminal: what is beyond noise first."""
     rank = {True: 0, None: 1, False: 2}
-    lines = [f"note: {notice}" for notice in told.notices]
-    for one in sorted(told.differences, key=lambda each: rank[each.beyond_noise]):
-        verdict = {True: "beyond noise", False: "within noise", None: "measured once: cannot be told"}[one.beyond_noise]
-        interval = "" if one.ratio.low is None else f" [{short(one.ratio.low)}, {short(one.ratio.high)}]"
-        chance = "" if one.p is None else f", p {short(one.p, 2)}"
-        where = f"{one.workers} worker(s), {one.times} times the data"
-        lines.append(f"{one.figure} at {where}: {short(one.ratio.value)} times{interval}{chance}: {verdict}")
+    lines = [f"note: {notice}" for notice in comparison.notices]
+    for difference in sorted(comparison.differences, key=lambda item: rank[item.beyond_noise]):
+        verdict = {True: "beyond noise", False: "within noise", None: "measured once: unknown"}[difference.beyond_noise]
+        interval = (
+            "" if difference.ratio.low is None else f" [{short(difference.ratio.low)}, {short(difference.ratio.high)}]"
+        )
+        chance = "" if difference.p is None else f", p {short(difference.p, 2)}"
+        where = f"{difference.workers} worker(s), {difference.times} times the data"
+        lines.append(
+            f"{difference.figure} at {where}: {short(difference.ratio.value)} times{interval}{chance}: {verdict}"
+        )
     return lines
 
 
-def as_json(told: Comparison) -> str:
+def as_json(comparison: Comparison) -> str:
     """Every number."""
     rows = [
-        {**one._asdict(), "ratio": one.ratio._asdict(), "beyond_noise": one.beyond_noise} for one in told.differences
+        {**difference._asdict(), "ratio": difference.ratio._asdict(), "beyond_noise": difference.beyond_noise}
+        for difference in comparison.differences
     ]
-    return json.dumps({"schema": SCHEMA, "differences": rows, "notices": told.notices}, indent=1, ensure_ascii=False)
+    return json.dumps(
+        {"schema": SCHEMA, "differences": rows, "notices": comparison.notices}, indent=1, ensure_ascii=False
+    )

@@ -134,29 +134,29 @@ def _walls(chain_run: ChainRun) -> dict[str, float | None]:
     tasks = 0
     for step in (step for step in chain_run.chain.steps if step.phase in spans):
         spans[step.phase] += [(receipt.started, receipt.finished) for receipt in chain_run.receipts(step.name)]
-    found: dict[str, float | None] = {}
+    results: dict[str, float | None] = {}
     for phase, some in spans.items():
         tasks += len(some)
-        found[f"{phase}_wall_s"] = max(end for _, end in some) - min(begin for begin, _ in some) if some else None
-    both = [one for some in spans.values() for one in some]
-    found["wall_s"] = max(end for _, end in both) - min(begin for begin, _ in both) if both else None
-    found["tasks"] = float(tasks)
-    return found
+        results[f"{phase}_wall_s"] = max(end for _, end in some) - min(begin for begin, _ in some) if some else None
+    both = [item for some in spans.values() for item in some]
+    results["wall_s"] = max(end for _, end in both) - min(begin for begin, _ in both) if both else None
+    results["tasks"] = float(tasks)
+    return results
 
 
 def _foresee(chain_run: ChainRun, config: Config, point: BenchPoint, others: Sequence[BenchPoint]) -> dict[str, float]:
     phases = {step.name: step.phase for step in chain_run.chain.steps}
-    costs = [one for one in costs_of(chain_run) if phases[one.name] in PHASES]
+    costs = [item for item in costs_of(chain_run) if phases[item.name] in PHASES]
     hours, _ = run_size(costs)
-    found = {}
-    for workers, times in sorted({(one.workers, one.times) for one in others}):
+    results = {}
+    for workers, times in sorted({(other.workers, other.times) for other in others}):
         node = Kind(cpus=workers * config.executor.cpus_per_worker)
-        told = forecast(
+        prediction = forecast(
             costs,
             Cluster((node,), start_s=0.0),
             rules_of(config.executor),
             keep=config.reduce.nbest,
             hours=hours * times / point.times,
         )
-        found[f"w{workers}-x{times}"] = told.wall_s
-    return found
+        results[f"w{workers}-x{times}"] = prediction.wall_s
+    return results

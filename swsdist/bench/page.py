@@ -40,19 +40,20 @@ def bench_tables(results: Results) -> list[Table]:
     ):
         if some:
             lines = [
-                [str(one.workers), str(one.times), _interval(one.speedup), _interval(one.efficiency)] for one in some
+                [str(item.workers), str(item.times), _interval(item.speedup), _interval(item.efficiency)]
+                for item in some
             ]
             tables.append(Table(name, head, lines))
     checked = _forecasts(results)
     if checked:
-        columns = ["workers", "times", "measured, s", "foreseen, s", "foreseen / measured"]
+        columns = ["workers", "times", "measured, s", "forecast, s", "forecast / measured"]
         tables.append(Table("Forecasts from the first point, beside measurements", columns, checked))
     return tables
 
 
 def _points(results: Results, caption: str, figures: Sequence[str]) -> Table:
     by_figure = {figure: results.estimates(figure) for figure in figures}
-    points = sorted({key for found in by_figure.values() for key in found}, key=lambda key: (key[1], key[0]))
+    points = sorted({key for results in by_figure.values() for key in results}, key=lambda key: (key[1], key[0]))
     rows = [[str(w), str(x), *(_interval(by_figure[figure].get((w, x))) for figure in figures)] for w, x in points]
     return Table(caption, ["workers", "times", *(_NAMES[figure] for figure in figures)], rows)
 
@@ -63,8 +64,10 @@ def _forecasts(results: Results) -> list[list[str]]:
     rows = []
     walls = results.values("wall_s")
     for (w, x), foreseen in sorted(results.forecasts().items(), key=lambda item: (item[0][1], item[0][0])):
-        found, told = median(walls[w, x]), median(foreseen)
-        rows.append([str(w), str(x), short(found), short(told), short(told / found, 3) if found else NOTHING])
+        measured, predicted = median(walls[w, x]), median(foreseen)
+        rows.append(
+            [str(w), str(x), short(measured), short(predicted), short(predicted / measured, 3) if measured else NOTHING]
+        )
     return rows
 
 
@@ -82,19 +85,19 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
     some = strong(walls)
     found = []
     if some:
-        told = ", with 95 % intervals" if any(one.speedup.low is not None for one in some) else ""
+        text = ", with 95 % intervals" if any(item.speedup.low is not None for item in some) else ""
         found.append(
             (
                 "strong-scaling",
-                f"Strong scaling: how many times faster the same data are done{told}; "
+                f"Strong scaling: how many times faster the same data are done{text}; "
                 "ideal: as many times as there are workers.",
-                _curves(some, {one.workers: min(w for w, x in walls if x == one.times) for one in some}),
+                _curves(some, {item.workers: min(w for w, x in walls if x == item.times) for item in some}),
             )
         )
     others = weak(walls)
     if others:
-        x = [min(walls)[0], *(one.workers for one in others)]
-        lines = [Series("efficiency", x, [1.0, *(one.efficiency.value for one in others)])]
+        x = [min(walls)[0], *(other.workers for other in others)]
+        lines = [Series("efficiency", x, [1.0, *(other.efficiency.value for other in others)])]
         axes = Axes("workers, and times the data", "efficiency", None, (0, 1.1))
         svg = lines_svg(lines, axes, title="Weak scaling")
         found.append(("weak-scaling", "Weak scaling: as many times the data as workers.", svg))
@@ -105,7 +108,7 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
             Series(
                 f"{w} worker{'' if w == 1 else 's'}",
                 [x for v, x in estimates if v == w],
-                [one.value for (v, _), one in estimates.items() if v == w],
+                [item.value for (v, _), item in estimates.items() if v == w],
                 kind,
             )
             for kind, w in enumerate(sorted({w for w, _ in walls}))
@@ -118,16 +121,16 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
 
 def _curves(some: list[Scaling], least: Mapping[int, int]) -> str:
     series = []
-    for times, k in zip(sorted({one.times for one in some}), cycle(_KINDS), strict=False):
-        mine = [one for one in some if one.times == times]
+    for times, k in zip(sorted({item.times for item in some}), cycle(_KINDS), strict=False):
+        mine = [item for item in some if item.times == times]
         base = least[mine[0].workers]
-        x = [base, *(one.workers for one in mine)]
-        series.append(Series(f"{times} times the data", x, [1.0, *(one.speedup.value for one in mine)], k))
+        x = [base, *(item.workers for item in mine)]
+        series.append(Series(f"{times} times the data", x, [1.0, *(item.speedup.value for item in mine)], k))
         for edge in ("low", "high"):
-            limits = [(one.workers, limit) for one in mine if (limit := getattr(one.speedup, edge)) is not None]
+            limits = [(item.workers, limit) for item in mine if (limit := getattr(item.speedup, edge)) is not None]
             if limits:
                 series.append(Series("", [base, *(w for w, _ in limits)], [1.0, *(y for _, y in limits)], k, thin=True))
-    low, high = min(least.values()), max(one.workers for one in some)
+    low, high = min(least.values()), max(item.workers for item in some)
     series.append(Series("ideal", [low, high], [1.0, high / low], _IDEAL))
     return lines_svg(series, Axes("workers", "speedup"), title="Strong scaling")
 
@@ -143,18 +146,16 @@ def notices(results: Results) -> list[str]:
     found = []
     runs = [len(values) for values in results.values("wall_s").values()]
     if runs and max(runs) == 1:
-        found.append(
-            "each point was measured once, so there is no interval: nothing tells how much of a difference is noise"
-        )
+        found.append("each point was measured once, so there are no intervals, and noise is unknown")
     elif 1 in runs:
         found.append(f"{runs.count(1)} of {len(runs)} points were measured once, and have no interval")
     if len(results.hardware) > 1:
         found.append(f"points were measured on different hardware: {'; '.join(sorted(results.hardware))}")
-    loads = [one.load for one in results.measured]
-    cores = [sum(kind["cores"] * kind["nodes"] for kind in one.hardware) for one in results.measured]
+    loads = [item.load for item in results.measured]
+    cores = [sum(kind["cores"] * kind["nodes"] for kind in item.hardware) for item in results.measured]
     busy = sum(load > cores[k] / 2 for k, load in enumerate(loads))
     if busy:
-        found.append(f"at the beginning of {busy} of {len(loads)} runs something else used half of the CPUs or more")
+        found.append(f"other programs used half of the CPUs or more at the start of {busy} of {len(loads)} runs")
     return found
 
 
@@ -170,6 +171,6 @@ def write_page(results: Results, folder: Path) -> None:
         notices=notices(results),
         hardware=sorted(results.hardware),
         config=results.config,
-        repeats=max((one.point.repeat + 1 for one in results.measured), default=0),
+        repeats=max((item.point.repeat + 1 for item in results.measured), default=0),
     )
     (folder / "bench.html").write_text(text, "utf-8")

@@ -43,12 +43,12 @@ def points_of(workers: Sequence[int], times: Sequence[int], repeats: int, seed: 
         if not values or min(values) < 1 or len(set(values)) < len(values):
             raise codes.INVALID_COUNTS(where=name, option=name, values=",".join(map(str, values)) or "empty")
     draw = random.Random(seed)
-    found = []
+    results = []
     for repeat in range(repeats):
         some = [BenchPoint(w, x, repeat) for w in workers for x in times]
         draw.shuffle(some)
-        found += some
-    return found
+        results += some
+    return results
 
 
 def config_at(config: Config, point: BenchPoint, folder: Path) -> Config:
@@ -85,17 +85,17 @@ def multiplied(config: Config, times: int) -> pa.Table:
         UserError: they are places in recordings, or their frames are given by document.
     """
     corpus = config.corpus
-    if any(one.name == "external" for one in config.features):
+    if any(feature.name == "external" for feature in config.features):
         raise codes.UNNAMED_COPIES(where="features")
-    found = read_documents(
+    results = read_documents(
         corpus.documents, config.storage, corpus.speakers, prefer=corpus.prefer, audio_folder=corpus.audio
     )
-    if found.schema.names != CORPUS.names:
+    if results.schema.names != CORPUS.names:
         raise codes.COPIED_SEGMENTS(where="corpus.documents")
-    copies = [found]
+    copies = [results]
     for k in range(1, times):
-        names = pa.array([f"{name}~{k}" for name in found["doc_id"].to_pylist()], pa.string())
-        copies.append(found.set_column(0, found.schema.field(0), names))
+        names = pa.array([f"{name}~{k}" for name in results["doc_id"].to_pylist()], pa.string())
+        copies.append(results.set_column(0, results.schema.field(0), names))
     return pa.concat_tables(copies)
 
 

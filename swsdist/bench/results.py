@@ -55,39 +55,39 @@ class Results:
 
     def values(self, figure: str) -> Walls:
         """All measurements of a figure, by workers and times."""
-        found: dict[tuple[int, int], list[float]] = {}
-        for one in self.measured:
-            value = one.figures.get(figure)
+        results: dict[tuple[int, int], list[float]] = {}
+        for item in self.measured:
+            value = item.figures.get(figure)
             if value is not None:
-                found.setdefault((one.point.workers, one.point.times), []).append(value)
-        return found
+                results.setdefault((item.point.workers, item.point.times), []).append(value)
+        return results
 
     def estimates(self, figure: str) -> dict[tuple[int, int], Estimate]:
         """Its means with intervals, where it has some."""
-        found = {key: mean(some) for key, some in sorted(self.values(figure).items())}
-        return {key: value for key, value in found.items() if value is not None}
+        results = {key: mean(some) for key, some in sorted(self.values(figure).items())}
+        return {key: value for key, value in results.items() if value is not None}
 
     def forecasts(self) -> dict[tuple[int, int], list[float]]:
         """Wall seconds of index and search at each point, as foreseen from the receipts of the first point's runs."""
         if not self.measured:
             return {}
-        base = min((one.point.workers, one.point.times) for one in self.measured)
-        found: dict[tuple[int, int], list[float]] = {}
+        base = min((item.point.workers, item.point.times) for item in self.measured)
+        results: dict[tuple[int, int], list[float]] = {}
         for key in self.values("wall_s"):
             name = f"w{key[0]}-x{key[1]}"
-            of_base = [one for one in self.measured if (one.point.workers, one.point.times) == base]
-            some = [one.forecast[name] for one in of_base if name in one.forecast]
+            of_base = [item for item in self.measured if (item.point.workers, item.point.times) == base]
+            some = [item.forecast[name] for item in of_base if name in item.forecast]
             if some:
-                found[key] = some
-        return found
+                results[key] = some
+        return results
 
     @property
     def hardware(self) -> set[str]:
         """Types of nodes that were used, a line each."""
         return {
             f"{kind['cpu']}, {kind['cores']} cores, {kind['ram_gb']} GB, {kind['os']}, {kind['nodes']} node(s)"
-            for one in self.measured
-            for kind in one.hardware
+            for item in self.measured
+            for kind in item.hardware
         }
 
 
@@ -131,7 +131,7 @@ def run_benchmark(
         kept[point.name] = _keep(folder, settings, point.name, made)
         wall = made.figures["wall_s"]
         say(f"{k + 1} of {len(left)}: {_words(point)}, {'nothing done' if wall is None else f'{wall:.1f} s'}")
-    measured = tuple(sorted((one for name, one in kept.items() if name != "warm-up"), key=lambda one: one.point))
+    measured = tuple(sorted((item for name, item in kept.items() if name != "warm-up"), key=lambda item: item.point))
     text = dump_config(without_secrets(config))
     results = Results(settings, text, version("swsdist"), kept.get("warm-up"), measured)
     (folder / "bench.json").write_text(as_json(results) + "\n", "utf-8")
@@ -154,13 +154,13 @@ def _keep(folder: Path, settings: str, name: str, made: Measurement) -> Measurem
 
 def _measured_before(folder: Path, settings: str) -> dict[str, Measurement]:
     """Points that were measured before, by name."""
-    found = {}
+    results = {}
     for place in sorted((folder / "points").glob("*.json")):
         values = json.loads(place.read_text("utf-8"))
         if values.pop("settings") != settings:
             raise codes.OTHER_BENCHMARK(where=str(folder))
-        found[place.stem] = Measurement.of(values)
-    return found
+        results[place.stem] = Measurement.of(values)
+    return results
 
 
 def as_json(results: Results) -> str:
@@ -172,20 +172,20 @@ def as_json(results: Results) -> str:
         "settings": results.settings,
         "config_yaml": results.config,
         "warm_up": None if results.warm_up is None else results.warm_up.values(),
-        "measured": [one.values() for one in results.measured],
+        "measured": [item.values() for item in results.measured],
         "figures": {
             figure: [{"workers": w, "times": x, **e._asdict()} for (w, x), e in results.estimates(figure).items()]
             for figure in FIGURES
         },
-        "strong": [_scaling(one) for one in strong(walls)],
-        "weak": [_scaling(one) for one in weak(walls)],
+        "strong": [_scaling(item) for item in strong(walls)],
+        "weak": [_scaling(item) for item in weak(walls)],
         "forecasts": [{"workers": w, "times": x, "wall_s": some} for (w, x), some in results.forecasts().items()],
     }
     return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _scaling(one: Any) -> dict[str, Any]:
-    return {**one._asdict(), "speedup": one.speedup._asdict(), "efficiency": one.efficiency._asdict()}
+def _scaling(item: Any) -> dict[str, Any]:
+    return {**item._asdict(), "speedup": item.speedup._asdict(), "efficiency": item.efficiency._asdict()}
 
 
 def read_results(path: str) -> Results:
@@ -205,7 +205,7 @@ def read_results(path: str) -> Results:
             values["config_yaml"],
             values["version"],
             None if warm_up is None else Measurement.of(warm_up),
-            tuple(Measurement.of(one) for one in values["measured"]),
+            tuple(Measurement.of(value) for value in values["measured"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise codes.NOT_A_BENCHMARK(where=str(place), schema=SCHEMA, error=error) from None

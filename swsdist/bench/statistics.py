@@ -94,27 +94,27 @@ Walls = Mapping[tuple[int, int], Sequence[float]]
 
 def strong(walls: Walls) -> list[Scaling]:
     """The same data on more workers, for each size of data."""
-    found = []
+    results = []
     for workers, times in sorted(walls, key=lambda key: (key[1], key[0])):
         least = min(w for w, x in walls if x == times)
-        told = ratio(walls[least, times], walls[workers, times])
-        if told is not None and workers > least:
-            found.append(_scaling(workers, times, told, workers / least))
-    return found
+        speedup = ratio(walls[least, times], walls[workers, times])
+        if speedup is not None and workers > least:
+            results.append(_scaling(workers, times, speedup, workers / least))
+    return results
 
 
 def weak(walls: Walls) -> list[Scaling]:
     """As many times more data as workers, against the fewest workers and the least data."""
     base = min(walls, default=None)
-    found = []
+    results = []
     for workers, times in sorted(walls):
         if base is None or workers <= base[0] or times * base[0] != base[1] * workers:
             continue
-        told = ratio(walls[base], walls[workers, times])
-        if told is not None:
+        speedup = ratio(walls[base], walls[workers, times])
+        if speedup is not None:
             more = workers / base[0]
-            found.append(Scaling(workers, times, _times(told, more), told))
-    return found
+            results.append(Scaling(workers, times, _times(speedup, more), speedup))
+    return results
 
 
 def _scaling(workers: int, times: int, speedup: Ratio, more: float) -> Scaling:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio import speech
 from swsdist.calibrate.statistics import Key, Tally
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.errors import UserError
 from swsdist.kernels.regression import logarithm
 
@@ -24,7 +25,7 @@ from swsdist.kernels.regression import logarithm
 NAT = 1 << 32
 
 
-class Described(NamedTuple):
+class ExampleGroup(NamedTuple):
     """A group of queries, as it was made for a search.
 
     Attributes:
@@ -51,11 +52,7 @@ class Described(NamedTuple):
 
 def no_posteriors(features: Iterable[str]) -> UserError:
     """The error where an entropy is asked for, and these features have none."""
-    return UserError(
-        f"the frames of queries have no entropy: {', '.join(features)}: no posteriors",
-        where="calibrate.options",
-        remedy="leave the covariate entropy out, or search features that are posteriors",
-    )
+    return codes.NO_POSTERIOR_FEATURES(where="calibrate.options", features=", ".join(features))
 
 
 class ExampleLengths:
@@ -66,13 +63,13 @@ class ExampleLengths:
     quantities = ("examples", "microseconds", "frames")
     reads: Literal["candidates", "examples"] = "examples"
 
-    def of(self, given: Described) -> Tally:
+    def of(self, group: ExampleGroup) -> Tally:
         """Measure a group of queries."""
         return Tally(
             self.quantities,
             {
                 (row["query_id"], row["example"], 1): (1, round(row["duration"] * 1e6), row["frames"])
-                for row in given.rows()
+                for row in group.rows()
             },
         )
 
@@ -85,25 +82,25 @@ class ExampleEntropies:
     quantities = ("frames", "entropy_sum")
     reads: Literal["candidates", "examples"] = "examples"
 
-    def of(self, given: Described) -> Tally:
+    def of(self, group: ExampleGroup) -> Tally:
         """Sum up a group of queries.
 
         Raises:
             UserError: none of the features are posteriors.
         """
-        if not given.posteriors:
-            raise no_posteriors(given.features)
-        found: dict[Key, tuple[int, ...]] = {}
-        for row in given.rows():
+        if not group.posteriors:
+            raise no_posteriors(group.features)
+        values_by_key: dict[Key, tuple[int, ...]] = {}
+        for row in group.rows():
             total = 0
-            for first, stop in given.posteriors:
+            for first, stop in group.posteriors:
                 p = row["values"][:, first:stop].astype(np.float64)
                 terms = np.zeros_like(p)
                 some = p > 0
                 terms[some] = -p[some] * logarithm(p[some])
                 total += int(np.rint(terms * NAT).astype(np.int64).sum())
-            found[row["query_id"], row["example"], NAT] = row["frames"], total
-        return Tally(self.quantities, found)
+            values_by_key[row["query_id"], row["example"], NAT] = row["frames"], total
+        return Tally(self.quantities, values_by_key)
 
 
 class ExampleSpeech:
@@ -114,19 +111,19 @@ class ExampleSpeech:
     quantities = ("frames", "voiced")
     reads: Literal["candidates", "examples"] = "examples"
 
-    def of(self, given: Described) -> Tally:
+    def of(self, group: ExampleGroup) -> Tally:
         """Listen to a group of queries.
 
         Raises:
             UserError: they were not made of recordings.
         """
-        found: dict[Key, tuple[int, ...]] = {}
-        for row in given.rows():
+        values_by_key: dict[Key, tuple[int, ...]] = {}
+        for row in group.rows():
             key = row["query_id"], row["example"]
-            levels = speech.levels(*given.heard(*key))
+            levels = speech.levels(*group.heard(*key))
             voiced = (levels.flatness <= speech.FLAT) & (levels.hum >= speech.HUM)
-            found[*key, 1] = len(voiced), int(np.count_nonzero(voiced))
-        return Tally(self.quantities, found)
+            values_by_key[*key, 1] = len(voiced), int(np.count_nonzero(voiced))
+        return Tally(self.quantities, values_by_key)
 
 
 def ratios(tally: Tally, over: str, under: str) -> dict[str, float]:
@@ -137,10 +134,10 @@ def ratios(tally: Tally, over: str, under: str) -> dict[str, float]:
         over, under: names of quantities.
     """
     a, b = tally.quantities.index(over), tally.quantities.index(under)
-    found: Mapping[str, list[tuple[Key, tuple[int, ...]]]] = tally.by_query()
+    rows_of_queries: Mapping[str, list[tuple[Key, tuple[int, ...]]]] = tally.by_query()
     result = {}
-    for query_id, rows in found.items():
-        whole = sum(row[b] for _, row in rows)
+    for query_id, rows in rows_of_queries.items():
+        total_b = sum(row[b] for _, row in rows)
         part = sum((Fraction(row[a], key[2]) for key, row in rows), Fraction(0))
-        result[query_id] = float(part / whole) if whole else 0.0
+        result[query_id] = float(part / total_b) if total_b else 0.0
     return result

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import AnyStep, Procedure
-from swsdist.calibrate.steps.interface import Addable, Json, Point
-from swsdist.calibrate.threshold import by_fold, demand_folds
+from swsdist.calibrate.steps.interface import Addable, Json, TwvParameters
+from swsdist.calibrate.threshold import by_fold, check_folds
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
 from swsdist.registry.registries import CALIBRATION
@@ -32,9 +32,9 @@ def fit_procedure(
     *,
     folds: int,
     own: bool,
-    point: Point,
+    point: TwvParameters,
     trained_on: Mapping[str, object],
-    asked: Iterable[str] = (),
+    query_ids: Iterable[str] = (),
 ) -> Procedure:
     """Fit steps, and thresholds unless the last step's own is to decide.
 
@@ -45,14 +45,14 @@ def fit_procedure(
         own: decide by the last step's own threshold, if it has one.
         point: of the threshold.
         trained_on: goes into the file, with the number of queries.
-        asked: ids of all queries that were asked. Of those that have neither a detection nor a true occurrence the lists tell
-            nothing, and their trials count, too.
+        query_ids: ids of all searched queries. The lists do not name those without detections and true occurrences, but
+            their trials count, too.
 
     Raises:
         UserError: there is too little to learn from.
     """
-    fitted = fit_models(parts, procedure, folds=folds, trained_on=trained_on, asked=asked)
-    return completed(fitted, parts, folds=folds, own=own, point=point)
+    fitted = fit_models(parts, procedure, folds=folds, trained_on=trained_on, query_ids=query_ids)
+    return fit_thresholds(fitted, parts, folds=folds, own=own, point=point)
 
 
 def fit_models(
@@ -61,7 +61,7 @@ def fit_models(
     *,
     folds: int,
     trained_on: Mapping[str, object],
-    asked: Iterable[str] = (),
+    query_ids: Iterable[str] = (),
 ) -> Procedure:
     """Fit steps, but no threshold; arguments as of `fit_procedure`."""
     seen, true, schema = set[str](), set[str](), TRIALS
@@ -69,10 +69,10 @@ def fit_models(
         schema = table.schema
         seen.update(table["query_id"].unique().to_pylist())
         true.update(table.filter(pc.is_valid(table["ref_start"]))["query_id"].unique().to_pylist())
-    silent = [{"query_id": query, "doc_id": "", "channel": 0} for query in sorted(set(asked) - seen)]
+    silent = [{"query_id": query, "doc_id": "", "channel": 0} for query in sorted(set(query_ids) - seen)]
     rest = [pa.Table.from_pylist(silent, schema)] if silent else []
     if any(CALIBRATION[step.name].fits for step in procedure.steps):
-        demand_folds(true, folds)
+        check_folds(true, folds)
     models: list[tuple[Json, ...]] = []
     for number, step in enumerate(procedure.steps):
         if CALIBRATION[step.name].fits:
@@ -94,9 +94,9 @@ def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Itera
             for view in range(views):
                 if views == 1 or folds == 1 or view != fold:
                     scored = before.of_fold(view).scores(rows) if views > 1 else before.scores(rows)
-                    found = step.gather(scored, before.known(step), before.point)
-                    known = gathered.get((view, fold))
-                    gathered[view, fold] = found if known is None else known + found
+                    examples = step.gather(scored, before.statistics_for(step), before.point)
+                    previous = gathered.get((view, fold))
+                    gathered[view, fold] = examples if previous is None else previous + examples
     for k in range(folds):
         view = k if views > 1 else 0
         others = [gathered[key] for key in sorted(gathered) if key[0] == view and (folds == 1 or key[1] != k)]
@@ -105,16 +105,16 @@ def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Itera
         yield model
 
 
-def completed(procedure: Procedure, parts: Parts, *, folds: int, own: bool, point: Point) -> Procedure:
+def fit_thresholds(procedure: Procedure, parts: Parts, *, folds: int, own: bool, point: TwvParameters) -> Procedure:
     """With the limits of its scores, and with thresholds unless it has some; arguments as of `fit_procedure`."""
-    given = procedure.thresholds
-    mine = procedure.own_threshold
-    if not given and own and mine is not None:
-        given = (mine,)
+    thresholds_kept = procedure.thresholds
+    last_threshold = procedure.own_threshold
+    if not thresholds_kept and own and last_threshold is not None:
+        thresholds_kept = (last_threshold,)
     low, high = score_limits([])
     alike = folds == 1 or not any(procedure.models)  # then all folds have the same scores, which are counted once
-    with ExitStack() as held:
-        counts = [held.enter_context(SpilledCounts(LIMIT // folds)) for _ in range(0 if given else folds)]
+    with ExitStack() as stack:
+        counts = [stack.enter_context(SpilledCounts(LIMIT // folds)) for _ in range(0 if thresholds_kept else folds)]
         for table in parts():
             scored = procedure.scores(table)
             low, high = score_limits(scored["score"].drop_null(), low, high)
@@ -122,14 +122,14 @@ def completed(procedure: Procedure, parts: Parts, *, folds: int, own: bool, poin
                 for k in (fold,) if alike else (k for k in range(folds) if k != fold):
                     counts[k].add(Counts.of(rows if alike else procedure.of_fold(k).scores(rows)))
         learnt = [
-            [one for j, one in enumerate(counts) if folds == 1 or j != k] if alike else [mine]
-            for k, mine in enumerate(counts)
+            [item for j, item in enumerate(counts) if folds == 1 or j != k] if alike else [last_threshold]
+            for k, last_threshold in enumerate(counts)
         ]
-        thresholds = given or tuple(_threshold(some, point) for some in learnt)
+        thresholds = thresholds_kept or tuple(_threshold(some, point) for some in learnt)
     return replace(procedure, thresholds=thresholds, low=low, high=high)
 
 
-def _threshold(counts: Sequence[SpilledCounts], point: Point) -> float | None:
+def _threshold(counts: Sequence[SpilledCounts], point: TwvParameters) -> float | None:
     try:
         return threshold_of(counts, trials=point.trials, beta=point.beta)
     except UserError:

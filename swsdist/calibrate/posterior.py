@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as codes
 from swsdist.kernels.coding import coded
 
 Floats = NDArray[np.float64]
@@ -44,9 +44,9 @@ class PosteriorSums:
         Raises:
             UserError: a score is not a probability.
         """
-        found = table.filter(pc.is_valid(table["score"]))
-        names, query = coded(found["query_id"])
-        return cls(dict(zip(names, sums(query, checked(found["score"].to_numpy())), strict=True)))
+        detections = table.filter(pc.is_valid(table["score"]))
+        names, query = coded(detections["query_id"])
+        return cls(dict(zip(names, sums(query, checked(detections["score"].to_numpy())), strict=True)))
 
     def __add__(self, other: PosteriorSums) -> PosteriorSums:
         units = dict(self.units)
@@ -85,8 +85,5 @@ def checked(scores: ArrayLike) -> Floats:
     values = np.asarray(scores, dtype=np.float64)
     bad = np.flatnonzero(~((values >= 0) & (values <= 1)))
     if bad.size:
-        raise UserError(
-            f"{bad.size} of {values.size} scores are not probabilities: {values.flat[bad[0]]:.6g} is not in [0, 1]",
-            remedy="make them probabilities by a logistic first: `swsdist calibrate --method logistic`, or --fit",
-        )
+        raise codes.NOT_PROBABILITIES(count=bad.size, of=values.size, score=values.flat[bad[0]])
     return values

@@ -27,11 +27,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from swsdist.calibrate.statistics import Tally, made
-from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Point, Step, scores_of
+from swsdist.calibrate.statistics import Tally, load_statistics
+from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Step, TwvParameters, scores_of
 from swsdist.calibrate.threshold import decide, folds_of
 from swsdist.config.calibration import Calibrate
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import calibrate as codes
 from swsdist.kernels.coding import coded
 from swsdist.registry.calibration_entries import Score
 from swsdist.registry.registries import CALIBRATION
@@ -39,7 +39,7 @@ from swsdist.registry.registries import CALIBRATION
 AnyStep = Step[Any, Any]
 
 
-class Described(TypedDict):
+class StepIdentity(TypedDict):
     """A step with its options, all of them."""
 
     name: str
@@ -60,35 +60,35 @@ def make_steps(
     Raises:
         ConfigError: there is no such step, or an option is not valid.
     """
-    made = []
+    steps = []
     for name in names:
         kind: type[AnyStep] = CALIBRATION[name].load()
-        given = dict(options.get(name, {}))
+        step_options = dict(options.get(name, {}))
         if alpha is not None and "alpha" in kind.model.model_fields:
-            given.setdefault("alpha", alpha)
+            step_options.setdefault("alpha", alpha)
         try:
-            made.append(kind(kind.model.model_validate(given)))
+            steps.append(kind(kind.model.model_validate(step_options)))
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(["calibrate.options", name, *map(str, first["loc"])])
-            known = ", ".join(kind.model.model_fields) or "none"
-            raise ConfigError(first["msg"], where=place, remedy=f"options of {name}: {known}") from None
-    return tuple(made)
+            option_names = ", ".join(kind.model.model_fields) or "none"
+            raise codes.INVALID_STEP_OPTION(where=place, step=name, reason=first["msg"], options=option_names) from None
+    return tuple(steps)
 
 
-def procedures(settings: Calibrate, point: Point) -> tuple[Procedure, Procedure]:
+def procedures(settings: Calibrate, point: TwvParameters) -> tuple[Procedure, Procedure]:
     """The steps of a config before the first that is fitted, and the others, each with the operating point if a step wants it.
 
     Raises:
         ConfigError: see `make_steps`.
     """
     entries = settings.entries()
-    made = []
+    parts = []
     for names in (settings.unfitted, settings.fitted):
         steps = make_steps(names, settings.options, settings.alpha)
-        wanted = any(entries[name].operating_point or entries[name].own_threshold for name in names)
-        made.append(Procedure(steps, point if wanted else None))
-    return made[0], made[1]
+        needs_point = any(entries[name].operating_point or entries[name].own_threshold for name in names)
+        parts.append(Procedure(steps, point if needs_point else None))
+    return parts[0], parts[1]
 
 
 def check_steps(settings: Calibrate, score: Score) -> None:
@@ -104,11 +104,11 @@ def check_steps(settings: Calibrate, score: Score) -> None:
     for step in make_steps(settings.steps, settings.options, settings.alpha):
         complaint = step.refuses(score)
         if complaint is not None:
-            raise ConfigError(f"{step.name} gets scores of the kind {score}", where="calibrate.steps", remedy=complaint)
+            raise codes.SCORE_KIND_REFUSED(where="calibrate.steps", step=step.name, kind=score, remedy=complaint)
         score = CALIBRATION[step.name].gives
 
 
-def sides_wanted(settings: Calibrate) -> tuple[str, ...]:
+def required_statistics(settings: Calibrate) -> tuple[str, ...]:
     """Names of the statistics that steps want wherever they stand, of candidates and of examples."""
     steps = make_steps(settings.steps, settings.options, settings.alpha)
     return tuple(dict.fromkeys(name for step in steps for name in step.wants()))
@@ -116,7 +116,7 @@ def sides_wanted(settings: Calibrate) -> tuple[str, ...]:
 
 def candidate_statistics(settings: Calibrate) -> list[str]:
     """Names of the statistics of candidates that steps want, first or wherever they stand."""
-    return list(dict.fromkeys([*settings.statistics, *made(sides_wanted(settings), "candidates")]))
+    return list(dict.fromkeys([*settings.statistics, *load_statistics(required_statistics(settings), "candidates")]))
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Procedure:
     """
 
     steps: tuple[AnyStep, ...]
-    point: Point | None = None
+    point: TwvParameters | None = None
     models: tuple[tuple[Json, ...], ...] = ()
     thresholds: tuple[float | None, ...] = ()
     fit: str = "none"
@@ -155,7 +155,7 @@ class Procedure:
         """That of the last step, if it knows one."""
         return self.steps[-1].threshold(self.point) if self.steps and self.point is not None else None
 
-    def identity(self) -> list[Described]:
+    def identity(self) -> list[StepIdentity]:
         """Names, versions and options of the steps, for fingerprints: plain JSON."""
         return [_described(step) for step in self.steps]
 
@@ -174,16 +174,20 @@ class Procedure:
         place, first = table.schema.get_field_index("score"), table
         for number, step in enumerate(self.steps):
             entry = CALIBRATION[step.name]
-            known = statistics if number == 0 and entry.statistics else None
-            given = table
+            own_statistics = statistics if number == 0 and entry.statistics else None
+            input_table = table
             if step.of_list() and (self.by_document if entry.fits else self.documents):
-                given = table.append_column("trial", pa.array(_best_of_documents(first)))
-            values = self._applied(step, self.models[number] if self.models else (), given, self.known(step, known))
+                input_table = table.append_column("trial", pa.array(_best_of_documents(first)))
+            values = self._applied(
+                step, self.models[number] if self.models else (), input_table, self.statistics_for(step, own_statistics)
+            )
             column = pa.array(values, pa.float64(), mask=np.isnan(values))
             table = table.set_column(place, table.schema.field(place), column)
         return table
 
-    def known(self, step: AnyStep, statistics: Mapping[str, Tally] | None = None) -> Mapping[str, Tally] | None:
+    def statistics_for(
+        self, step: AnyStep, statistics: Mapping[str, Tally] | None = None
+    ) -> Mapping[str, Tally] | None:
         """The statistics that a step is given: its own of candidates, if it gets them, and those that it wants anywhere."""
         sides = {name: self.sides[name] for name in step.wants()}
         return {**(statistics or {}), **sides} if sides or statistics is not None else None
@@ -196,8 +200,8 @@ class Procedure:
         fold = folds_of(table, len(models))
         values = np.empty(table.num_rows, np.float64)
         for k in np.unique(fold).tolist():
-            mine = fold == k
-            values[mine] = step.apply(table.filter(pa.array(mine)), models[k], statistics, self.point)
+            rows = fold == k
+            values[rows] = step.apply(table.filter(pa.array(rows)), models[k], statistics, self.point)
         return values
 
     def apply(self, table: pa.Table, statistics: Mapping[str, Tally] | None = None) -> pa.Table:
@@ -235,7 +239,7 @@ class Procedure:
         steps = make_steps([s["name"] for s in values["steps"]], {s["name"]: s["options"] for s in values["steps"]})
         return cls(
             steps,
-            Point(values["trials"], values["beta"]) if "trials" in values else None,
+            TwvParameters(values["trials"], values["beta"]) if "trials" in values else None,
             tuple(tuple(step["models"]) for step in values["steps"]),
             tuple(values["thresholds"]),
             values["fit"],
@@ -254,8 +258,8 @@ class Procedure:
             ConfigError: it is no such file, or holds no threshold.
         """
         with _of_file(where):
-            found = cls.from_run(data)
-        return found.with_file(data, where, thresholds=True)
+            procedure = cls.from_run(data)
+        return procedure.with_file(data, where, thresholds=True)
 
     def with_file(self, data: bytes, where: str, *, thresholds: bool) -> Procedure:
         """With what another run fitted; of several folds it is the average, to be applied to other data.
@@ -273,12 +277,12 @@ class Procedure:
             models = tuple(
                 (_average_in(values["steps"], step),) if CALIBRATION[step.name].fits else () for step in self.steps
             )
-            given = (_threshold_in(values, where, self),) if thresholds else ()
+            thresholds_read = (_threshold_in(values, where, self),) if thresholds else ()
             trained_on = values["trained_on"]
         return replace(
             self,
             models=models,
-            thresholds=given,
+            thresholds=thresholds_read,
             fit="file",
             trained_on=trained_on,
             by_document=values.get("by_document", False),
@@ -293,7 +297,7 @@ def _values(data: bytes) -> dict[str, Any]:
     """
     values: dict[str, Any] = json.loads(data)
     if values["schema"] != STEPS_SCHEMA:
-        raise ValueError(f"its schema is {values['schema']}")
+        raise ValueError(f"schema {values['schema']}")
     return values
 
 
@@ -303,23 +307,19 @@ def _of_file(where: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(
-            f"not fitted steps of swsdist ({error})",
-            where=where,
-            remedy="name a file that --save of `swsdist calibrate` or `fuse` wrote, or one of calibration/ of an earlier run",
-        ) from None
+        raise codes.NOT_FITTED_STEPS(where=where, reason=str(error)) from None
 
 
-def _average_in(steps: Iterable[Mapping[str, Any]], mine: AnyStep) -> Json:
+def _average_in(steps: Iterable[Mapping[str, Any]], wanted_step: AnyStep) -> Json:
     """What a file of steps holds of one, of several folds the average.
 
     Raises:
         ValueError: it does not hold it.
     """
     for step in steps:
-        if (step["name"], step["version"]) == (mine.name, mine.version) and step["models"]:
-            return mine.average(step["models"])
-    raise ValueError(f"it holds nothing that was fitted for {mine.name}, version {mine.version}")
+        if (step["name"], step["version"]) == (wanted_step.name, wanted_step.version) and step["models"]:
+            return wanted_step.average(step["models"])
+    raise ValueError(f"no fitted model of {wanted_step.name}, version {wanted_step.version}")
 
 
 def _best_of_documents(table: pa.Table) -> NDArray[np.bool_]:
@@ -336,7 +336,7 @@ def _best_of_documents(table: pa.Table) -> NDArray[np.bool_]:
     return result
 
 
-def _described(step: AnyStep) -> Described:
+def _described(step: AnyStep) -> StepIdentity:
     return {"name": step.name, "version": step.version, "options": step.options.model_dump(mode="json")}
 
 
@@ -347,25 +347,21 @@ def _threshold_in(values: Mapping[str, Any], where: str, procedure: Procedure) -
         ConfigError: they are of other steps.
         ValueError: there is none, or one is no number.
     """
-    theirs, mine = (_told(steps) for steps in (values["steps"], procedure.identity()))
-    if theirs != mine:
-        raise ConfigError(
-            f"its thresholds are for {theirs or 'no steps'}, not for {mine or 'no steps'}",
-            where=where,
-            remedy="decide by the own threshold (calibrate.threshold: own), or name a file of the same steps",
-        )
-    given = [float(value) for value in values["thresholds"] if value is not None]
-    if not given:
-        raise ValueError("it holds no threshold")
-    if not all(map(math.isfinite, given)):
+    saved, current = (_told(steps) for steps in (values["steps"], procedure.identity()))
+    if saved != current:
+        raise codes.THRESHOLDS_OF_OTHER_STEPS(where=where, fitted=saved or "no steps", steps=current or "no steps")
+    finite = [float(value) for value in values["thresholds"] if value is not None]
+    if not finite:
+        raise ValueError("no threshold")
+    if not all(map(math.isfinite, finite)):
         raise ValueError("a threshold is not finite")
-    return math.fsum(given) / len(given)
+    return math.fsum(finite) / len(finite)
 
 
-def _told(steps: Iterable[Described]) -> str:
+def _told(steps: Iterable[StepIdentity]) -> str:
     """Steps with their options, as a message shows them."""
-    found = []
+    texts = []
     for step in steps:
         options = ", ".join(f"{name} {value}" for name, value in sorted(step["options"].items()))
-        found.append(f"{step['name']} ({options})" if options else str(step["name"]))
-    return ", ".join(found)
+        texts.append(f"{step['name']} ({options})" if options else str(step["name"]))
+    return ", ".join(texts)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.types import QUERY_STATISTICS
 from swsdist.kernels.coding import coded
 from swsdist.registry.registries import STATISTICS
@@ -51,10 +51,10 @@ class Tally:
 
     def by_query(self) -> dict[str, list[tuple[Key, tuple[int, ...]]]]:
         """The rows of each query, ordered by example and scale."""
-        found: dict[str, list[tuple[Key, tuple[int, ...]]]] = {}
+        by_query: dict[str, list[tuple[Key, tuple[int, ...]]]] = {}
         for key in sorted(self.values):
-            found.setdefault(key[0], []).append((key, self.values[key]))
-        return found
+            by_query.setdefault(key[0], []).append((key, self.values[key]))
+        return by_query
 
 
 def summed(tallies: Iterable[Tally]) -> Tally:
@@ -64,8 +64,8 @@ def summed(tallies: Iterable[Tally]) -> Tally:
     for tally in tallies:
         quantities = tally.quantities
         for key, more in tally.values.items():
-            known = values.get(key)
-            values[key] = more if known is None else tuple(map(int.__add__, known, more))
+            previous = values.get(key)
+            values[key] = more if previous is None else tuple(map(int.__add__, previous, more))
     return Tally(quantities, values)
 
 
@@ -74,7 +74,7 @@ class Statistic(Protocol):
 
     Attributes:
         name, version, quantities: as they say.
-        reads: what `of` takes: CANDIDATES, or the examples of a group of queries (`swsdist.calibrate.examples.Described`).
+        reads: what `of` takes: CANDIDATES, or the examples of a group of queries (`swsdist.calibrate.examples.ExampleGroup`).
     """
 
     name: str
@@ -190,16 +190,13 @@ def check_posteriors(cost: NDArray[np.int64], scale: NDArray[np.int64]) -> None:
     bad = np.flatnonzero((cost > 0) | (-cost > scale))
     if len(bad):
         score = -int(cost[bad[0]]) / int(scale[bad[0]])
-        raise DataError(
-            f"{len(bad)} of {len(cost)} scores of candidates are not posteriors: {score:.6g} is not in [0, 1]",
-            remedy="the method that found them must give posteriors: cost = -round(p 2^40), scale = 2^40",
-        )
+        raise codes.NOT_POSTERIORS(count=len(bad), of=len(cost), score=score)
 
 
-def _runs(table: pa.Table, apart: str = "example") -> tuple[list[Key], NDArray[np.int64], NDArray[np.int64]]:
+def _runs(table: pa.Table, separate: str = "example") -> tuple[list[Key], NDArray[np.int64], NDArray[np.int64]]:
     """Key and first row of each run of rows with one key, and the costs in that order; at least one row."""
     names, query = coded(table["query_id"])
-    example, scale, cost = (table[name].to_numpy() for name in (apart, "scale", "cost"))
+    example, scale, cost = (table[name].to_numpy() for name in (separate, "scale", "cost"))
     starts = _starts(query, example, scale)
     if len(starts) > 64 and len(starts) > len(cost) // 8:
         order = np.lexsort((scale, example, query))
@@ -215,14 +212,16 @@ def _starts(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.flatnonzero(new)
 
 
-def made(names: Iterable[str], reads: Literal["candidates", "examples"] | None = None) -> dict[str, Statistic]:
+def load_statistics(
+    names: Iterable[str], reads: Literal["candidates", "examples"] | None = None
+) -> dict[str, Statistic]:
     """The registered statistics of some names; of these, where it is said, those that read a thing.
 
     Raises:
         ConfigError: there is no such statistic, or it cannot be loaded.
     """
-    found: dict[str, Statistic] = {name: STATISTICS[name].load()() for name in names}
-    return {name: each for name, each in found.items() if reads in (None, each.reads)}
+    loaded: dict[str, Statistic] = {name: STATISTICS[name].load()() for name in names}
+    return {name: each for name, each in loaded.items() if reads in (None, each.reads)}
 
 
 def to_table(tallies: Mapping[str, Tally]) -> pa.Table:
@@ -248,11 +247,11 @@ def from_table(table: pa.Table) -> dict[str, Tally]:
     columns = [table[name].to_pylist() for name in QUERY_STATISTICS.names]
     for name, query_id, example, scale, quantity, value in zip(*columns, strict=True):
         values.setdefault(name, {}).setdefault((query_id, example, scale), {})[quantity] = int(value)
-    found = {}
-    for name, statistic in made(sorted(values)).items():
+    tallies = {}
+    for name, statistic in load_statistics(sorted(values)).items():
         names = statistic.quantities
-        found[name] = Tally(names, {key: tuple(row[q] for q in names) for key, row in values[name].items()})
-    return found
+        tallies[name] = Tally(names, {key: tuple(row[q] for q in names) for key, row in values[name].items()})
+    return tallies
 
 
 def posterior_sums(tally: Tally) -> dict[str, float]:

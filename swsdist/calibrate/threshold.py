@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import DETECTIONS
 from swsdist.kernels.coding import coded
@@ -33,7 +33,7 @@ def fold_of(query_id: str, folds: int) -> int:
     return stable_hash(f"fold {query_id}") % folds if folds > 1 else 0
 
 
-def demand_folds(queries: Collection[str], folds: int) -> None:
+def check_folds(queries: Collection[str], folds: int) -> None:
     """Make sure that each fold can be fitted on others.
 
     Args:
@@ -44,24 +44,18 @@ def demand_folds(queries: Collection[str], folds: int) -> None:
         UserError: none occurs, or all that do are in one fold.
     """
     if not queries:
-        raise UserError("no query has a true occurrence to fit on", remedy="give references, or a fitted file")
+        raise codes.NO_QUERIES_TO_FIT()
     if folds > 1 and len({fold_of(query, folds) for query in queries}) < 2:
-        several = (
-            f"the {len(queries)} queries that truly occur are in one" if len(queries) > 1 else "one query truly occurs"
-        )
-        raise UserError(
-            f"crossfit fits each of {folds} folds of queries on the others, and {several}: there is nothing to fit on",
-            remedy="give references of more queries, or fit by oracle or a file of other data (calibrate.fit, --fit)",
-        )
+        raise codes.TOO_FEW_QUERIES_TO_FIT(folds=folds, count=len(queries))
 
 
-def deciding(queries: Collection[str], thresholds: Sequence[float | None]) -> list[float | None]:
+def thresholds_for(queries: Collection[str], thresholds: Sequence[float | None]) -> list[float | None]:
     """Thresholds that decide some of these queries: one for all, or one a fold, then None for a fold that has no query."""
     used = {fold_of(query, len(thresholds)) for query in queries}
     return [value if len(thresholds) == 1 or k in used else None for k, value in enumerate(thresholds)]
 
 
-def undecided(queries: Collection[str], thresholds: Sequence[float | None]) -> list[str]:
+def queries_without_threshold(queries: Collection[str], thresholds: Sequence[float | None]) -> list[str]:
     """Queries of folds without a threshold, sorted; one a fold, or one for all."""
     return sorted(query for query in queries if thresholds and thresholds[fold_of(query, len(thresholds))] is None)
 
@@ -91,7 +85,7 @@ def decide(table: pa.Table, thresholds: Sequence[float | None] | None) -> pa.Tab
     if thresholds is None:
         decisions = pa.nulls(table.num_rows, pa.bool_())
     else:
-        known = np.array([math.inf if value is None else value for value in thresholds], np.float64)
+        limits = np.array([math.inf if value is None else value for value in thresholds], np.float64)
         scores = table["score"].to_numpy().astype(np.float64)
-        decisions = pa.array(scores >= known[folds_of(table, len(known))], mask=np.isnan(scores))
+        decisions = pa.array(scores >= limits[folds_of(table, len(limits))], mask=np.isnan(scores))
     return table.set_column(place, DETECTIONS.field("decision"), decisions)

@@ -41,7 +41,8 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from swsdist.calibrate.posterior import PosteriorSums, checked
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS
 
 Floats = NDArray[np.float64]
@@ -90,12 +91,12 @@ def thresholds(
     """
     if method == "oracle-kst":
         true = np.asarray(ntrue)
-        found = np.where(true > 0, kst_threshold(true, trials=trials, beta=beta), math.inf)
+        limits = np.where(true > 0, kst_threshold(true, trials=trials, beta=beta), math.inf)
     elif method == "kst":
-        found = kst_threshold(np.multiply(alpha, sums), trials=trials, beta=beta)
+        limits = kst_threshold(np.multiply(alpha, sums), trials=trials, beta=beta)
     else:
-        found = kst_threshold(alpha, trials=trials, beta=beta) * np.asarray(sums, dtype=np.float64)
-    result: Floats = np.maximum(found, _LEAST)
+        limits = kst_threshold(alpha, trials=trials, beta=beta) * np.asarray(sums, dtype=np.float64)
+    result: Floats = np.maximum(limits, _LEAST)
     return result
 
 
@@ -117,10 +118,10 @@ class Thresholding:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise UserError(f"there is no method {self.method!r}", remedy=f"choose one of: {', '.join(METHODS)}")
+            raise codes.UNKNOWN_THRESHOLDING(method=self.method, methods=", ".join(METHODS))
         for name in ("trials", "beta", "alpha"):
             if not 0 < getattr(self, name) < math.inf:
-                raise UserError(f"{name} is {getattr(self, name)}", remedy="it must be finite and greater than 0")
+                raise score_codes.VALUE_NOT_POSITIVE(name=name, value=getattr(self, name))
 
     @property
     def threshold(self) -> float:
@@ -150,8 +151,8 @@ class Thresholding:
             if self.method == "sto":
                 score = p / np.maximum(sums, p)  # only a p too small for the sum is above it
             else:
-                known = np.minimum(limit, 1.0)
-                score = 1.0 / (1.0 + ((1.0 - p) * known) / (p * (1.0 - known)))
+                finite_limit = np.minimum(limit, 1.0)
+                score = 1.0 / (1.0 + ((1.0 - p) * finite_limit) / (p * (1.0 - finite_limit)))
         below = np.nextafter(self.threshold, 0.0)
         # Comparisons with NaN (0 / 0: p is 0, or p and the threshold are 1) yield the other value.
         kept: Floats = np.where(score >= self.threshold, score, self.threshold)
@@ -171,7 +172,7 @@ class Thresholding:
             UserError: a score is not a probability, or the oracle is not told Ntrue.
         """
         if self.method == "oracle-kst" and true is None:
-            raise UserError("oracle KST needs the true occurrences", remedy="give references, or use kst")
+            raise codes.ORACLE_WITHOUT_REFERENCES()
         query = table["query_id"].combine_chunks().dictionary_encode()
         names, code = query.dictionary.to_pylist(), query.indices.to_numpy().astype(np.int64)
         sums = PosteriorSums.of(table).values(names)

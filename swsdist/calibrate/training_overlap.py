@@ -11,7 +11,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.filesystem import locate
 
@@ -19,7 +19,7 @@ from swsdist.io.filesystem import locate
 ENTRY = "references"
 
 
-def occurrences(references: pa.Table) -> dict[str, str]:
+def fingerprint_references(references: pa.Table) -> dict[str, str]:
     """A fingerprint of the true occurrences of each query that has any: of documents, channels and times to the millisecond.
 
     Args:
@@ -31,25 +31,25 @@ def occurrences(references: pa.Table) -> dict[str, str]:
     return {query: fingerprint([row[1:] for row in some])[:12] for query, some in groupby(rows, lambda row: row[0])}
 
 
-def shares(trained_on: object, references: pa.Table | None) -> bool | None:
+def overlaps(trained_on: object, references: pa.Table | None) -> bool | None:
     """Whether something was fitted on what is scored; None where that cannot be known.
 
     Args:
         trained_on: as the file of what was fitted has it.
         references: by which is scored, REFERENCES; None: nothing is.
     """
-    theirs = trained_on.get(ENTRY) if isinstance(trained_on, Mapping) else None
-    if not isinstance(theirs, Mapping) or references is None:
+    trained = trained_on.get(ENTRY) if isinstance(trained_on, Mapping) else None
+    if not isinstance(trained, Mapping) or references is None:
         return None
-    return any(theirs.get(query) == here for query, here in occurrences(references).items())
+    return any(trained.get(query) == digest for query, digest in fingerprint_references(references).items())
 
 
-def fit_of_file(trained_on: object, references: pa.Table | None) -> str:
+def fit_kind(trained_on: object, references: pa.Table | None) -> str:
     """How something from a file was fitted, for who decides by it: `oracle` or `file`."""
-    return "oracle" if shares(trained_on, references) else "file"
+    return "oracle" if overlaps(trained_on, references) else "file"
 
 
-def fitted_bytes(path: str, storage: Mapping[str, object], where: str) -> bytes:
+def read_fitted(path: str, storage: Mapping[str, object], where: str) -> bytes:
     """The content of a file of what was fitted.
 
     Args:
@@ -64,11 +64,7 @@ def fitted_bytes(path: str, storage: Mapping[str, object], where: str) -> bytes:
     try:
         return folder.read_bytes(name)
     except FileNotFoundError:
-        complaint = "there is no such file"
+        missing = codes.NO_FITTED_FILE
     except IsADirectoryError:
-        complaint = "this is a folder, and not that of a run"
-    raise ConfigError(
-        complaint,
-        where=where,
-        remedy="name the folder of a finished run, or a file of what was fitted (calibration/ in a run)",
-    )
+        missing = codes.NOT_A_RUN_TO_FIT_BY
+    raise missing(where=where)

@@ -27,13 +27,15 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
 @click.command()
 @click.argument("config", required=False, type=FILE)
 @SET
-@click.option("--folder", metavar="FOLDER", help="Where results go; default: bench beside the run folder of CONFIG.")
+@click.option("--folder", metavar="FOLDER", help="Folder of results. [default: bench beside the run folder]")
 @click.option(
-    "--workers", callback=_numbers, default="1,2", show_default=True, metavar="N,N,...", help="Numbers of workers."
+    "--workers", callback=_numbers, default="1,2", show_default=True, metavar="N,N,...", help="Worker counts."
 )
-@click.option("--times", callback=_numbers, default="1,2", show_default=True, metavar="N,N,...", help="Times the data.")
-@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Runs of each point.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the order.")
+@click.option(
+    "--times", callback=_numbers, default="1,2", show_default=True, metavar="N,N,...", help="Multiples of the data."
+)
+@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Runs per point.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order.")
 @click.option("--keep", is_flag=True, help="Keep the run folders.")
 @click.option(
     "--compare", nargs=2, metavar="A B", type=click.Path(exists=True), help="Compare two results; run nothing."
@@ -52,10 +54,10 @@ def bench(
     compare: tuple[str, str] | None,
     as_json: bool,
 ) -> int:
-    """Time indexing and searching of CONFIG at many numbers of workers and sizes of data, each point several times.
+    """Time indexing and searching of CONFIG for several worker counts and data sizes.
 
-    Points run in random order after a run that is not counted. The same command goes on where it was broken off. Results:
-    bench.json, bench.html, and its figures: strong-scaling.svg, weak-scaling.svg, wall.svg.
+    Points run in random order, after a warm-up run; the same command continues after an interruption. Writes bench.json,
+    bench.html and figures.
 
     \b
     swsdist bench config.yaml --workers 1,2,4 --times 1,2,4 --repeats 5
@@ -77,13 +79,13 @@ def bench(
     from swsdist.bench.page import text_lines, write_page
     from swsdist.bench.results import Plan, run_benchmark
     from swsdist.config import load_config
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import is_remote
 
     assert config is not None
     loaded = load_config(config, sets)
     if folder is None and is_remote(loaded.run):
-        raise UserError("the run folder is remote", where="run", remedy="say where results go: --folder FOLDER")
+        raise codes.REMOTE_RUN_FOLDER(where="run")
     place = Path(folder) if folder is not None else Path(loaded.run).parent / "bench"
     plan = Plan(workers, times, repeats, seed, keep)
     results = run_benchmark(loaded, place, plan, lambda line: print(line, file=sys.stderr))
@@ -97,27 +99,25 @@ def bench(
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-@click.option("--hours", type=click.FloatRange(0, min_open=True), help="Hours of documents; default: as in RUN.")
-@click.option("--queries", type=click.FloatRange(0, min_open=True), help="Query examples; default: as in RUN.")
-@click.option("--nodes", type=click.IntRange(1), help="Nodes; default: 1.")
-@click.option("--cpus", type=click.IntRange(1), help="CPUs of a node; default: 1.")
-@click.option("--memory-gb", type=float, help="Memory of a node, GB; default: enough.")
-@click.option("--speed", type=float, help="Of a CPU, 1 being that of the machine RUN was made on; default: 1.")
-@click.option("--price", type=float, help="Of a node hour, in any currency; default: 0.")
-@click.option("--mtbf-hours", type=float, help="Mean time between failures of a node; default: none fails.")
-@click.option("--start-s", type=float, help="Seconds until a worker is ready; default: 10.")
-@click.option("--repair-s", type=float, help="Seconds until another node takes a failed one's place; default: 300.")
-@click.option("--node-mb-s", type=float, help="MB/s between a node and the storage; default: as in RUN.")
-@click.option("--storage-mb-s", type=float, help="MB/s of the storage for all nodes together; default: no bound.")
+@click.option("--hours", type=click.FloatRange(0, min_open=True), help="Hours of documents. [default: those of RUN]")
+@click.option("--queries", type=click.FloatRange(0, min_open=True), help="Query examples. [default: those of RUN]")
+@click.option("--nodes", type=click.IntRange(1), help="Nodes. [default: 1]")
+@click.option("--cpus", type=click.IntRange(1), help="CPUs per node. [default: 1]")
+@click.option("--memory-gb", type=float, help="Memory per node, GB. [default: enough]")
+@click.option("--speed", type=float, help="CPU speed relative to RUN's machine. [default: 1]")
+@click.option("--price", type=float, help="Price of a node hour. [default: 0]")
+@click.option("--mtbf-hours", type=float, help="Mean time between failures of a node. [default: none]")
+@click.option("--start-s", type=float, help="Start of a worker, s. [default: 10]")
+@click.option("--repair-s", type=float, help="Replacement of a failed node, s. [default: 300]")
+@click.option("--node-mb-s", type=float, help="Bandwidth of a node, MB/s. [default: RUN's]")
+@click.option("--storage-mb-s", type=float, help="Bandwidth of the storage, MB/s. [default: unlimited]")
 @click.option(
-    "--cluster", type=click.Path(exists=True, dir_okay=False), help="YAML file with all these; kinds of nodes."
+    "--cluster", type=click.Path(exists=True, dir_okay=False), help="YAML file with these keys and kinds of nodes."
 )
-@click.option(
-    "--driver-ms", type=click.FloatRange(0), default=1.0, show_default=True, help="Milliseconds of the driver a task."
-)
-@click.option("--until", metavar="STEP", help="The last step to count.")
+@click.option("--driver-ms", type=click.FloatRange(0), default=1.0, show_default=True, help="Driver time per task, ms.")
+@click.option("--until", metavar="STEP", help="Last step to include.")
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Simulated runs.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of draws and failures.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def forecast(
     runs: tuple[str, ...],
@@ -131,10 +131,10 @@ def forecast(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Foresee how long a run like RUN would take with more hours, queries and machines, and what it would cost.
+    """Forecast the time and cost of a run like RUN on more hours, queries and machines.
 
-    Tasks take what those of RUN took, by their receipts. A simulator hands them out as a run does. Further runs of the same
-    config, with more or less data, tell better what of a task's time grows with its work.
+    A simulator schedules tasks with the times in RUN's receipts. Further runs with more or less data show what grows with the
+    work.
 
     \b
     swsdist forecast run --hours 10000 --nodes 100 --cpus 16 --price 0.8
@@ -176,28 +176,29 @@ def forecast(
 
 def _cluster(path: str | None, given: dict[str, Any]) -> Cluster:
     """The machines of a file, or of the options."""
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.pipeline.forecast.cluster import cluster_of
 
     if path is None:
-        values: dict[str, Any] = {name: given.pop(name) for name in _SHARED if name in given}
-        values["kinds"] = [{**_NODE, **given}]
-        return cluster_of(values, "the options")
+        cluster: dict[str, Any] = {name: given.pop(name) for name in _SHARED if name in given}
+        cluster["kinds"] = [{**_NODE, **given}]
+        return cluster_of(cluster, "the options")
     if given:
         option = "--" + next(iter(given)).replace("_", "-")
-        raise UserError(f"{option} is in the file too", where=path, remedy="give the file or the options, not both")
+        raise codes.OPTION_IN_FILE_TOO(where=path, option=option)
     from pathlib import Path
 
     from swsdist.config.reading import Draft, Origin, read
+    from swsdist.core.codes import config as config_codes
 
-    origin = Origin(path, str(Path(path).parent))
+    origin = Origin(path, str(Path(path).parent), line=1)
     draft = Draft(origins={(): origin})
-    written = read(Path(path).read_text("utf-8-sig"), (), draft, origin)
-    for told in draft.problems.values():
-        raise UserError(told[0][1], where=str(told[0][0]), remedy="mend the file")
-    if not isinstance(written, dict):
-        raise UserError("this is no mapping", where=path, remedy="write keys such as kinds: and start_s:")
-    return cluster_of(written, path)
+    values = read(Path(path).read_text("utf-8-sig"), (), draft, origin)
+    if not isinstance(values, dict) and not draft.problems:
+        draft.complain((), config_codes.NOT_A_MAPPING, what="cluster file")
+    if draft.problems or not isinstance(values, dict):
+        raise draft.error("write keys such as kinds: and start_s:")
+    return cluster_of(values, path)
 
 
 def _show(told: Forecast) -> None:

@@ -12,39 +12,41 @@ from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registry.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
-    from swsdist.evaluation.lists import Kaldi
+    from swsdist.evaluation.lists import KaldiOptions
 
 
 @click.command(cls=Writing)
-@click.option("-s", "--system", required=True, metavar="FILE", help="STDLIST, KWSLIST, table, Kaldi's results.")
+@click.option(
+    "-s", "--system", required=True, metavar="FILE", help="STDLIST, KWSLIST, table (CSV, Parquet) or Kaldi's results."
+)
 @click.option(
     "--method",
     metavar="STEPS",
     required=True,
-    help="What to do with its scores: steps of calibration, by commas; none, threshold, oracle-kst, kaldi.",
+    help="Comma-separated calibration steps; or none, threshold, oracle-kst, kaldi.",
 )
-@click.option("--out", required=True, type=written(), metavar="FILE", help="The new list: .xml, .csv or .parquet.")
-@click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Of --out.")
-@click.option("--alpha", type=float, help="A query occurs alpha times its S(w). [default: 1.5; kaldi: 1]")
+@click.option("--out", required=True, type=written(), metavar="FILE", help="New list: .xml, .csv or .parquet.")
+@click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Format of --out. [default: by its ending]")
+@click.option("--alpha", type=float, help="Factor on S(w), the expected occurrences. [default: 1.5; kaldi: 1]")
 @click.option(
     "--fit",
     metavar="HOW",
-    help="Threshold or logistic from: crossfit, oracle, a file, a finished run, none. [default: crossfit, where it is needed]",
+    help="Fit by: crossfit, oracle, a file, a finished run, none. [default: crossfit]",
 )
-@click.option("--folds", default=5, show_default=True, help="Folds of queries, for crossfit.")
+@click.option("--folds", default=5, show_default=True, help="Query folds of crossfit.")
 @click.option(
-    "--set", "options", multiple=True, metavar="STEP.OPTION=VALUE", help="Set an option of a step; may be repeated."
+    "--set", "options", multiple=True, metavar="STEP.OPTION=VALUE", help="Set an option of a step; repeatable."
 )
-@click.option("--prior", type=float, help="Effective prior that the logistic is fitted at.")
-@click.option("--keep-scores", is_flag=True, help="kst, sto, oracle-kst, kaldi: decide only, leave the scores.")
-@click.option("--save", type=written(".json"), metavar="FILE", help="Write what was fitted, for --fit on other data.")
+@click.option("--prior", type=float, help="Effective prior of the logistic.")
+@click.option("--keep-scores", is_flag=True, help="Only decide; keep the scores.")
+@click.option("--save", type=written(".json"), metavar="FILE", help="Write the fitted model, for --fit on other data.")
 @click.option(
-    "--from", "source", type=click.Choice(list(READERS)), help="What --system is, where its content does not tell."
+    "--from", "source", type=click.Choice(list(READERS)), help="Format of --system. [default: by its content]"
 )
-@click.option("--kaldi-segments", metavar="FILE", help="segments: where Kaldi's utterances lie.")
-@click.option("--kaldi-utter-map", metavar="FILE", help="utter_map, reco2file_and_channel or wav.scp: the documents.")
-@click.option("--kaldi-utter-id", metavar="FILE", help="utter_id: the numbers of utterances.")
-@click.option("--kaldi-frame-shift", default=0.01, show_default=True, help="Seconds of a frame.")
+@click.option("--kaldi-segments", metavar="FILE", help="Kaldi's segments: times of utterances.")
+@click.option("--kaldi-utter-map", metavar="FILE", help="Kaldi's utter_map, reco2file_and_channel or wav.scp.")
+@click.option("--kaldi-utter-id", metavar="FILE", help="Kaldi's utter_id: numbers of utterances.")
+@click.option("--kaldi-frame-shift", default=0.01, show_default=True, help="Seconds per frame.")
 @task_options
 def calibrate(
     system: str,
@@ -55,16 +57,16 @@ def calibrate(
     strict: bool,
     **options: Any,
 ) -> int:
-    """Turn the scores of any list into probabilities, normalised scores or decisions.
+    """Calibrate the scores of any list, and decide.
 
     \b
-    none        convert the list, no more
-    logistic    scores become probabilities; decisions stay
-    threshold   decisions by the threshold of best TWV; scores stay
-    kst, sto    normalised scores, decided by the method's own threshold
-    oracle-kst  the same, told how often each query occurs
-    kaldi       what Kaldi's write_kwslist.pl makes of results
-    STEP,...    the same steps as of calibrate.steps in a config, such as llr; threshold may come last
+    none        convert the list
+    logistic    scores to probabilities; decisions stay
+    threshold   decide by the threshold of best TWV; scores stay
+    kst, sto    normalise scores, decide by the method's threshold
+    oracle-kst  KST with the true number of occurrences
+    kaldi       as Kaldi's write_kwslist.pl
+    STEP,...    steps of calibrate.steps in a config, such as llr; threshold may be last
 
     \b
     swsdist calibrate -s list.xml --method kst -e ecf.xml -r ref.rttm -t tlist.xml --out kst.xml
@@ -74,8 +76,8 @@ def calibrate(
     from pathlib import Path
 
     from swsdist.config.loader import section_values
-    from swsdist.core.errors import UserError
-    from swsdist.evaluation.calibration import Request
+    from swsdist.core.codes import cli as codes
+    from swsdist.evaluation.calibration import CalibrationRequest
     from swsdist.evaluation.calibration import calibrate as work
     from swsdist.evaluation.lists import read_system, reader_of
     from swsdist.evaluation.reading import protocol_for
@@ -87,22 +89,18 @@ def calibrate(
     kaldi = _kaldi(system, reader, kind, options)
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
     task, point = task_or_point(options, rules, notices)
-    request = Request(
+    request = CalibrationRequest(
         fit=fitted_file(options["fit"]),
         options=section_values(options["options"], "options"),
         **{name: options[name] for name in ("method", "folds", "alpha", "prior", "keep_scores")},
     )
     given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, reader=reader)
     if save is not None and not request.fits(given.detections["score"]):
-        raise UserError(
-            "nothing is fitted here, so there is nothing to save",
-            where=f"--save {save}",
-            remedy="leave it out, or say what to fit (--method, --fit)",
-        )
+        raise codes.NOTHING_TO_SAVE(where=f"--save {save}", remedy="name what to fit (--method, --fit)")
     result = work(given, request, task, point)
     written = write_list(result.detections, Path(out), given, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
-    told = rules.told(point if task is None else task.point)
+    told = rules.describe(point if task is None else task.point)
     print(
         "\n".join(
             [told, *result.lines, f"{out}: written ({written}{', what is not decided as NO' if open_ones else ''})"]
@@ -122,22 +120,18 @@ def fitted_file(fit: str | None) -> str | None:
     return calibration_place(str(fit), {}, f"--fit {fit}")
 
 
-def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any]) -> Kaldi:
-    """How results tell places."""
-    from swsdist.core.errors import UserError
+def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any]) -> KaldiOptions:
+    """The times of Kaldi's utterances, from the options."""
+    from swsdist.core.codes import cli as codes
     from swsdist.corpora.kaldi_data import read_utterances
-    from swsdist.evaluation.lists import Kaldi
+    from swsdist.evaluation.lists import KaldiOptions
 
     files = (options["kaldi_segments"], options["kaldi_utter_map"], options["kaldi_utter_id"])
     if reader != "kaldi" and kind != "kaldi" and any(file is not None for file in files):
-        raise UserError(
-            "its first line is not one of Kaldi's results, so the files of a data folder say nothing about it",
-            where=system,
-            remedy="leave --kaldi-... out; or, if they are results, give --from kaldi",
-        )
+        raise codes.KALDI_FILES_UNUSED(where=system)
     places = read_utterances(
         segments=options["kaldi_segments"],
         recordings=options["kaldi_utter_map"],
         utter_id=options["kaldi_utter_id"],
     )
-    return Kaldi(places, options["kaldi_frame_shift"])
+    return KaldiOptions(places, options["kaldi_frame_shift"])

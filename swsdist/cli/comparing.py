@@ -19,40 +19,52 @@ if TYPE_CHECKING:
 @click.command(cls=Writing)
 @click.argument("systems", nargs=-1, required=True, metavar="SYSTEM...")
 @task_options
-@click.option("--by", multiple=True, metavar="COLUMN[:BINS]", help="Break down; BINS: unit, q4, or edges 0.2,0.5,1.")
-@click.option("--queries", type=click.Path(), help="Table of queries' properties: query_id and columns for --by.")
-@click.option("--documents", type=click.Path(), help="The same of documents: doc_id, seconds, and columns for --by.")
-@click.option("--over-documents", is_flag=True, help="Also give intervals over documents.")
-@click.option("--cnxe", is_flag=True, help="Also compare min Cnxe, resampled over queries.")
-@click.option("--conditions", metavar="NAME,NAME", help="SYSTEMs in turn under these conditions: pairs are systems.")
-@click.option("--level", default=0.95, show_default=True, help="Of confidence of the intervals.")
-@click.option("--resamples", default=10_000, show_default=True, help="Draws of the bootstrap.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of its generator.")
-@click.option("--interval", type=click.Choice(["percentile", "bca"]), default="percentile", show_default=True)
-@click.option("--zeros", type=click.Choice(["wilcox", "pratt", "zsplit"]), default="wilcox", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--html", type=written(".html", ".htm"), help="Also write a one-page report.")
-@click.option("--csv", type=TABLES_FOLDER, metavar="DIR", help="Also write all numbers as CSV files to this folder.")
-@click.option("--table", type=written(*TABLES, several=True), help="Also write the tables: .csv, .tex, .md or .json.")
 @click.option(
-    "--paper", type=written(*TABLES), help="Also write a table of measures, a row a SYSTEM, of which there may be one."
+    "--by", multiple=True, metavar="COLUMN[:BINS]", help="Break down by a property; BINS: unit, q4, or edges 0.2,0.5,1."
 )
+@click.option("--queries", type=click.Path(), help="Table of query properties: query_id, columns for --by.")
+@click.option("--documents", type=click.Path(), help="Table of document properties: doc_id, seconds, columns for --by.")
+@click.option("--over-documents", is_flag=True, help="Add confidence intervals over documents.")
+@click.option("--cnxe", is_flag=True, help="Add a paired test of min Cnxe.")
+@click.option(
+    "--conditions", metavar="NAME,NAME", help="Conditions of the SYSTEMs, in turn: compare each system's conditions."
+)
+@click.option("--level", default=0.95, show_default=True, help="Confidence level of the intervals.")
+@click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the bootstrap.")
+@click.option(
+    "--interval",
+    type=click.Choice(["percentile", "bca"]),
+    default="percentile",
+    show_default=True,
+    help="Kind of bootstrap interval.",
+)
+@click.option(
+    "--zeros",
+    type=click.Choice(["wilcox", "pratt", "zsplit"]),
+    default="wilcox",
+    show_default=True,
+    help="Equal pairs in the signed-rank test.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--html", type=written(".html", ".htm"), help="Write one HTML page.")
+@click.option("--csv", type=TABLES_FOLDER, metavar="DIR", help="Write all numbers as CSV files.")
+@click.option("--table", type=written(*TABLES, several=True), help="Write the tables: .csv, .tex, .md or .json.")
+@click.option("--paper", type=written(*TABLES), help="Write a table of measures, a row per SYSTEM (one is enough).")
 @click.option(
     "--columns",
     default="mtwv,atwv,cnxe_min,cnxe",
     show_default=True,
     metavar="NAME,...",
-    help="Of --paper: names of measures, as swsdist score --all-measures --json has them.",
+    help="Measures of --paper, named as in score --all-measures --json.",
 )
-@click.option(
-    "--det", type=written(*PICTURES, ".csv"), help="Also write the DET curves: .svg, .pdf, .png; .csv their points."
-)
-@click.option("--forest", type=written(*PICTURES), help="Also draw the values with their intervals: .svg, .pdf, .png.")
+@click.option("--det", type=written(*PICTURES, ".csv"), help="Write the DET curves: .svg, .pdf, .png; points: .csv.")
+@click.option("--forest", type=written(*PICTURES), help="Draw values with intervals: .svg, .pdf, .png.")
 def compare(systems: tuple[str, ...], **options: Any) -> int:
-    """Compare systems: values with intervals, paired tests, breakdowns.
+    """Compare systems: measures with intervals, paired tests, breakdowns.
 
     Each SYSTEM is a run folder, a per-term table (swsdist score --per-term), or, with --ecf, --rttm and --terms (or
-    --references), a system list. NAME=PATH gives it a name.
+    --references), a list. NAME=PATH names a system.
 
     \b
     swsdist compare runs/a runs/b --by duration:q4 --html ab.html
@@ -65,8 +77,8 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     from dataclasses import replace
 
     from swsdist.chains.search.report.finished import from_run
-    from swsdist.core.errors import UserError
-    from swsdist.evaluation.comparison import Request, compare_conditions, compare_systems, gather
+    from swsdist.core.codes import cli as codes
+    from swsdist.evaluation.comparison import ComparisonRequest, compare_conditions, compare_systems, gather_systems
     from swsdist.io.notices import Notices
     from swsdist.report.comparing.formats import to_json
     from swsdist.report.comparing.tables import (
@@ -91,22 +103,18 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
         task = read_task(**files, protocol=rules, notices=notices)
     settings = Settings(options["level"], options["resamples"], options["seed"], options["interval"], options["zeros"])
     drawn = bool(options["html"] or options["det"])
-    request = Request(
+    request = ComparisonRequest(
         options["by"], options["queries"], options["documents"], options["over_documents"], drawn, options["cnxe"]
     )
     keys = measure_names([name.strip() for name in options["columns"].split(",")], "--columns")
-    found = gather(systems, task, from_run, [str(file) for file in files.values() if isinstance(file, str)])
+    found = gather_systems(systems, task, from_run, [str(file) for file in files.values() if isinstance(file, str)])
     if options["paper"] and len(found) == 1:
         others = {"html": "--html", "csv": "--csv", "table": "--table", "det": "--det", "forest": "--forest"}
         others |= {"as_json": "--json", "by": "--by", "conditions": "--conditions"}
         if asked := [flag for key, flag in others.items() if options[key]]:
-            raise UserError(
-                "one SYSTEM is compared with none: only its table of measures can be written",
-                where=", ".join(asked),
-                remedy="name another SYSTEM, or leave these out",
-            )
+            raise codes.ONE_SYSTEM(where=", ".join(asked))
         (one,) = found
-        table = paper_table({one.name: one.measures()}, keys, one.about.told if one.about is not None else "")
+        table = paper_table({one.name: one.measures()}, keys, one.about.protocol_text if one.about is not None else "")
         write_tables([table], options["paper"])
         warn(notices)
         print("\n".join(text_lines(table, shutil.get_terminal_size((110, 24)).columns)))
@@ -139,7 +147,7 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     import sys
     from pathlib import Path
 
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.report.comparing.formats import det_table, write_csv_tables
     from swsdist.report.comparing.tables import breakdown_tables, entropy_tables, measure_tables
     from swsdist.report.pictures import write_picture
@@ -162,8 +170,7 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     if (det := options["det"]) is None:
         return
     if not data.lines:
-        remedy = "name run folders, or lists with --ecf, --rttm and --terms; leave --conditions out"
-        raise UserError("no system has a DET curve", where=det, remedy=remedy)
+        raise codes.NO_SYSTEM_CURVE(where=det)
     if det.lower().endswith(PICTURES):
         from swsdist.report.comparing.page import det_plot
 
@@ -177,21 +184,17 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
 
 @click.command(cls=Writing)
 @click.argument("folder", required=False, metavar="[RUN]")
-@click.option(
-    "--indexing-cpu", "index_cpu_s", type=float, metavar="S", help="CPU seconds of indexing, over all processors."
-)
-@click.option(
-    "--searching-cpu", "search_cpu_s", type=float, metavar="S", help="CPU seconds of searching, over all processors."
-)
-@click.option("--audio", "audio_s", type=float, metavar="S", help="Seconds of the documents.")
-@click.option("--queries", "query_s", type=float, metavar="S", help="Seconds of all examples of all queries.")
+@click.option("--indexing-cpu", "index_cpu_s", type=float, metavar="S", help="CPU seconds of indexing.")
+@click.option("--searching-cpu", "search_cpu_s", type=float, metavar="S", help="CPU seconds of searching.")
+@click.option("--audio", "audio_s", type=float, metavar="S", help="Seconds of audio.")
+@click.option("--queries", "query_s", type=float, metavar="S", help="Seconds of all query examples.")
 @click.option(
     "--indexing-gb",
     "index_peaks_gb",
     type=float,
     multiple=True,
     metavar="GB",
-    help="Peak memory of a node; may be repeated.",
+    help="Peak memory of a node; repeatable.",
 )
 @click.option(
     "--searching-gb",
@@ -199,16 +202,13 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     type=float,
     multiple=True,
     metavar="GB",
-    help="Peak memory of a node; may be repeated.",
+    help="Peak memory of a node; repeatable.",
 )
-@click.option("--lambda", "weight", type=float, help="Weight of indexing in PL; 0.1, or the run's, by default.")
-@click.option("--table", type=written(*TABLES), help="Also write them as a table: .csv, .tex, .md or .json.")
+@click.option("--lambda", "weight", type=float, help="Weight of indexing in PL. [default: the run's, or 0.1]")
+@click.option("--table", type=written(*TABLES), help="Write a table: .csv, .tex, .md or .json.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def resources(folder: str | None, table: str | None, as_json: bool, **given: Any) -> int:
-    """ISF, SSF, PMU and PL of RUN (a run folder), or of numbers given by hand.
-
-    A number given beside RUN takes the place of the run's own.
-    """
+    """Compute ISF, SSF, PMU and PL of RUN (a run folder), or from numbers; numbers override those of RUN."""
     import json
     from dataclasses import asdict
 

@@ -16,11 +16,11 @@ def corpus() -> None:
 
 @corpus.command(cls=Writing)
 @click.argument("corpora", nargs=-1, required=True, type=FILE, metavar="CORPUS...")
-@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key: corpus.queries=FILE; may be repeated.")
-@click.option("--table", type=written(*TABLES, several=True), help="Also write the tables: .csv, .tex, .md or .json.")
+@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; repeatable.")
+@click.option("--table", type=written(*TABLES, several=True), help="Write the tables: .csv, .tex, .md or .json.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--no-audio", is_flag=True, help="Do not listen to the recordings: no speech, no signal-to-noise ratios.")
-@click.option("--strict", is_flag=True, help="Warnings are errors.")
+@click.option("--no-audio", is_flag=True, help="Skip the audio: no speech, no signal-to-noise ratio.")
+@click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 @allow_commands
 @click.pass_context
 def describe(
@@ -32,9 +32,7 @@ def describe(
     no_audio: bool,
     strict: bool,
 ) -> int:
-    """What a CORPUS (a corpus file, or a config) holds: durations, speakers, signal-to-noise ratios, words, queries.
-
-    Several are told beside each other.
+    """Describe each CORPUS (a corpus file, or a config): durations, speakers, signal-to-noise ratios, words, queries.
 
     \b
     swsdist corpus describe configs/corpora/mine.yaml --table mine.tex
@@ -47,7 +45,7 @@ def describe(
     from swsdist.cli.progress import hearing
     from swsdist.config import load_corpus
     from swsdist.config.section import paths_in
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.description.description import describe as work
     from swsdist.description.tables import tables_of, text_tables
     from swsdist.report.tables import text_lines, to_json, write_tables
@@ -55,9 +53,7 @@ def describe(
     names = [Path(corpus).stem for corpus in corpora]
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise UserError(
-            f"two corpora are called {twice!r}", remedy="rename one of the files: tables name corpora by them"
-        )
+        raise codes.DUPLICATE_CORPUS(name=twice)
     configs = [load_corpus(corpus, sets) for corpus in corpora]
     demand_apart(context, [path for config in configs for path in paths_in(config.corpus)])
     found = []

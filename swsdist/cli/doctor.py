@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--s3", metavar="s3://BUCKET/PREFIX", help="Also try to list this place.")
-@click.option("--endpoint-url", help="Of the S3 server.")
-@click.option("--ray/--no-ray", default=True, help="Start a private Ray, or reach the one at RAY_ADDRESS.")
+@click.option("--s3", metavar="s3://BUCKET/PREFIX", help="List this place on S3.")
+@click.option("--endpoint-url", help="S3 server. [default: AWS_ENDPOINT_URL]")
+@click.option("--ray/--no-ray", default=True, help="Start a private Ray, or connect to RAY_ADDRESS.")
 def doctor(s3: str | None, endpoint_url: str | None, ray: bool) -> int:
-    """Machine, versions, exact BLAS, extractors, GPU, Ray, S3: what works and what does not."""
+    """Check this machine: versions, BLAS, extractors, extensions, ffmpeg, disk, GPU, Ray, S3.
+
+    Exit code 2 if something fails.
+    """
     from swsdist.pipeline.inspection.diagnosis import diagnose
 
     bad, _ = _print(diagnose(s3, {"endpoint_url": endpoint_url} if endpoint_url else {}, ray, os.environ))
@@ -31,15 +34,16 @@ def doctor(s3: str | None, endpoint_url: str | None, ray: bool) -> int:
 @CORPUS
 @RUN
 @SET
-@click.option("--strict", is_flag=True, help="Warnings are errors.")
+@click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 @allow_commands
 def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[str, ...], strict: bool) -> int:
-    """Read all of CONFIG's inputs that is cheap to read, and tell what is wrong or odd before the first hour of work.
+    """Check the inputs of CONFIG before any work; nothing is written.
 
-    Tables, headers of all recordings, the queries themselves, options, models, the store; nothing is written.
+    Reads tables, headers of all recordings, the queries, options, models and the store. `ok`: fine; `odd`: a run would warn or
+    reject; `BAD`: a run would not start (exit code 2). With --strict, `odd` is exit code 4.
     """
     from swsdist.config import load_config
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
     from swsdist.pipeline.ledger import Ledger
@@ -50,7 +54,7 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
     loaded = loaded.model_copy(update={"strict": False})  # all warnings are wanted, not the first as an error
     chain_run = prepare_chain_run(ONLY, loaded, Ledger(Folder(loaded.run, loaded.storage)), StepSelection())
     if chain_run.chain.check is None:
-        raise UserError(f"the chain {chain_run.chain.name} has nothing to check", where="chain", remedy="run it")
+        raise codes.NOTHING_TO_CHECK(where="chain", chain=chain_run.chain.name)
     bad, odd = _print(chain_run.chain.check(chain_run.chain.inputs))
     if bad:
         return 2

@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import IO, Any
 
 from swsdist.cli.outputs import pipe
-from swsdist.core.errors import UserError
+from swsdist.core.codes import cli as codes
 from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 
 
@@ -45,8 +45,6 @@ def events_to(place: str, inner: Progress) -> Iterator[Progress]:
     try:
         file = open(place, "a", encoding="utf-8")  # noqa: SIM115, PTH123 (closed below)
     except OSError as error:
-        raise UserError(
-            f"it cannot be written: {error.strerror}", where=f"--events {place}", remedy="name another file"
-        ) from None
+        raise codes.EVENTS_NOT_WRITABLE(where=f"--events {place}", reason=error.strerror) from None
     with file:
         yield _Written(inner, pipe(file))

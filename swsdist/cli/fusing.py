@@ -13,66 +13,64 @@ from swsdist.registry.registries import WRITERS
 
 @click.command(cls=Writing)
 @click.argument("systems", nargs=-1, required=True, metavar="LIST...")
-@click.option(
-    "-o", "--out", required=True, type=written(), metavar="FILE", help="The new list: .xml, .csv or .parquet."
-)
-@click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Of --out.")
+@click.option("-o", "--out", required=True, type=written(), metavar="FILE", help="New list: .xml, .csv or .parquet.")
+@click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Format of --out. [default: by its ending]")
 @click.option(
     "--scores",
     type=click.Choice(["q-norm", "as-given"]),
     default="q-norm",
     show_default=True,
-    help="Normalise each query's scores in each list first, or not.",
+    help="Normalise scores per query and list first, or not.",
 )
 @click.option(
     "--missing",
     type=click.Choice(["average", "least"]),
     default="average",
     show_default=True,
-    help="Score of a system without a detection: the others' average, or its least of the query.",
+    help="Score of a missing detection: average of the others, or the query's least.",
 )
 @click.option(
     "--meet",
     type=click.Choice(["overlap", "middle"]),
     default="overlap",
     show_default=True,
-    help="Two detections are one if they overlap, or by mid-points.",
+    help="Merge detections that overlap, or by mid-points.",
 )
 @click.option(
-    "--overlap", type=float, default=0.5, show_default=True, help="By more than this part of the shorter one."
+    "--overlap", type=float, default=0.5, show_default=True, help="Least overlap, as a fraction of the shorter one."
 )
 @click.option(
     "--fit",
     metavar="HOW",
-    help="Weights from: crossfit, oracle, a file, a finished run, none (all the same). [default: crossfit with references]",
+    help="Fit weights by: crossfit, oracle, a file, a finished run, none (equal). [default: crossfit with references]",
 )
-@click.option("--folds", default=5, show_default=True, help="Folds of queries, for crossfit.")
+@click.option("--folds", default=5, show_default=True, help="Query folds of crossfit.")
 @click.option(
     "--threshold",
     type=click.Choice(["own", "fitted"]),
     default="own",
     show_default=True,
-    help="Decide at ln(beta), or at best TWV.",
+    help="Threshold: ln(beta), or that of best TWV.",
 )
 @click.option(
     "--method",
     default="fusion",
     show_default=True,
     metavar="STEPS",
-    help="Steps of calibration, by commas: one that fuses first.",
+    help="Comma-separated calibration steps; the first one fuses.",
 )
-@click.option("--marks", is_flag=True, help="Also weigh that a system made no detection.")
-@click.option("--prior", type=float, help="Effective prior of the fit. [default: the operating point's]")
+@click.option("--marks", is_flag=True, help="Add a weight for missing detections.")
+@click.option("--prior", type=float, help="Effective prior of the fit. [default: operating point's]")
 @click.option(
-    "--between-queries", is_flag=True, help="Of overlapping detections of different queries keep the best alone."
+    "--between-queries", is_flag=True, help="Keep only the best of overlapping detections of different queries."
 )
-@click.option("--save", type=written(".json"), metavar="FILE", help="Write what was fitted, for --fit on other data.")
+@click.option("--save", type=written(".json"), metavar="FILE", help="Write the fitted model, for --fit on other data.")
 @task_options
 def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None, strict: bool, **options: Any) -> int:
-    """Make one list of several systems' lists: join, fill what is missing, weigh, decide.
+    """Fuse the lists of several systems: merge detections, impute missing scores, weight, decide.
 
-    Each LIST is a STDLIST, KWSLIST, table or Kaldi's results; NAME=PATH gives it a name, by which its weight is known.
-    With references the weights are fitted by logistic regression; without, all systems weigh the same.
+    Each LIST is a STDLIST, KWSLIST, table or Kaldi's results; NAME=PATH names a system. With references the weights are fitted
+    by logistic regression; without, they are equal.
 
     \b
     swsdist fuse dtw=a.xml words=b.xml -e ecf.xml -r ref.rttm -t tlist.xml -o fused.xml --save fusion.json
@@ -81,8 +79,8 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
     from pathlib import Path
 
     from swsdist.cli.calibrating import fitted_file
-    from swsdist.core.errors import UserError
-    from swsdist.evaluation.fusion import Request, fuse_lists
+    from swsdist.core.codes import cli as codes
+    from swsdist.evaluation.fusion import FusionRequest, fuse_lists
     from swsdist.evaluation.lists import named_paths, read_system
     from swsdist.evaluation.reading import protocol_for
     from swsdist.evaluation.writing import kinds_of, write_list
@@ -91,17 +89,13 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
     if kind is None:
         kinds_of(Path(out))
     same = ("meet", "overlap", "missing", "folds", "threshold", "marks", "prior", "between_queries", "method")
-    request = Request(
+    request = FusionRequest(
         standardise=options["scores"] == "q-norm",
         fit=fitted_file(options["fit"]),
         **{name: options[name] for name in same},
     )
     if save is not None and request.how(references=has_references(options)) == "none":
-        raise UserError(
-            "nothing is fitted here, so there is nothing to save",
-            where=f"--save {save}",
-            remedy="leave it out; or give references, or a fitted file (--fit FILE)",
-        )
+        raise codes.NOTHING_TO_SAVE(where=f"--save {save}", remedy="give references, or a fitted file (--fit FILE)")
     notices = Notices(strict, options["force"])
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
     task, point = task_or_point(options, rules, notices)
@@ -110,7 +104,7 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
     }
     result = fuse_lists(given, request, task, point, notices)
     as_written = write_list(result.system.detections, Path(out), result.system, task, kind)
-    told = rules.told(point if task is None else task.point)
+    told = rules.describe(point if task is None else task.point)
     print("\n".join([told, *result.lines, f"{out}: written ({as_written})"]))
     save_fitted(save, result.fitted)
     warn(notices)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("folder", metavar="RUN")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --follow each event, a line each.")
-@click.option("--follow", is_flag=True, help="Go on until the run ends, and tell what changes.")
-@click.option("--every", type=click.FloatRange(0.1), default=2.0, show_default=True, help="Seconds between two looks.")
-@click.option("--endpoint-url", metavar="URL", help="Server of an s3:// run, where the environment does not name it.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --follow, one event per line.")
+@click.option("--follow", is_flag=True, help="Show changes until the run ends.")
+@click.option("--every", type=click.FloatRange(0.1), default=2.0, show_default=True, help="Seconds between updates.")
+@click.option("--endpoint-url", metavar="URL", help="S3 server. [default: AWS_ENDPOINT_URL]")
 def status(folder: str, as_json: bool, follow: bool, every: float, endpoint_url: str | None) -> None:
-    """What RUN (a run folder, or its config) is doing, or was doing when it died."""
+    """Show the state of RUN (a run folder, or its config): stages, processes, remaining time. It only reads files."""
     from dataclasses import asdict
 
     from swsdist.cli.following import follow_run, show
@@ -61,9 +61,9 @@ def _next(run: Folder, folder: str, found: Status) -> str:
 
 @click.command()
 @click.argument("folder", metavar="RUN")
-@click.option("--tables", is_flag=True, help="Also print the digest of each table.")
+@click.option("--tables", is_flag=True, help="Print the digest of each table, too.")
 def digest(folder: str, tables: bool) -> None:
-    """One SHA-256 of what RUN computed, whatever the shards, workers and executor were."""
+    """Print one SHA-256 of the results of RUN. It does not depend on shards, workers or executor."""
     from swsdist import api
 
     parts = api.digest(folder)

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. No logic, and nothing heavy until the command that needs it."""
+"""The command line: parse, call, print. Modules of commands are imported when the command runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from typing import Any, NoReturn
 import click
 
 from swsdist.cli.outputs import fit_streams
-from swsdist.core.errors import CancelledError, SwsdistError, UserError
+from swsdist.core.codes import cli as codes
+from swsdist.core.errors import CancelledError, SwsdistError
 from swsdist.core.redaction import names_secret, redacted
 
 #: Seconds that a process that was told to end may take for it.
@@ -28,30 +29,30 @@ _END_WITHIN = 9.0
 #: Command -> (module below swsdist.cli, attribute, one line of help). Modules are imported when their command is called.
 COMMANDS = {
     "init": ("start", "init", "Write a commented config to start from."),
-    "check": ("doctor", "check", "Tell what is wrong or odd in a config's inputs, before any work."),
-    "run": ("running", "run", "From audio to report: do what is left of a config."),
-    "index": ("running", "index", "Make or extend the feature store."),
-    "search": ("searching", "search", "Search: a config's queries, or a few given ones in a store."),
-    "reduce": ("running", "reduce", "Merge candidates to detections and normalise their scores."),
-    "score": ("scoring", "score", "Score a run, or any system's list as STDEval and KWSEval do."),
-    "calibrate": ("calibrating", "calibrate", "Turn a list's scores into decisions: logistic, KST, STO, a threshold."),
-    "fuse": ("fusing", "fuse", "Make one list of several systems' lists: joined, weighted, decided."),
+    "check": ("doctor", "check", "Check a config's inputs before any work."),
+    "run": ("running", "run", "Run a config from audio to report; finished work is kept."),
+    "index": ("running", "index", "Create or update the feature store."),
+    "search": ("searching", "search", "Search a config's queries, or single queries in a store."),
+    "reduce": ("running", "reduce", "Reduce candidates to detections with normalised scores."),
+    "score": ("scoring", "score", "Score a run, or any system's list."),
+    "calibrate": ("calibrating", "calibrate", "Calibrate the scores of any system's list, and decide."),
+    "fuse": ("fusing", "fuse", "Fuse the lists of several systems."),
     "compare": ("comparing", "compare", "Compare systems: tests, intervals, breakdowns."),
-    "resources": ("comparing", "resources", "ISF, SSF, PMU and PL of a run, or from numbers by hand."),
-    "sweep": ("sweeping", "sweep", "Run a config at many points, or score lists at many: table, tests, page."),
-    "bench": ("benching", "bench", "Time a config at many numbers of workers and sizes of data."),
-    "forecast": ("benching", "forecast", "How long a run would take with more hours, queries and machines."),
-    "report": ("running", "report", "Write the report of a run anew."),
+    "resources": ("comparing", "resources", "Compute ISF, SSF, PMU and PL."),
+    "sweep": ("sweeping", "sweep", "Run a config, or score lists, at many points."),
+    "bench": ("benching", "bench", "Time a config for several worker counts and data sizes."),
+    "forecast": ("benching", "forecast", "Forecast the time of a run on more data and machines."),
+    "report": ("running", "report", "Rewrite the report of a run."),
     "export": ("running", "export", "Write a run's detections for other programs."),
-    "status": ("looking", "status", "What a run is doing, or was doing when it died."),
-    "cancel": ("operating", "cancel", "End a run from any host; what was computed is kept."),
-    "clean": ("operating", "clean", "Remove what no plan of a run, and no state of a store, names."),
-    "digest": ("looking", "digest", "One SHA-256 of what a run computed."),
-    "phones": ("phones", "phones", "Strings of phones, by a phoneme recogniser of BUT's phnrec."),
-    "paper": ("paper", "paper", "Figures and tables that are there in the form that a paper wants."),
-    "corpus": ("corpus", "corpus", "Describe a corpus, as a paper does."),
-    "store": ("store", "store", "Look into a feature store, check it, compact it."),
-    "doctor": ("doctor", "doctor", "Is this machine fit: versions, Ray, GPU, S3."),
+    "status": ("looking", "status", "Show the state of a run."),
+    "cancel": ("operating", "cancel", "End a run from any host; finished work is kept."),
+    "clean": ("operating", "clean", "Remove unused files of a run or a store."),
+    "digest": ("looking", "digest", "Print the SHA-256 of a run's results."),
+    "phones": ("phones", "phones", "Transcribe recordings to phones with BUT's phnrec."),
+    "paper": ("paper", "paper", "Convert figures and tables for a paper."),
+    "corpus": ("corpus", "corpus", "Describe a corpus."),
+    "store": ("store", "store", "Inspect, check, import or compact a feature store."),
+    "doctor": ("doctor", "doctor", "Check this machine: versions, Ray, GPU, S3."),
     "explain": ("explaining", "explain", "Explain the code of an error, notice or rejection."),
     "demo": ("start", "demo", "Make a small corpus and run everything on it."),
 }
@@ -169,12 +170,7 @@ def _demand_no_secret(words: Sequence[str]) -> None:
             continue
         for name in (key.rpartition(".")[2], *_KEY.findall(value)):
             if names_secret(name):
-                raise UserError(
-                    "this is a secret: every user of the machine can read it on the command line (ps)",
-                    where=f"--set {key}, {name}",
-                    remedy="take it for lost; give the next one in the environment (AWS_SECRET_ACCESS_KEY), or in the "
-                    f"config as {name}: ${{VARIABLE}}",
-                )
+                raise codes.SECRET_ON_COMMAND_LINE(where=f"--set {key}, {name}", name=name)
 
 
 def _tell(told: SwsdistError, error: Exception) -> int:

@@ -7,12 +7,18 @@ import click
 
 @click.command()
 @click.argument("folder", metavar="RUN")
-@click.option("--wait", type=click.FloatRange(0), default=60.0, show_default=True, help="Seconds to wait for its end.")
-@click.option("--endpoint-url", metavar="URL", help="Server of an s3:// run, where the environment does not name it.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for the end; 0: do not wait.",
+)
+@click.option("--endpoint-url", metavar="URL", help="S3 server. [default: AWS_ENDPOINT_URL]")
 def cancel(folder: str, wait: float, endpoint_url: str | None) -> None:
-    """End the run that works in RUN (a run folder), from any host.
+    """End the run in the folder RUN, from any host, with exit code 143.
 
-    What was computed is kept: the same config goes on from there.
+    Finished work is kept: the same config continues.
     """
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.operation import cancelling
@@ -28,18 +34,22 @@ def cancel(folder: str, wait: float, endpoint_url: str | None) -> None:
 
 @click.command()
 @click.argument("folder", metavar="RUN|STORE")
-@click.option("--dry-run", is_flag=True, help="List what would go, with bytes and reasons; remove nothing.")
+@click.option("--dry-run", is_flag=True, help="List files with sizes and reasons; remove nothing.")
 @click.option(
     "--older",
     type=click.FloatRange(0),
     default=1.0,
     show_default=True,
-    help="Hours that temporary files and earlier states stay.",
+    help="Age of temporary files and old states to remove, hours.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--endpoint-url", metavar="URL", help="Server of an s3:// url, where the environment does not name it.")
+@click.option("--endpoint-url", metavar="URL", help="S3 server. [default: AWS_ENDPOINT_URL]")
 def clean(folder: str, dry_run: bool, older: float, as_json: bool, endpoint_url: str | None) -> None:
-    """Remove what nothing needs: of RUN what no plan names, of STORE earlier states that nobody reads."""
+    """Remove unused files: of RUN, tables and receipts that no plan names; of STORE, old states that nobody reads.
+
+    Also removes temporary files, and locks of dead processes. Reports, exports, events and accounts stay. Refuses a
+    folder in which a process works.
+    """
     import json
 
     from swsdist.io.filesystem import Folder

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from swsdist.evaluation.task import ScoringTask
+    from swsdist.evaluation.scoring_task import ScoringTask
     from swsdist.io.notices import Notices
     from swsdist.score.measures.protocol import OperatingPoint, Protocol
 
@@ -30,9 +30,11 @@ FILE = _File(exists=True, dir_okay=False)
 #: The same, or a folder of recordings.
 FILE_OR_FOLDER = _File(exists=True)
 #: Of a config that a command reads.
-SET = click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; may be repeated.")
-CORPUS = click.option("--corpus", type=FILE, metavar="FILE", help="Corpus file, for the config's corpus.")
-RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the config's.")
+SET = click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; repeatable.")
+CORPUS = click.option(
+    "--corpus", type=FILE, metavar="FILE", help="Use this corpus file instead of the config's corpus."
+)
+RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Use this run folder instead of the config's.")
 #: What is made of a folder of recordings without a config.
 FOLDER_CONFIG = Path(__file__).parents[1] / "config" / "folder.yaml"
 
@@ -57,28 +59,30 @@ allow_commands = click.option(
     is_flag=True,
     expose_value=False,
     callback=_permit,
-    help="Run the commands of a Kaldi wav.scp (lines that end in |), with your rights.",
+    help="Run commands in a Kaldi wav.scp (lines ending in |) with your rights.",
 )
 
 
 def task_options(command: Command) -> Command:
     """Options that say what was searched for, and by which rules; `task_files` reads them."""
     for option in (
-        click.option("--force", is_flag=True, help="Go on although the inputs do not fit together at all."),
-        click.option("--strict", is_flag=True, help="What would be a warning is an error."),
-        click.option("--beta", type=float, help="Weight of false alarms, in place of the protocol's."),
+        click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5)."),
+        click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4."),
+        click.option("--beta", type=float, help="Weight of false alarms. [default: the protocol's]"),
         click.option(
             "--protocol",
             metavar="NAME",
             help="Rules of counting: stdeval, kwseval, sws2011 to sws2013, nist-std06, openkws13, quesst. "
             "[default: stdeval; kwseval for a KWLIST]",
         ),
-        click.option("--seconds", type=float, help="Seconds that were searched, in place of an ECF."),
-        click.option("--references", metavar="FILE", help="Table of occurrences (CSV, Parquet), for a transcript."),
-        click.option("-t", "--terms", metavar="FILE", help="TLIST or KWLIST."),
-        click.option("--ctm", metavar="FILE", help="CTM word alignments, in place of an RTTM."),
-        click.option("-r", "--rttm", metavar="FILE", help="RTTM, in which the terms are looked up."),
-        click.option("-e", "--ecf", metavar="FILE", help="ECF: what was searched."),
+        click.option("--seconds", type=float, help="Duration of the searched audio instead of an ECF, s."),
+        click.option(
+            "--references", metavar="FILE", help="Table of occurrences (CSV, Parquet) instead of a transcript."
+        ),
+        click.option("-t", "--terms", metavar="FILE", help="Term list: TLIST or KWLIST."),
+        click.option("--ctm", metavar="FILE", help="CTM word alignments instead of an RTTM."),
+        click.option("-r", "--rttm", metavar="FILE", help="RTTM: reference transcript, in which terms are looked up."),
+        click.option("-e", "--ecf", metavar="FILE", help="ECF: the searched audio."),
     ):
         command = option(command)
     return command
@@ -103,12 +107,12 @@ def task_or_point(
     Raises:
         UserError: a file cannot be read, or what it holds is wrong.
     """
-    from swsdist.evaluation.calibration import point_without_references
+    from swsdist.evaluation.calibration import point_of_audio
     from swsdist.evaluation.reading import read_task
 
     if has_references(options):
         return read_task(**task_files(options), protocol=rules, notices=notices), None
-    return None, point_without_references(rules, options["ecf"], options["seconds"])
+    return None, point_of_audio(rules, options["ecf"], options["seconds"])
 
 
 def warn(notices: Notices) -> None:

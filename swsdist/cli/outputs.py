@@ -18,7 +18,8 @@ from typing import IO, Any
 
 import click
 
-from swsdist.core.errors import StoreError, UserError
+from swsdist.core.codes import cli as codes
+from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import is_remote
 from swsdist.report.pictures import demand_converter
 
@@ -87,9 +88,9 @@ class _WrittenFolder(click.Path):
         path = Path(str(value)).absolute()
         there = next(one for one in (path, *path.parents) if one.exists())
         if not there.is_dir():
-            raise UserError("this is a file, and a folder is wanted", where=str(there), remedy="name another")
+            raise codes.OUTPUT_IS_FILE(where=str(there))
         if not os.access(there, os.W_OK):
-            raise UserError("the folder cannot be written to", where=str(there), remedy="name another")
+            raise codes.OUTPUT_NOT_WRITABLE(where=str(there))
         return str(value)
 
 
@@ -143,18 +144,18 @@ def demand_apart(context: click.Context, inputs: Iterable[str]) -> None:
         out = Path(path)
         for one in given:
             if one.is_file() and kind.hits(one, out):
-                told = f"this would write over {one}, which is read"
+                what = str(one)
             elif one.is_dir() and _is_of(one, out):
-                told = f"this would write over a file of {one}, which is read"
+                what = f"a file of {one}"
             else:
                 continue
-            raise UserError(told, where=f"{name} {path}", remedy="name another file to write")
+            raise codes.OUTPUT_IS_INPUT(where=f"{name} {path}", what=what)
     for k, (name, path, kind) in enumerate(outputs):
         for other, same, its in outputs[:k]:
             one, two = Path(path), Path(same)
             meet = _is_same(one, two) or kind.hits(two, one) or its.hits(one, two)
             if meet and (not one.exists() or one.is_file() or two.is_file() or not two.exists()):
-                raise UserError(f"this is the file of {other} too", where=f"{name} {path}", remedy="name two files")
+                raise codes.SAME_OUTPUT(where=f"{name} {path}", other=other)
 
 
 def _outputs(context: click.Context) -> Iterator[tuple[str, str, _Written | _WrittenFolder]]:
@@ -235,11 +236,7 @@ def demand_local(path: str) -> None:
         UserError: it is a url.
     """
     if is_remote(path):
-        raise UserError(
-            "what a command writes besides a run or a store goes to a disk",
-            where=path,
-            remedy="name a local file or folder, and copy it: aws s3 cp",
-        )
+        raise codes.OUTPUT_NOT_LOCAL(where=path)
 
 
 def check_ending(path: str, endings: tuple[str, ...]) -> None:
@@ -253,8 +250,7 @@ def check_ending(path: str, endings: tuple[str, ...]) -> None:
         return
     *others, last = endings
     known = f"{', '.join(others)} or {last}" if others else last
-    what = f"no {ending} is written here" if ending else "its ending does not tell what to write"
-    raise UserError(f"{what}, only {known}", where=path, remedy=f"name a file that ends in {known}")
+    raise codes.UNKNOWN_ENDING(where=path, ending=ending or "nothing", endings=known)
 
 
 #: What stands for characters of our own on a terminal that lacks them.
@@ -357,11 +353,11 @@ def check_place(path: str | None) -> None:
         return
     folder = Path(path).absolute().parent
     if Path(path).is_dir():
-        raise UserError("this is a folder, and a file is wanted", where=path, remedy="name a file in it")
+        raise codes.OUTPUT_IS_FOLDER(where=path)
     if not folder.is_dir():
-        raise UserError("there is no such folder to write to", where=str(folder), remedy="make it, or name another")
+        raise codes.NO_OUTPUT_FOLDER(where=str(folder))
     if not os.access(folder, os.W_OK) or (Path(path).exists() and not os.access(path, os.W_OK)):
-        raise UserError("the file cannot be written", where=path, remedy="look at its permissions, or name another")
+        raise codes.OUTPUT_NOT_WRITABLE(where=path)
 
 
 def check_new_folder(path: str | None) -> None:
@@ -371,4 +367,4 @@ def check_new_folder(path: str | None) -> None:
         UserError: it is not.
     """
     if path is not None and Path(path).is_dir() and any(Path(path).iterdir()):
-        raise UserError("this folder is not empty", where=path, remedy="name a new one, so that nothing is mixed")
+        raise codes.FOLDER_NOT_EMPTY(where=path)

@@ -11,14 +11,14 @@ from swsdist.report.tables import TABLES
 
 @click.group()
 def paper() -> None:
-    """Bring figures and tables that are there into the form that a paper wants."""
+    """Convert figures and tables for a paper."""
 
 
 @paper.command(cls=Writing)
 @click.argument("source")
 @click.argument("out", type=written(*PICTURES))
 def figure(source: str, out: str) -> int:
-    """Write the plot SOURCE (.svg) to OUT: .svg, .pdf or .png.
+    """Convert the plot SOURCE (.svg) to OUT: .svg, .pdf or .png.
 
     \b
     swsdist paper figure study/fig5.svg fig5.pdf
@@ -32,15 +32,15 @@ def figure(source: str, out: str) -> int:
 @paper.command(cls=Writing)
 @click.argument("source")
 @click.argument("out", type=written(*TABLES))
-@click.option("--columns", metavar="NAME,NAME=HEADING", help="Which, in their order; by default all.")
-@click.option("--sort", "by", metavar="COLUMN|-COLUMN", help="Sort by a column; with - descending.")
-@click.option("--first", type=click.IntRange(1), metavar="N", help="Only so many rows.")
-@click.option("--decimals", type=click.IntRange(0, 12), help="Of numbers. [default: six significant digits]")
-@click.option("--caption", default="Results", show_default=True, help="Without a full stop.")
+@click.option("--columns", metavar="NAME,NAME=HEADING", help="Columns in order. [default: all]")
+@click.option("--sort", "by", metavar="COLUMN|-COLUMN", help="Sort by a column; -: descending.")
+@click.option("--first", type=click.IntRange(1), metavar="N", help="Keep the first N rows.")
+@click.option("--decimals", type=click.IntRange(0, 12), help="Decimals of numbers. [default: six significant digits]")
+@click.option("--caption", default="Results", show_default=True, help="Caption of the table.")
 def table(
     source: str, out: str, columns: str | None, by: str | None, first: int | None, decimals: int | None, caption: str
 ) -> int:
-    """Write the table SOURCE (CSV, Parquet) to OUT: .csv, .tex, .md or .json.
+    """Convert the table SOURCE (CSV, Parquet) to OUT: .csv, .tex, .md or .json.
 
     \b
     swsdist paper table points.csv best.tex --columns search.distance=distance,mtwv --sort -mtwv --first 5 --decimals 3

@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 @click.argument("weights", metavar="WEIGHTS")
 @click.argument("documents", metavar="DOCUMENTS")
 @click.option(
-    "--out", "-o", required=True, type=written(".ctm", ".mlf"), help="CTM or HTK's master label file to write."
+    "--out", "-o", required=True, type=written(".ctm", ".mlf"), help="CTM (.ctm) or HTK master label file (.mlf)."
 )
-@click.option(
-    "--penalty", type=float, help="Added for each phone; lower: fewer phones. By default the recogniser's own."
-)
+@click.option("--penalty", type=float, help="Log penalty per phone; lower: fewer phones. [default: the recogniser's]")
 def phones(weights: str, documents: str, out: str, penalty: float | None) -> int:
-    """Decode DOCUMENTS (a table, or a folder of audio) with the phoneme recogniser in the folder WEIGHTS (BUT's phnrec).
+    """Transcribe DOCUMENTS (a table, or a folder of audio) to phones with BUT's phnrec, in the folder WEIGHTS.
 
     Exit code 4 if a recording could not be used.
     """

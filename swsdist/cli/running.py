@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 _CONFIG = click.argument("config", type=FILE)
 _CONFIG_OR_FOLDER = click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER")
-_STRICT = click.option("--strict", is_flag=True, help="Exit code 4 if an input was rejected; warnings are errors.")
-_FORCE = click.option("--force", is_flag=True, help="Go on although the inputs are so odd that results are nonsense.")
-_ALL = click.option("--all", "whole", is_flag=True, help="Print every figure, and all that is odd, at the end.")
-_DRY = click.option("--dry-run", is_flag=True, help="Show the plan, the work and an estimate of CPU hours; do nothing.")
+_STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
+_FORCE = click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5).")
+_ALL = click.option("--all", "whole", is_flag=True, help="Print all figures and warnings at the end.")
+_DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
 
 
 def _common(command: Command) -> Command:
@@ -59,16 +59,16 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
 
 @click.command()
 @_CONFIG
-@click.option("--from", "redo_from", metavar="STAGE", help="Do this stage and all later ones again.")
-@click.option("--only", metavar="STAGE", help="Do this stage and no other; earlier ones must be done.")
-@click.option("--keep-going", is_flag=True, help="Search what could be indexed, although a task of index failed.")
-@click.option("--events", metavar="FILE", help="Also write what happens to FILE, as JSON lines; -: standard output.")
+@click.option("--from", "redo_from", metavar="STAGE", help="Redo this stage and all later ones.")
+@click.option("--only", metavar="STAGE", help="Do only this stage; earlier ones must be done.")
+@click.option("--keep-going", is_flag=True, help="Search what is indexed although index tasks failed.")
+@click.option("--events", metavar="FILE", help="Append events to FILE as JSON lines; -: standard output.")
 @_common
 def run(**options: Any) -> int:
-    """From audio to report: do what is left of CONFIG.
+    """Run CONFIG from audio to report; finished work is kept.
 
-    A stage whose inputs and settings have not changed is left alone, so the same command goes on after a crash, and does
-    nothing when all is done.
+    A stage with unchanged inputs and settings is skipped: the same command continues after a crash, and does nothing when all
+    is done.
     """
     return go(**options)
 
@@ -76,24 +76,24 @@ def run(**options: Any) -> int:
 index = _stages_command(
     "index",
     "index",
-    "Make or extend the feature store of CONFIG; or of a folder of recordings, in FOLDER-swsdist, without any config.",
+    "Create or update the feature store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist.",
 )
-reduce = _stages_command("reduce", "normalise", "Merge candidates to detections and normalise their scores.")
-export = _stages_command("export", "export", "Write the detections for other programs, to exports/ in the run folder.")
+reduce = _stages_command(
+    "reduce", "normalise", "Reduce candidates to detections with normalised scores (stages reduce and normalise)."
+)
+export = _stages_command("export", "export", "Write the detections for other programs to exports/ in the run folder.")
 
 
 @click.command(cls=Writing)
 @click.argument("folder", metavar="RUN")
 @SET
+@click.option("--det", type=written(*PICTURES, ".csv"), help="Write the DET curve: .svg, .pdf, .png; points: .csv.")
+@click.option("--histogram", type=written(*PICTURES), help="Draw score histograms: .svg, .pdf, .png.")
+@click.option("--timeline", type=written(*PICTURES), help="Draw tasks by worker and time: .svg, .pdf, .png.")
 @click.option(
-    "--det", type=written(*PICTURES, ".csv"), help="Also write the DET curve: .svg, .pdf, .png; .csv its points."
+    "--table", type=written(*TABLES, several=True), help="Write measures and resources: .csv, .tex, .md or .json."
 )
-@click.option("--histogram", type=written(*PICTURES), help="Also write the histograms of scores: .svg, .pdf or .png.")
-@click.option("--timeline", type=written(*PICTURES), help="Also write which worker did what when: .svg, .pdf or .png.")
-@click.option(
-    "--table", type=written(*TABLES, several=True), help="Also write measures and resources: .csv, .tex, .md or .json."
-)
-@click.option("--per-query", type=written(*TABLES), help="Also write a row a query: .csv, .tex, .md or .json.")
+@click.option("--per-query", type=written(*TABLES), help="Write a row per query: .csv, .tex, .md or .json.")
 @_ALL
 @allow_commands
 @click.pass_context
@@ -108,13 +108,13 @@ def report(
     per_query: str | None,
     whole: bool,
 ) -> int:
-    """Write the report of RUN (a run folder, or its config) anew from what is done, and show its figures; runs nothing."""
+    """Rewrite the report of RUN (a run folder, or its config) from finished stages, and print its figures."""
     from swsdist import api
     from swsdist.chains.search.report.finished import run_config
     from swsdist.cli.outputs import demand_apart
     from swsdist.config import load_config
     from swsdist.config.section import paths_in
-    from swsdist.core.errors import IncompleteError, UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.pipeline.chain_run import load_outcome
     from swsdist.report.data import ReportData
     from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table, timeline_plot
@@ -131,13 +131,13 @@ def report(
     data = chain_run.chain.report(outcome, chain_run, True) if chain_run.chain.report is not None else None
     if not isinstance(data, ReportData):
         last = list(chain_run.outcomes)[-1] if chain_run.outcomes else "nothing"
-        raise IncompleteError(f"the run came as far as {last}", where=path, remedy=f"go on: swsdist run {path}")
+        raise codes.REPORT_BEFORE_END(where=path, stage=last, run=path)
     for place, made, what in ((det, det_plot, "DET curve"), (histogram, histogram_plot, "histogram of scores")):
         if place is None:
             continue
         plot = made(data)
         if plot is None:
-            raise UserError(f"there is no {what}: {data.unscored}", remedy="give references (corpus.references)")
+            raise codes.NO_PLOT(plot=what, reason=data.unscored)
         if place.lower().endswith(PICTURES):
             write_picture(plot, place)
         elif data.det is not None:
@@ -146,7 +146,7 @@ def report(
     if timeline is not None:
         told = timeline_plot(data)
         if told is None:
-            raise UserError("there is no timeline: no task was done", where=path, remedy="run it")
+            raise codes.NO_TIMELINE(where=path)
         write_picture(told, timeline)
     if table is not None:
         write_tables(paper_tables(data), table)
@@ -218,7 +218,7 @@ def _demand_same(run: str, source: str) -> str:
     Raises:
         UserError: it is.
     """
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
@@ -228,11 +228,7 @@ def _demand_same(run: str, source: str) -> str:
         for plan in load_plans(folder).values():
             known = config_of(folder, plan).corpus.documents
             if known != source:
-                raise UserError(
-                    f"this is the index of another folder, {known}",
-                    where=run,
-                    remedy=f"name another one (--run FOLDER); or, if the recordings have moved: --run {run}",
-                )
+                raise codes.ANOTHER_INDEX(where=run, documents=known, run=run)
     return run
 
 
@@ -246,7 +242,7 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     from swsdist.config import load_config
     from swsdist.config.dumping import dump_config
     from swsdist.config.files import text_of
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder, is_remote
 
     run = Folder(loaded.run, loaded.storage)
@@ -260,11 +256,7 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     text = text_of(path, "config")
     by_run = run.exists("plan.json") and not any(line.lstrip().startswith("#") for line in text.split("\n"))
     if not by_run and text != dump_config(load_config(path)):
-        raise UserError(
-            f"the run folder {loaded.run} is that of the config, and the run's own config.yaml would be written over it",
-            where=path,
-            remedy="give another folder (the key run, or --run FOLDER), or the config another name",
-        )
+        raise codes.CONFIG_IN_RUN_FOLDER(where=path, run=loaded.run)
 
 
 def _dry(config: Config, selection: StepSelection) -> int:
@@ -325,7 +317,7 @@ def _tell(result: RunResult, whole: bool) -> int:
     """Show how a run went; 4 if something failed, or was rejected under --strict."""
     import sys
 
-    from swsdist.core.errors import IncompleteError
+    from swsdist.core.codes import cli as codes
     from swsdist.report.headline import MOST_ISSUES, input_issues, issues, print_headline, print_location, truncated
     from swsdist.report.summary import print_summary
 
@@ -355,23 +347,19 @@ def _tell(result: RunResult, whole: bool) -> int:
     if outcome.failures:
         kept = outcome.failures[0].file
         tracebacks = f"; tracebacks: {outcome.ledger.run.path(kept)}" if kept else ""
-        waits = "; what comes after it waits, unless you say --keep-going" if not outcome.chain_run.complete else ""
-        raise IncompleteError(
-            f"{len(outcome.failures)} tasks are not done; the first: {_first(outcome.failures[0])}",
+        waits = "; later stages wait (--keep-going: they do not)" if not outcome.chain_run.complete else ""
+        raise codes.TASKS_FAILED(
             where=result.folder,
-            remedy=f"mend the cause and run again: what was computed is kept{waits}{tracebacks}",
+            count=len(outcome.failures),
+            first=_first(outcome.failures[0]),
+            waits=waits,
+            tracebacks=tracebacks,
         )
     if warnings and outcome.chain_run.config.strict:
-        raise IncompleteError(
-            f"{len(warnings)} warnings; the first: {warnings[0]}",
-            where=result.folder,
-            remedy="--all shows them; without --strict they are no errors",
+        raise codes.STRICT_WARNINGS(
+            where=result.folder, count=len(warnings), first=warnings[0], show=" (--all shows them)"
         )
     if rejected and outcome.chain_run.config.strict:
         count = sum(row[2] for row in rejected)
-        raise IncompleteError(
-            f"{count} inputs were rejected",
-            where=result.folder,
-            remedy=f"`swsdist store rejected {result.folder}` says why; mend or remove them, or run without --strict",
-        )
+        raise codes.STRICT_REJECTIONS(where=result.folder, count=count, folder=result.folder)
     return 0

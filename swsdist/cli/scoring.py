@@ -24,33 +24,31 @@ _DET = written(*PICTURES, ".csv", ".det")
 
 @click.command(cls=Writing)
 @click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
-@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="With CONFIG: set a key of it; may be repeated.")
-@click.option("--dry-run", is_flag=True, help="With CONFIG: show the plan; do nothing.")
-@click.option("--all", "whole", is_flag=True, help="With CONFIG: print every figure, and all that is odd, at the end.")
+@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; repeatable.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
+@click.option("--all", "whole", is_flag=True, help="Print all figures and warnings at the end.")
 @allow_commands
 @task_options
 @click.pass_context
-@click.option("-s", "--system", metavar="FILE", help="STDLIST, KWSLIST, table of detections, Kaldi's results.")
-@click.option("--as-run", is_flag=True, help="sws2012 with the limits that its command line had.")
+@click.option("-s", "--system", metavar="FILE", help="STDLIST, KWSLIST, table (CSV, Parquet) or Kaldi's results.")
+@click.option("--as-run", is_flag=True, help="Use the limits of the sws2012 command line.")
 @click.option("-S", "--similarity", "tolerance", type=float, help="Tolerance of the mid-point rule, s.")
 @click.option("-F", "--find", "word_gap", type=float, help="Greatest gap between a term's words, s.")
-@click.option("-k", "--koefcorrect", "cost", type=float, help="C, the cost of a false alarm.")
-@click.option("-K", "--koefincorrect", "value", type=float, help="V, the value of a hit.")
-@click.option("-p", "--prob-of-term", "prior", type=float, help="P, the prior of a term.")
-@click.option("--cnxe-prior", type=float, help="Effective prior of Cnxe, in place of 1 / (1 + beta); 0.5: flat.")
-@click.option(
-    "-n", "-number-trials-per-sec", "--trials-per-second", type=float, help="Trials per second (KWSEval divides by it)."
-)
-@click.option("-E", "--ecf-filter", is_flag=True, help="Leave out what lies outside of the ECF (KWSEval always does).")
-@click.option("-P", "--pooled", is_flag=True, help="The DET curve of all terms pooled, not term-weighted.")
-@click.option("-g", "--segments", is_flag=True, help="Segment trials (KWSEval).")
-@click.option("--documents", is_flag=True, help="Document trials: is the term in the document at all?")
+@click.option("-k", "--koefcorrect", "cost", type=float, help="Cost C of a false alarm.")
+@click.option("-K", "--koefincorrect", "value", type=float, help="Value V of a hit.")
+@click.option("-p", "--prob-of-term", "prior", type=float, help="Prior P of a term.")
+@click.option("--cnxe-prior", type=float, help="Effective prior of Cnxe. [default: 1 / (1 + beta)]")
+@click.option("-n", "-number-trials-per-sec", "--trials-per-second", type=float, help="Trials per second of audio.")
+@click.option("-E", "--ecf-filter", is_flag=True, help="Ignore detections outside the ECF (KWSEval always does).")
+@click.option("-P", "--pooled", is_flag=True, help="Pool all terms for the DET curve, not term-weighted.")
+@click.option("-g", "--segments", is_flag=True, help="Segment trials, as in KWSEval.")
+@click.option("--documents", is_flag=True, help="Document trials.")
 @click.option(
     "-inc", "--include-refless", is_flag=True, help="Keep terms without references in the mean Pfa (KWSEval)."
 )
-@click.option("-j", "--only-answered", is_flag=True, help="Leave out terms that the system lacks (KWSEval).")
-@click.option("--default-score", type=float, help="quesst: score of the trials that have none.")
-@click.option("-A", "table", is_flag=True, help="Print nothing but STDEval's table.")
+@click.option("-j", "--only-answered", is_flag=True, help="Ignore terms that the system's list lacks (KWSEval).")
+@click.option("--default-score", type=float, help="Score of missing trials, for quesst.")
+@click.option("-A", "table", is_flag=True, help="Print only STDEval's table.")
 @click.option(
     "-o",
     "--table",
@@ -58,18 +56,16 @@ _DET = written(*PICTURES, ".csv", ".det")
     is_flag=False,
     flag_value="-",
     type=written(dash=True),
-    help="Write STDEval's table to this file, or print nothing else.",
+    help="Write STDEval's table to a file; alone: as -A.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--all-measures", is_flag=True, help="Also MAP, P@N, equal error rates, cross entropies.")
-@click.option("-d", "--det", type=_DET, help="Write the DET curve: .svg, .pdf, .png; .csv its points.")
-@click.option("--bands", is_flag=True, help="With --det: also two standard errors to both sides.")
-@click.option("--measures", type=written(*TABLES), help="Write all measures: .csv, .tex, .md or .json.")
-@click.option("--per-term", type=_TABLE, help="Write a row a term: .csv (or .txt), .tex, .md or .json.")
-@click.option(
-    "-a", "--alignment", type=_TABLE, help="Write what was paired with what, in KWSEval's columns: as --per-term."
-)
-@click.option("-c", "--cache", metavar="FILE", help="STDEval's cache of references: not needed, and not looked at.")
+@click.option("--all-measures", is_flag=True, help="Add MAP, P@N, equal error rates, cross entropies.")
+@click.option("-d", "--det", type=_DET, help="Write the DET curve: .svg, .pdf, .png; points: .csv, .det.")
+@click.option("--bands", is_flag=True, help="Add two standard errors on both sides of --det.")
+@click.option("--measures", type=written(*TABLES), help="Write the measures: .csv, .tex, .md or .json.")
+@click.option("--per-term", type=_TABLE, help="Write a row per term: .csv (or .txt), .tex, .md or .json.")
+@click.option("-a", "--alignment", type=_TABLE, help="Write the alignment in KWSEval's columns; endings as --per-term.")
+@click.option("-c", "--cache", metavar="FILE", help="Ignored; STDEval's cache of references.")
 def score(
     context: click.Context,
     /,
@@ -80,13 +76,12 @@ def score(
     strict: bool,
     **options: Any,
 ) -> int:
-    """Score.
+    """Score the run of CONFIG, and write its report; or score any system's list.
 
-    With CONFIG: align, decide and score the run of that config, and write its report.
+    Short options are those of STDEval and KWSEval.
 
-    Without: score any system's list, as STDEval or KWSEval do, with their options:
-
-      swsdist score -e ecf.xml -r ref.rttm -t tlist.xml -s stdlist.xml
+    \b
+    swsdist score -e ecf.xml -r ref.rttm -t tlist.xml -s stdlist.xml
     """
     if config is not None:
         given = [param for param in context.command.params if param.name != "force" and options.get(param.name or "")]
@@ -162,7 +157,7 @@ def _score_list(system: str, strict: bool, options: dict[str, Any]) -> int:
         file = options["table_file"]
         alone = options["table"] or file == "-"
         if not alone:
-            print(task.protocol.told(task.point))
+            print(task.protocol.describe(task.point))
         if stdeval:
             from swsdist.report.stdeval import stdeval_report
 
@@ -226,7 +221,7 @@ def _score_documents(system: str, rules: Protocol, options: dict[str, Any]) -> i
         print(json.dumps({"protocol": rules.name, "prior": prior, **counts, **blocks}, indent=1))
         return 0
     print(
-        f"{rules.told()}\n{len(found.queries)} queries, {found.documents} documents, {found.given} trials with a score"
+        f"{rules.describe()}\n{len(found.queries)} queries, {found.documents} documents, {found.given} trials with a score"
     )
     if found.removed:
         print(f"{len(found.removed)} queries have no target document and are left out: {', '.join(found.removed[:5])}")

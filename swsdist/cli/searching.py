@@ -33,29 +33,31 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
     "queries",
     multiple=True,
     metavar="FILE[#CHANNEL][:START-END]",
-    help="A recording or document of the store, its second channel (talk.flac#2), or a place in it (talk.flac:12.3-13.1, "
-    "talk.flac#2:1:02:03-1:02:04), or a table of queries (.csv, .parquet), to search in the store; may be repeated; `-`: a "
-    "query a line from the standard input.",
+    help="Search this query in the store; repeatable; -: one query per line from standard input.",
 )
-@click.option("--word", metavar="NAME", help="All that --query names are examples of one word, which is called so.")
-@click.option("--top", default=20, type=click.IntRange(1), show_default=True, help="Hits shown per query.")
-@click.option("--no-trim", is_flag=True, help="Search recorded queries whole, with the background around their speech.")
+@click.option("--word", metavar="NAME", help="All --query values are examples of one word with this name.")
+@click.option("--top", default=20, type=click.IntRange(1), show_default=True, help="Hits per query.")
+@click.option("--no-trim", is_flag=True, help="Do not trim recorded queries to their speech.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of a table.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.option("--table", type=written(*TABLES), metavar="FILE", help="Also write the hits: .csv, .tex, .md or .json.")
-@click.option("--html", type=written(".html", ".htm"), metavar="FILE", help="Also write a page with players.")
-@click.option("--clips", type=FOLDER, metavar="DIR", help="Also write the hits' sound there, as WAV.")
+@click.option("--table", type=written(*TABLES), metavar="FILE", help="Write the hits: .csv, .tex, .md or .json.")
+@click.option("--html", type=written(".html", ".htm"), metavar="FILE", help="Write one HTML page with audio players.")
+@click.option("--clips", type=FOLDER, metavar="DIR", help="Write the hits as WAV clips to a new folder.")
 @click.option(
     "--calibration",
     metavar="FILE|RUN",
-    help="Call hits likely, or strong, by what was measured there; by default in the run that is searched.",
+    help="Thresholds for `likely` and `strong` hits. [default: those of the run]",
 )
 @click.option(
-    "--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config, or search.KEY of a store."
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="A.B=C",
+    help="Set a key of the config; for a store, search.KEY; repeatable.",
 )
-@click.option("--strict", is_flag=True, help="Exit code 4 if an input was rejected; warnings are errors.")
-@click.option("--force", is_flag=True, help="With a config: go on although the inputs are too odd.")
-@click.option("--dry-run", is_flag=True, help="With a config: show the plan and do nothing.")
+@click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
+@click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5).")
+@click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
 @allow_commands
 def search(
     target: str,
@@ -74,13 +76,17 @@ def search(
     force: bool,
     dry_run: bool,
 ) -> int:
-    """Search the queries of CONFIG, or those given with --query in a store, which a run's folder may stand for.
+    """Search the queries of CONFIG, up to candidates; or single queries (--query) in a STORE, or in the store of a RUN.
+
+    A query is a recording (talk.flac), its second channel (talk.flac#2), a place in seconds or minutes
+    (talk.flac:12.3-13.1, talk.flac#2:1:02:03-1:02:04), a place in a document of the store (d003:1.1-1.7), or a table of queries
+    (.csv, .parquet). A RUN is searched with the settings of its config. Skipped queries: exit code 4.
 
     \b
     swsdist search config.yaml
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
     """
-    from swsdist.core.errors import IncompleteError, UserError
+    from swsdist.core.codes import cli as codes
 
     if not queries and Path(target).is_file():
         from swsdist.cli.running import go
@@ -95,22 +101,14 @@ def search(
             "--json": as_json,
         }
         if wrong := [name for name, value in given.items() if value]:
-            raise UserError(
-                f"{wrong[0]} is for queries that are given with --query",
-                where=target,
-                remedy="give --query, or run the config: `swsdist run` writes a page and clips",
-            )
+            raise codes.OPTION_NEEDS_QUERY(where=target, option=wrong[0])
         if no_trim:
             sets = (*sets, "queries.trim=none")
         return go(target, sets, strict=strict, dry_run=dry_run, force=force, until="search", whole=True)
     from swsdist.config.loader import section_values
 
     if not queries:
-        raise UserError(
-            "there is nothing to search for",
-            where=target,
-            remedy="give a config file, or a store and --query FILE",
-        )
+        raise codes.NO_QUERY(where=target)
     from swsdist.cli.outputs import check_new_folder, write_data
     from swsdist.cli.progress import searching
     from swsdist.searcher.hit_threshold import default_threshold, threshold_from
@@ -118,23 +116,15 @@ def search(
     from swsdist.searcher.searcher import Searcher
 
     if dry_run:
-        raise UserError(
-            "--dry-run is for a config: the queries of --query are searched here and now",
-            where=target,
-            remedy="leave it out",
-        )
+        raise codes.DRY_RUN_WITH_QUERY(where=target)
     if as_csv and as_json:
-        raise UserError("--csv and --json are two forms of one output", where=target, remedy="give one of them")
+        raise codes.TWO_FORMATS(where=target)
     check_new_folder(clips)
     typed = list(dict.fromkeys(line for one in queries for line in (_listed() if one == "-" else [one.strip()])))
     if not any(typed):
-        raise UserError("there is nothing to search for", where="--query -", remedy="give a query a line")
+        raise codes.NO_QUERY(where="--query -")
     if word is not None and (tables := [line for line in typed if is_table(line)]):
-        raise UserError(
-            "--word is for recordings, and a table says itself which examples are of one query",
-            where=tables[0],
-            remedy="leave --word out, or name the recordings of one word",
-        )
+        raise codes.WORD_WITH_TABLE(where=tables[0])
     warnings: list[str] = []
 
     def warn(text: str) -> None:
@@ -208,18 +198,15 @@ def search(
     if html is not None:
         _write_page(answers, rows, cuts, searcher.options, limit, store, Path(html))
     if skipped:
-        raise IncompleteError(
-            f"{len(skipped)} of {len(rows) + len(skipped)} {'queries' if word is None else 'examples'} were skipped: "
-            + "; ".join(f"{error.where}: {error.message}" for error in skipped.values()),
+        raise codes.QUERIES_SKIPPED(
             where=target,
-            remedy="the others were searched; give these anew, or leave them out",
+            count=len(skipped),
+            of=len(rows) + len(skipped),
+            what="queries" if word is None else "examples",
+            errors="; ".join(f"{error.where}: {error.message}" for error in skipped.values()),
         )
     if strict and warnings:
-        raise IncompleteError(
-            f"{len(warnings)} warnings; the first: {warnings[0]}",
-            where=target,
-            remedy="see the warnings above; without --strict they are no errors",
-        )
+        raise codes.STRICT_WARNINGS(where=target, count=len(warnings), first=warnings[0], show=" above")
     return 0
 
 
@@ -236,16 +223,12 @@ def _listed() -> list[str]:
     Raises:
         UserError: it is no text: somebody has sent the sound itself.
     """
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
 
     found = []
     for line in sys.stdin:
         if "\0" in line or "\ufffd" in line or line.startswith(("RIFF", "fLaC", "OggS")):
-            raise UserError(
-                "standard input is a list of queries, a path a line, and this is something else",
-                where="--query -",
-                remedy="name the recording: --query FILE",
-            )
+            raise codes.QUERIES_NOT_TEXT(where="--query -")
         found.append(line.strip())
     return [line for line in found if line]
 

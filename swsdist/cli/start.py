@@ -11,29 +11,31 @@ from swsdist.cli.outputs import FOLDER, Writing, written
 
 @click.command(cls=Writing)
 @click.argument("path", default="swsdist.yaml", type=written(".yaml", ".yml"))
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def init(path: str, force: bool) -> None:
-    """Write a commented config to PATH (swsdist.yaml)."""
+    """Write a commented config with every key to PATH (swsdist.yaml)."""
     from swsdist.cli.outputs import check_place
     from swsdist.config.template import template
-    from swsdist.core.errors import UserError
+    from swsdist.core.codes import cli as codes
 
     check_place(path)
     target = Path(path)
     if target.exists() and not force:
-        raise UserError("the file is there already", where=path, remedy="name another, or give --force")
+        raise codes.FILE_EXISTS(where=path)
     target.write_text(template(), encoding="utf-8")
     print(f"wrote {path}; set the paths in it, then: swsdist run {path}")
 
 
 @click.command(cls=Writing)
 @click.argument("folder", default="demo", type=FOLDER)
-@click.option("--documents", default=40, show_default=True, help="Documents to make.")
-@click.option("--queries", default=10, show_default=True, help="Queries to make.")
-@click.option("--seed", default=0, show_default=True, help="Another seed makes other words and voices.")
-@click.option("--executor", type=click.Choice(["ray", "serial"]), default="ray", show_default=True)
+@click.option("--documents", default=40, show_default=True, help="Number of documents.")
+@click.option("--queries", default=10, show_default=True, help="Number of queries.")
+@click.option("--seed", default=0, show_default=True, help="Seed of words and voices.")
+@click.option(
+    "--executor", type=click.Choice(["ray", "serial"]), default="ray", show_default=True, help="Executor of the run."
+)
 def demo(folder: str, documents: int, queries: int, seed: int, executor: str) -> int:
-    """Make a small corpus of made-up words in FOLDER (demo), and run everything on it."""
+    """Make a small corpus of synthetic words in FOLDER (demo), and run everything on it."""
     from swsdist.cli.running import go
     from swsdist.config.template import template
 

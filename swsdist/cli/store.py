@@ -22,49 +22,51 @@ if TYPE_CHECKING:
 
 @click.group()
 def store() -> None:
-    """Look into a feature store, import one, list what was rejected, check it, compact it, fit its models anew."""
+    """Inspect, check, import or compact a feature store."""
 
 
 _STORE = click.argument("folder", metavar="STORE")
 
 
 def _opened(folder: str) -> Store:
-    """The store of a name; of a run's folder its own is named.
+    """The store in a folder.
 
     Raises:
-        StoreError: there is none, with what there is.
+        StoreError: there is none; if the folder is a run's, the error names the run's store.
     """
     from swsdist import api
     from swsdist.core.errors import StoreError
 
     try:
         return api.open_store(folder)
-    except StoreError as error:
-        _name_that_of_a_run(folder, error)
+    except StoreError:
+        if (error := _run_not_store(folder)) is not None:
+            raise error from None
         raise
 
 
-def _name_that_of_a_run(folder: str, error: StoreError) -> None:
-    """Where the folder is a run's, let the error say so, and name its store if there is one."""
+def _run_not_store(folder: str) -> StoreError | None:
+    """The error for a run folder in place of a store; None for any other folder."""
+    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
 
     run = Folder(folder.rstrip("/"))
     if not run.exists("plan.json") or run.exists("manifest.json"):
-        return
-    error.message = "this is the folder of a run, and no feature store"
+        return None
     places = [config_of(run, plan).store for plan in load_plans(run).values()]
-    there = next((place for place in places if Folder(place).exists("manifest.json")), None)
-    error.remedy = f"name its store: {there}" if there is not None else "make its store with `swsdist index`"
+    store = next((place for place in places if Folder(place).exists("manifest.json")), None)
+    remedy = f"name its store: {store}" if store is not None else "make its store with `swsdist index`"
+    return codes.RUN_NOT_STORE(where=folder, remedy=remedy)
 
 
 @store.command()
 @_STORE
 @click.option("--documents", is_flag=True, help="List the documents.")
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(folder: str, documents: bool, as_json: bool) -> None:
-    """What STORE holds."""
+    """Show what STORE holds."""
     from dataclasses import asdict
 
     from swsdist.stages.inputs.settings import describe
@@ -104,9 +106,9 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
 
 @store.command()
 @click.argument("folder", metavar="STORE|RUN")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: kind, id, part, path, reason, message, remedy.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 def rejected(folder: str, as_csv: bool) -> None:
-    """All inputs of STORE or RUN that could not be used: why, and what helps."""
+    """List the rejected inputs of STORE or RUN, with reasons and remedies."""
     from swsdist.core.types import REJECTED
     from swsdist.pipeline.inspection.rejections import rejections
 
@@ -134,7 +136,7 @@ def rejected(folder: str, as_csv: bool) -> None:
 @store.command()
 @_STORE
 def check(folder: str) -> int:
-    """Read all of STORE and say what is wrong; exit code 3 if anything is."""
+    """Read all of STORE and compare it with its hashes and counts; exit code 3 if it is damaged."""
     from swsdist.pipeline.operation.readers import reading
     from swsdist.store.maintaining import check as look
 
@@ -156,11 +158,11 @@ def check(folder: str) -> int:
 @_STORE
 @click.argument("doc_id")
 @click.option("--channel", default=1, show_default=True, help="Channel of the document.")
-@click.option("--track", help="Track whose frames are wanted; by default the first.")
-@click.option("--npy", type=written(".npy"), help="Write a NumPy file instead of text.")
-@click.option("--htk", type=written(".htk"), help="Write a parameter file of HTK instead of text.")
+@click.option("--track", help="Track. [default: the first]")
+@click.option("--npy", type=written(".npy"), help="Write a NumPy file.")
+@click.option("--htk", type=written(".htk"), help="Write an HTK parameter file.")
 def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | None, htk: str | None) -> None:
-    """The frames of one document: time and features, tab separated, a line a frame."""
+    """Print the frames of one document: time and features, separated by tabs, one line per frame."""
     import numpy as np
 
     from swsdist.core.times import frames_to_seconds
@@ -194,11 +196,11 @@ def _held(folder: str) -> Iterator[Folder]:
 
 @store.command()
 @_STORE
-@click.option("--hours", default=1.0, show_default=True, help="Hours of audio a shard.")
+@click.option("--hours", default=1.0, show_default=True, help="Hours of audio per shard.")
 def compact(folder: str, hours: float) -> None:
-    """Rewrite STORE into shards of about the same size, without what was removed.
+    """Rewrite STORE into shards of about equal size, without removed documents.
 
-    The old shards stay: swsdist clean removes them when nobody needs them any more.
+    The old shards stay until swsdist clean removes them.
     """
     from swsdist.store.maintaining import compact as rewrite
 
@@ -213,9 +215,9 @@ def compact(folder: str, hours: float) -> None:
 @store.command()
 @_STORE
 def refit(folder: str) -> None:
-    """Take the means and variances that normalise anew, of the documents that STORE holds now.
+    """Recompute the normalisation statistics from the documents that STORE holds now.
 
-    Results change, and searches that use them are done again. Not while a run searches it.
+    Results change, and searches are done again. Do not use while a run searches the store.
     """
     from swsdist.store.maintaining import refit as fit
 
@@ -228,28 +230,34 @@ def refit(folder: str) -> None:
 @store.command("import")
 @_STORE
 @click.argument("source")
-@click.option("--shift", required=True, metavar="SECONDS", help="From one frame to the next: 0.01, or 256/22050.")
-@click.option("--dimension", required=True, type=click.IntRange(1), help="Numbers a frame.")
-@click.option("--kind", type=click.Choice(["features", "posteriors", "logits"]), default="features", show_default=True)
-@click.option("--length", metavar="SECONDS", help="Under a frame; by default the shift.")
+@click.option("--shift", required=True, metavar="SECONDS", help="Frame shift, such as 0.01 or 256/22050.")
+@click.option("--dimension", required=True, type=click.IntRange(1), help="Values per frame.")
+@click.option(
+    "--kind",
+    type=click.Choice(["features", "posteriors", "logits"]),
+    default="features",
+    show_default=True,
+    help="Kind of values.",
+)
+@click.option("--length", metavar="SECONDS", help="Frame length. [default: the shift]")
 @click.option(
     "--form",
     default="auto",
     show_default=True,
-    help="Format: kaldi, htk, npy, npz, hdf5, parquet; auto: by the ending.",
+    help="Format: kaldi, htk, npy, npz, hdf5, parquet; auto: by ending.",
 )
-@click.option("--track", help="Name of the track; by default external.")
-@click.option("--what", default="", help="What made them, in words.")
+@click.option("--track", help="Name of the track. [default: external]")
+@click.option("--what", default="", help="Description of the extractor.")
 @click.option(
-    "--tolerance", default=0.25, show_default=True, help="Seconds that frames and a recording may differ in length."
+    "--tolerance", default=0.25, show_default=True, help="Allowed difference between frames and recording, s."
 )
 @click.option(
     "--documents",
     metavar="TABLE",
-    help="Documents (doc_id, maybe channel, path, duration, speaker); by default all keys.",
+    help="Table of documents (doc_id; optionally channel, path, duration, speaker). [default: all keys]",
 )
-@click.option("--hours", default=1.0, show_default=True, help="Hours of audio a shard.")
-@click.option("--strict", is_flag=True, help="Exit code 4 if a document was rejected.")
+@click.option("--hours", default=1.0, show_default=True, help="Hours of audio per shard.")
+@click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 def import_(
     folder: str,
     source: str,
@@ -259,7 +267,7 @@ def import_(
     strict: bool,
     **stated: str | int | float | None,
 ) -> int:
-    """Make STORE of frames that another program made, or bring it up to date.
+    """Create or update STORE from frames of another program.
 
     SOURCE is a file or a folder: Kaldi's scp or ark, HTK, .npy, .npz, HDF5 or Parquet.
 
@@ -270,16 +278,13 @@ def import_(
 
     from swsdist import api
     from swsdist.cli.progress import progress
-    from swsdist.core.errors import IncompleteError, SwsdistError, UserError
+    from swsdist.core.codes import cli as codes
+    from swsdist.core.errors import SwsdistError
     from swsdist.io.filesystem import is_remote
     from swsdist.stages.inputs.importing import as_options, import_store
 
     if Path(folder).exists() and Path(source).exists() and Path(folder).samefile(source):
-        raise UserError(
-            "the store would be made among the frames that it is made of",
-            where=folder,
-            remedy="name another folder for the store",
-        )
+        raise codes.STORE_AMONG_FRAMES(where=folder)
     # As where a config names them.
     place = source if is_remote(source) else str(Path(source).absolute())
     try:
@@ -303,5 +308,5 @@ def import_(
         print(told, file=sys.stderr)
     if rejected and strict:
         count = sum(row[2] for row in rejected)
-        raise IncompleteError(f"{count} documents were rejected", where=folder, remedy="mend them, or leave them out")
+        raise codes.STRICT_REJECTIONS(where=folder, count=count, folder=folder)
     return 0

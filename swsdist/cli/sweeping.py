@@ -10,16 +10,15 @@ from swsdist.cli.options import CORPUS, FILE, allow_commands
 @click.command()
 @click.argument("sweep", metavar="SWEEP", type=FILE)
 @CORPUS
-@click.option("--run", "run_folder", metavar="FOLDER", help="Run folder, for the sweep's.")
-@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of all points; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="Print the best points as JSON.")
+@click.option("--run", "run_folder", metavar="FOLDER", help="Use this run folder instead of the config's.")
+@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of all points; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @allow_commands
 def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[str, ...], as_json: bool) -> int:
-    """Run a config at many points: a grid, a list, random draws; or score lists at many points.
+    """Run a config, or score lists, at many points: a grid, a list, or random draws.
 
-    SWEEP is a YAML file: what to start from, the points, what to measure. What points share is done once, and the same
-    command goes on after a crash, or with further points. Folder sweeps in the run folder then holds the table (points.csv),
-    and a page.
+    SWEEP is a YAML file. Work that points share is done once; the same command continues after a crash, or with more points.
+    Writes points.csv and a page to the folder sweeps of the run. Exit code 4 if a point failed.
 
     \b
     swsdist sweep configs/sweeps/kst_alpha.yaml
@@ -28,7 +27,7 @@ def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[st
 
     from swsdist import api
     from swsdist.cli.progress import points_told, progress
-    from swsdist.core.errors import IncompleteError
+    from swsdist.core.codes import cli as codes
 
     found = api.sweep(sweep, corpus=corpus, run=run_folder, sets=sets, progress=points_told(progress()))
     for notice in found.notices:
@@ -36,9 +35,11 @@ def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[st
     print(found.as_json() if as_json else "\n".join([*found.lines(), "", f"written: {found.folder}/sweep.html"]))
     if found.failed:
         number, message = next(iter(found.failed.items()))
-        raise IncompleteError(
-            f"{len(found.failed)} of {found.table.num_rows} points failed; the first, point {number}: {message}",
+        raise codes.POINTS_FAILED(
             where=found.folder,
-            remedy="mend the cause and run again: what was computed is kept",
+            count=len(found.failed),
+            of=found.table.num_rows,
+            number=number,
+            message=message,
         )
     return 0

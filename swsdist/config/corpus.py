@@ -8,11 +8,12 @@ from pydantic import Field, PositiveFloat, model_validator
 
 from swsdist.config.names import NameIn
 from swsdist.config.section import IsPath, Section
+from swsdist.core.codes import config as codes
 from swsdist.registry.registries import PROTOCOLS
 
 
 class Alignments(Section):
-    """What is said where in the documents, as CTM files: what models are trained on, and what text is searched in."""
+    """Time-aligned transcripts of the documents, to train models on or to search as text."""
 
     words: IsPath | None = Field(None, description="CTM of words")
     phones: IsPath | None = Field(None, description="CTM of phones")
@@ -23,39 +24,36 @@ PartOf = Annotated[tuple[str, ...], Field(min_length=1)] | IsPath
 
 
 class Parts(Section):
-    """Parts of the documents: what is trained or fitted is told which one it may see. A search searches all documents."""
+    """Parts of the documents that models may be trained or fitted on. A search always covers all documents."""
 
-    train: PartOf | None = Field(None, description="list of doc_ids, or a table with a column doc_id")
-    development: PartOf | None = Field(None, description="the same")
-    test: PartOf | None = Field(None, description="the same")
+    train: PartOf | None = Field(None, description="list of doc_ids, or table with column doc_id")
+    development: PartOf | None = Field(None, description="as train")
+    test: PartOf | None = Field(None, description="as train")
 
 
 class QueriesFrom(Section):
-    """The corpus that the queries are of, where that is another one: a section, or the path of its corpus file."""
+    """The corpus of the queries, if it is another one: a section, or the path of its corpus file."""
 
     documents: IsPath | None = Field(
-        None, description="its documents, as corpus.documents: a query's doc_id is looked up in them, and its speaker"
+        None, description="documents of that corpus, as corpus.documents; queries refer to their doc_ids"
     )
-    audio: IsPath | None = Field(None, description="as corpus.audio, for these documents")
-    prefer: tuple[str, ...] = Field((), description="as corpus.prefer, for these documents")
-    speakers: IsPath | None = Field(None, description="as corpus.speakers, for these documents")
-    same_speakers: bool = Field(
-        False, description="speakers of one name are the same people in both corpora; by default they never are"
-    )
+    audio: IsPath | None = Field(None, description="as corpus.audio")
+    prefer: tuple[str, ...] = Field((), description="as corpus.prefer")
+    speakers: IsPath | None = Field(None, description="as corpus.speakers")
+    same_speakers: bool = Field(False, description="equal speaker names are the same person in both corpora")
     statistics: Literal["theirs", "ours"] = Field(
         "theirs",
-        description="means and variances that normalise the queries: of these documents (search.queries_by says whether of "
-        "their speaker's), or of all that are searched",
+        description="normalise queries by the statistics of that corpus (see search.queries_by), or of the searched one",
     )
     hours: PositiveFloat = Field(
-        0.5, description="of these documents that are taken, at most; and as much of each speaker of a query"
+        0.5, description="most audio used for these statistics, and for those of each query speaker, h"
     )
 
     @model_validator(mode="after")
     def _of_documents(self) -> QueriesFrom:
         given = [name for name, field in QueriesFrom.model_fields.items() if getattr(self, name) != field.default]
         if self.documents is None and given:
-            raise ValueError(f"{given[0]} is of documents that the queries are from: name them (documents)")
+            raise codes.DOCUMENTS_NOT_GIVEN.invalid(name=given[0])
         return self
 
 
@@ -64,74 +62,68 @@ Protocol = Annotated[str, NameIn(PROTOCOLS)]
 
 
 class Corpus(Section):
-    """What is searched, what is looked for, and, optionally, where it truly occurs; or the path of a corpus file.
+    """Documents, queries and, optionally, references; or the path of a corpus file.
 
     A corpus file is YAML with the keys of this section; its paths are relative to itself.
     """
 
     documents: IsPath = Field(
-        description="table (CSV or Parquet: doc_id, path; optionally channel, duration, speaker), folder of audio, single "
-        "recording, Kaldi data folder or wav.scp, manifest of lhotse, data set of Hugging Face (a folder of save_to_disk), or "
-        "NIST ECF"
+        description="table (CSV or Parquet: doc_id, path; optionally channel, duration, speaker), folder of audio, recording, "
+        "Kaldi data folder or wav.scp, lhotse manifest, Hugging Face data set (save_to_disk), or NIST ECF"
     )
     audio: IsPath | None = Field(
         None,
-        description="folder that relative paths of a wav.scp, manifest or ECF are relative to; default: that of the list",
+        description="base folder of relative paths in a wav.scp, manifest or ECF; default: folder of the list",
     )
     queries: IsPath | None = Field(
         None,
-        description="table (query_id, path or doc_id; maybe example, channel, start, end, speaker, term), folder of audio, "
-        "manifest of lhotse, data set of Hugging Face, or NIST TLIST or KWLIST",
+        description="table (query_id, path or doc_id; optionally example, channel, start, end, speaker, term), folder of "
+        "audio, lhotse manifest, Hugging Face data set, or NIST TLIST or KWLIST",
     )
     spoken: IsPath | None = Field(
         None,
-        description="spoken examples of the terms of a TLIST or KWLIST: table or folder, as `queries`; query_id is the term's "
-        "id",
+        description="spoken examples for a TLIST or KWLIST, as `queries`; query_id is the term's id",
     )
     queries_from: QueriesFrom = QueriesFrom()
     references: IsPath | None = Field(
         None,
-        description="table (query_id, doc_id, start, end; optionally channel), or RTTM, CTM or lhotse's supervisions with "
-        "alignments, in which the queries' terms are looked up; without it scoring is skipped",
+        description="true occurrences: table (query_id, doc_id, start, end; optionally channel); or RTTM, CTM or lhotse "
+        "supervisions with alignments, in which terms are looked up; null: no scoring",
     )
     text: IsPath | None = Field(
         None,
-        description="Kaldi text (document word word ...): in which documents the queries' terms are said; for document trials, "
-        "in place of references",
+        description="Kaldi text (document word word ...) instead of references, for document trials",
     )
     examples: Literal["primary", "all"] = Field(
-        "primary", description="use only the first example of each query, or all of them, as search.examples says"
+        "primary", description="use the first example of each query, or all (see search.examples)"
     )
     own_places: Literal["keep", "leave-out"] | None = Field(
         None,
-        description="of queries that are cut from what is searched: what lies at their own places counts (keep), or is "
-        "no hit and no true occurrence; default: left out for queries that name a document (doc_id), not for those that "
-        "name its file; what normalises a query's scores (q-norm) counts them either way",
+        description="for queries cut from the searched audio: keep hits and references at their own places, or leave them "
+        "out; default: leave-out for queries with doc_id, keep for queries with path; q-norm always includes them",
     )
     prefer: tuple[str, ...] = Field(
         (),
-        description="endings, the best first, for example [wav, flac, mp3]: of files of a folder that differ in their endings "
-        "only one is a document; by default each is one",
+        description="endings in order, such as [wav, flac, mp3]: of files that differ only in the ending, use the first",
     )
     speakers: IsPath | None = Field(
-        None, description="table (doc_id, speaker; optionally channel): who speaks, where the documents do not tell"
+        None, description="table (doc_id, speaker; optionally channel), where documents have no speaker"
     )
     alignments: Alignments = Alignments()
     parts: Parts = Parts()
     cohort: IsPath | None = Field(
         None,
-        description="table or folder of queries, as `queries`, that only serve to normalise the scores of others, by the step "
-        "zt-norm: they are searched, and never scored",
+        description="queries, as `queries`, that only normalise the scores of others (step zt-norm)",
     )
-    protocol: Protocol | None = Field(None, description="what score.protocol is where the config does not say")
+    protocol: Protocol | None = Field(None, description="default of score.protocol")
 
     @property
-    def tells_truth(self) -> bool:
-        """Whether it says where queries truly occur."""
+    def has_references(self) -> bool:
+        """Whether true occurrences of the queries are given."""
         return self.references is not None or self.text is not None
 
     @model_validator(mode="after")
-    def _truth_is_told_once(self) -> Corpus:
+    def _one_kind_of_references(self) -> Corpus:
         if self.references is not None and self.text is not None:
-            raise ValueError("references and text both say where queries occur; give one of them")
+            raise codes.REFERENCES_AND_TEXT.invalid()
         return self

@@ -1,8 +1,7 @@
-"""What a config file may hold. Unknown keys are refused; every key has its default and its meaning here.
+"""The model of a config: keys, defaults and descriptions.
 
-`swsdist init` writes this file's content as commented YAML, and docs/reference/config.md is made from it.
-A field marked `effort` changes how the work is cut or where it runs, never what comes out, and so is not part of
-any fingerprint.
+`swsdist init` writes it as commented YAML, and docs/reference/config.md is generated from it. An `execution_only` field changes
+how work is split or where it runs, never the results, and is in no fingerprint.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.corpus import Corpus, Protocol
 from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
-from swsdist.config.section import ONE_OR_MORE, IsPath, Section, effort
+from swsdist.config.section import ONE_OR_MORE, IsPath, Section, error_for_pydantic, execution_only
+from swsdist.core.codes import config as codes
 from swsdist.core.needs import Needs
 from swsdist.core.partition import SLOTS
 from swsdist.registry.entries import is_chain
@@ -23,28 +23,28 @@ from swsdist.registry.registries import CALIBRATION, CHAINS, EXPORTS, METHODS
 
 
 class Transforming(Section):
-    """Something that is done to each frame of an extractor."""
+    """A transform of each frame of an extractor."""
 
-    name: str = Field(description="transform: columns, log, project")
-    options: dict[str, object] = Field(default_factory=dict, description="options of that transform")
+    name: str = Field(description="name of the transform")
+    options: dict[str, object] = Field(default_factory=dict, description="options of the transform")
 
 
 class Features(Section):
-    """What is computed of the audio and kept in the store; or a list of such sections, a track of the store each.
+    """The extractor of a track of the store; or a list of such sections, one per track.
 
-    Tracks have one shift. Searched together, each document is cut to its shortest one.
+    Tracks have one shift. Searched together, each document is cut to its shortest track.
     """
 
     name: str = Field(
         "mfcc",
-        description="extractor, or external for frames that another program made; `swsdist doctor` lists those installed",
+        description="extractor, or external for precomputed features; `swsdist doctor` lists extractors",
     )
     options: dict[str, object] = Field(
-        default_factory=dict, description="options of that extractor, see its page in docs/"
+        default_factory=dict, description="options of the extractor, see docs/reference/features.md"
     )
     transforms: tuple[Transforming, ...] = Field(
         (),
-        description="what is done to each of its frames on the way into the store, in this order: {name, options} each",
+        description="transforms of each frame, in order: {name, options} each",
     )
     track: Annotated[str, Field(min_length=1)] | None = Field(
         None, description="name of the track in the store; default: the extractor's name"
@@ -57,125 +57,123 @@ class Features(Section):
 
 
 class Queries(Section):
-    """What is done to spoken queries before they are searched."""
+    """Preparation of spoken queries."""
 
     trim: Literal["auto", "none"] = Field(
         "auto",
-        description="cut off what is not speech at both ends of a recorded query, and reject one without speech; an end that "
-        "was given (start, end) stays",
+        description="auto: trim non-speech at both ends of a recorded query, and reject queries without speech; given "
+        "start and end times stay",
     )
 
 
 class Index(Section):
-    """How the store is cut into shards."""
+    """The feature store and its shards."""
 
     store: IsPath | None = Field(None, description="store folder, local or s3://; default: `store` in the run folder")
-    shard_hours: PositiveFloat = effort(
-        1.0, "hours of audio a shard aims at; 4096 documents at most, each whole in one shard"
-    )
-    shards: PositiveInt | None = effort(None, "cut into this many shards instead (for experiments)")
+    shard_hours: PositiveFloat = execution_only(1.0, "target size of a shard, hours of audio; at most 4096 documents")
+    shards: PositiveInt | None = execution_only(None, "number of shards instead (for experiments)")
 
 
 class KeepDetections(Keep):
-    """The same of a query's detections, over the whole collection."""
+    """How many detections to keep per query."""
 
     least: PositiveInt = Field(1000, description="keep at least this many")
-    per_second: float = Field(0.1, ge=0, description="and this many a second of the collection")
+    per_second: float = Field(0.1, ge=0, description="and this many per second of the collection")
 
 
 class Reduce(Section):
-    """From candidates to detections."""
+    """Reduction of candidates to detections."""
 
-    buckets: Annotated[int, Field(ge=1, le=SLOTS)] = effort(
-        16, "parts that queries are spread over; memory falls as it grows"
+    buckets: Annotated[int, Field(ge=1, le=SLOTS)] = execution_only(
+        16, "partitions of the queries; more need less memory each"
     )
     merge: Literal["best", "sum"] | None = Field(
         None,
-        description="of candidates at one place: best, the best stays; sum, it gets the sum of their posteriors, at most 1; "
-        "default: the method's own (best)",
+        description="score of overlapping candidates: the best, or the sum of their posteriors (at most 1); default: the "
+        "method's",
     )
     overlap: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="of two detections that overlap by more than this part of the shorter one, the better stays",
+        description="greatest overlap of two detections, as a fraction of the shorter one; beyond it the better one stays",
     )
     nbest: KeepDetections = Field(KeepDetections(), description="detections kept per query")
 
 
 class Score(Section):
-    """The protocol: the operating point and the rules of counting. What is not given comes from the protocol."""
+    """The scoring protocol; null: the protocol's value."""
 
-    protocol: Protocol = Field("sws2013", description="named set of the rules below")
-    beta: PositiveFloat | None = Field(None, description="weight of false alarms; sws2012: from the data")
+    protocol: Protocol = Field("sws2013", description="named set of the values below")
+    beta: PositiveFloat | None = Field(None, description="weight of false alarms; sws2012 computes it from the data")
     tolerance: Annotated[float, Field(ge=0)] | None = Field(
-        None, description="s between a detection's mid-point and the reference's span"
+        None, description="greatest distance between a detection's mid-point and the reference, s"
     )
-    trials_per_second: PositiveFloat | None = Field(None, description="trials a second of audio")
+    trials_per_second: PositiveFloat | None = Field(None, description="trials per second of audio")
     trials: Literal["time", "segment", "document"] | None = Field(
-        None, description="what a trial is: a second or so of audio, a segment (OpenKWS13), or a document (QUESST)"
+        None, description="unit of a trial: time, segment (OpenKWS13), or document (QUESST)"
     )
     cnxe_prior: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None,
-        description="effective prior of Cnxe: 0.5 is flat, 1 / words that queries are drawn from; default: 1 / (1 + beta)",
+        description="effective prior of Cnxe; default: 1 / (1 + beta)",
     )
     speech: IsPath | None = Field(
         None,
-        description="stretches of speech, for segment trials: RTTM with SPEAKER records, or table (doc_id, start, end)",
+        description="speech segments, for segment trials: RTTM with SPEAKER records, or table (doc_id, start, end)",
     )
 
 
 class Report(Section):
-    """Exports and the page."""
+    """Exports and the report."""
 
     exports: tuple[Annotated[str, NameIn(EXPORTS)], ...] | None = Field(
         None,
-        description="what is written to RUN/exports; default: csv, labels, clips, and with references stdlist and kwslist",
+        description="files in RUN/exports; default: csv, labels, clips; with references also stdlist, kwslist",
     )
-    labels: Annotated[int, Field(ge=0)] = Field(
-        20, description="how many best hits of a query get a label, where nothing was decided"
-    )
+    labels: Annotated[int, Field(ge=0)] = Field(20, description="labels per query without decisions: the best hits")
     clips: Annotated[int, Field(ge=0)] = Field(
-        20, description="how many best hits get an audio clip; the best of each query comes before any second"
+        20, description="audio clips of the best hits; first the best hit of each query"
     )
-    pl_lambda: float = Field(0.1, ge=0, le=1, description="weight of indexing in the processing load PL (lambda)")
+    pl_lambda: float = Field(0.1, ge=0, le=1, description="weight lambda of indexing in the processing load PL")
 
 
 class Executor(Section):
-    """Where the tasks run."""
+    """The executor of tasks."""
 
-    kind: Literal["serial", "ray"] = effort("ray", "in this process, or on Ray actors")
-    address: str | None = effort(None, "Ray cluster; default: RAY_ADDRESS, else a private local instance")
-    workers: PositiveInt | None = effort(None, "actors; default: as many as the CPUs allow")
-    cpus_per_worker: PositiveInt = effort(1, "CPUs, and so threads, of an actor")
-    gpus_per_worker: PositiveFloat = effort(
-        1.0, "with search.backend: cuda, GPUs of an actor; 0.25 for four actors a GPU"
+    kind: Literal["serial", "ray"] = execution_only("ray", "serial: in this process; ray: on Ray actors")
+    address: str | None = execution_only(
+        None, "address of the Ray cluster; default: RAY_ADDRESS, or a private local instance"
     )
-    memory_per_worker_gb: PositiveFloat = effort(1.0, "memory that Ray reserves for an actor, GB = 1e9 bytes")
-    cache_gb: Annotated[float, Field(ge=0)] = effort(
-        0.0, "GB on each node's own disk for files of a store on S3 that its workers read; 0: none"
+    workers: PositiveInt | None = execution_only(None, "number of actors; default: limited by CPUs and memory")
+    cpus_per_worker: PositiveInt = execution_only(1, "CPUs and threads per actor")
+    gpus_per_worker: PositiveFloat = execution_only(
+        1.0, "GPUs per actor, with search.backend: cuda; 0.25: four actors share one"
     )
-    cache: str = effort(
+    memory_per_worker_gb: PositiveFloat = execution_only(1.0, "memory that Ray reserves per actor, GB = 1e9 bytes")
+    cache_gb: Annotated[float, Field(ge=0)] = execution_only(
+        0.0, "disk cache on each node for a store on S3, GB; 0: none"
+    )
+    cache: str = execution_only(
         "/tmp/swsdist-cache",
-        "folder for them on each node, less `-` and the number of its user; runs share it; `$$NAME` is a variable of the node",
+        "folder of that cache, to which `-` and the user's id are added; `$$NAME`: a variable of the node",
     )
-    in_flight: PositiveInt = effort(2, "tasks handed to an actor at once")
-    attempts: PositiveInt = effort(3, "times a task is tried before it is recorded as failed")
-    actor_restarts: Annotated[int, Field(ge=0)] = effort(20, "actors replaced, over the run, before it gives up")
+    in_flight: PositiveInt = execution_only(2, "tasks sent to an actor at once")
+    attempts: PositiveInt = execution_only(3, "attempts before a task counts as failed")
+    actor_restarts: Annotated[int, Field(ge=0)] = execution_only(20, "actors replaced during a run before it ends")
 
     @property
     def worker(self) -> Needs:
-        """What each worker is given at least; a GPU only if it needs one."""
+        """The resources of a worker; GPUs only with a GPU backend."""
         return Needs(self.cpus_per_worker, self.memory_per_worker_gb, self.gpus_per_worker)
 
 
 class Config(Section):
-    """One run."""
+    """The config of a run."""
 
     run: IsPath = Field(description="run folder, local or s3://")
     system: str = Field(
         "mfcc-cosine",
-        description="name of the system, a column of its detections; a config file's default is its own name without ending",
+        description="name of the system, in a column of its detections; default: the config file's name without ending",
         min_length=1,
     )
     corpus: Corpus
@@ -189,63 +187,57 @@ class Config(Section):
     report: Report = Report()
     executor: Executor = Executor()
     chain: Annotated[str, NameIn(CHAINS)] = Field("search", description="chain of stages, see docs/concepts/stages.md")
-    options: dict[str, object] = Field(
-        {}, description="options of the chain; search has none, of fuse: systems, scores, missing, ..."
+    options: dict[str, object] = Field({}, description="options of the chain; fuse: systems, scores, missing, ...")
+    storage: dict[str, object] = execution_only(
+        {}, "options of s3fs, such as {endpoint_url: ...}; access keys come from the environment"
     )
-    storage: dict[str, object] = effort(
-        {}, "options for s3fs, for example {endpoint_url: ...}; keys from the environment"
-    )
-    strict: bool = effort(False, "end with exit code 4 if any input was rejected, and take warnings for errors")
-    force: bool = effort(False, "go on although the inputs are so odd that results are nonsense, which is exit code 5")
+    strict: bool = execution_only(False, "warnings and rejected inputs end with exit code 4")
+    force: bool = execution_only(False, "continue with implausible inputs (otherwise exit code 5)")
 
     @model_validator(mode="after")
-    def _tracks_have_names(self) -> Config:
-        names = [one.track_name for one in self.features]
+    def _check_tracks(self) -> Config:
+        names = [features.track_name for features in self.features]
         if not names:
-            raise ValueError("features: name at least one extractor")
+            raise codes.NO_EXTRACTOR.invalid()
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(
-                    f"features: {names.count(name)} tracks are called {name}; give each a track of its own"
-                )
+                raise codes.DUPLICATE_TRACK.invalid(count=names.count(name), track=name)
         return self
 
     @model_validator(mode="after")
-    def _several_examples_are_read(self) -> Config:
-        how = self.search.examples
-        if how != "best" and self.corpus.examples == "primary":
-            raise ValueError(f"search.examples: {how} takes several examples of a query; set corpus.examples: all")
-        if how == "mean" and not any(CALIBRATION[name].first for name in self.calibrate.steps):
-            raise ValueError(
-                "search.examples: mean is one of normalised scores, which calibrate.steps without q-norm keeps as they are"
-            )
-        if how == "mean" and self.reduce.merge == "sum":
-            raise ValueError("search.examples: mean is one of normalised scores, which reduce.merge: sum cannot add")
-        if how == "mean" and self.reduce.overlap == 1:
-            raise ValueError("search.examples: mean needs reduce.overlap below 1, which says what is the same place")
+    def _check_examples(self) -> Config:
+        examples = self.search.examples
+        if examples != "best" and self.corpus.examples == "primary":
+            raise codes.EXAMPLES_CONFLICT.invalid(examples=examples, needs="corpus.examples: all")
+        if examples != "mean":
+            return self
+        if not any(CALIBRATION[name].first for name in self.calibrate.steps):
+            raise codes.EXAMPLES_CONFLICT.invalid(examples=examples, needs="calibrate.steps: [q-norm, ...]")
+        if self.reduce.merge == "sum":
+            raise codes.EXAMPLES_CONFLICT.invalid(examples=examples, needs="reduce.merge: best")
+        if self.reduce.overlap == 1:
+            raise codes.EXAMPLES_CONFLICT.invalid(examples=examples, needs="reduce.overlap below 1")
         return self
 
     @model_validator(mode="after")
-    def _calibration_fits(self) -> Config:
+    def _check_calibration(self) -> Config:
         joined = is_chain(CHAINS, self.chain, "joined")
         score = "any" if joined else METHODS[self.search.method].score
-        complaint = misfit_of(self.calibrate, score, references=self.corpus.tells_truth, joined=joined)
-        if complaint:
-            raise ValueError(f"calibrate.steps: {complaint}")
+        error = misfit_of(self.calibrate, score, references=self.corpus.has_references, joined=joined)
+        if error is not None:
+            raise error_for_pydantic(error)
         return self
 
     @model_validator(mode="after")
-    def _posteriors_are_summed(self) -> Config:
+    def _check_merge(self) -> Config:
         score = METHODS[self.search.method].score
         if self.reduce.merge == "sum" and score != "posterior":
-            raise ValueError(
-                f"reduce.merge: sum adds posteriors, and {self.search.method} gives the score {score}; set reduce.merge: best"
-            )
+            raise codes.SUM_OF_SCORES.invalid(method=self.search.method, score=score)
         return self
 
     @property
     def exports(self) -> tuple[str, ...]:
-        """What is written to RUN/exports: without references nobody asked for the lists that scorers read."""
+        """The files in RUN/exports; lists for scorers only with references."""
         if self.report.exports is not None:
             return self.report.exports
         lists = ("stdlist", "kwslist") if self.corpus.references is not None else ()

@@ -1,7 +1,6 @@
-"""The YAML of configs: strict, with variables of the environment, and with the line of every value.
+"""Read the YAML of configs, with environment variables, and with the line of each value.
 
-YAML 1.2; duplicate keys, tags, anchors and aliases are refused. What is wrong is noted in a
-`Draft`, so that all of it can be told at once.
+YAML 1.2; duplicate keys, tags, anchors and aliases are errors. A `Draft` collects all problems, for one error.
 """
 
 from __future__ import annotations
@@ -12,13 +11,20 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from swsdist.config.suggest import Place, shown
+from swsdist.config.suggest import Place, dotted, shown
+from swsdist.core.codes import Code
+from swsdist.core.codes import config as codes
+from swsdist.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _DOLLAR = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<other>:-[^}]*)?\})?")
 _TAG = "tag:yaml.org,2002:"
@@ -26,7 +32,13 @@ _TAG = "tag:yaml.org,2002:"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a value was given: a file and line (from 1), a `--set`, or neither; and what its paths are relative to."""
+    """Where a value was given.
+
+    Attributes:
+        source: a file, a `--set`, or empty.
+        base: folder that paths in the value are relative to.
+        line: from 1; 0: none.
+    """
 
     source: str
     base: str
@@ -36,113 +48,187 @@ class Origin:
         return f"{self.source}:{self.line}" if self.line else self.source
 
 
+@dataclass(frozen=True)
+class Problem:
+    """An error in a config.
+
+    Attributes:
+        origin: where the value was given.
+        code: name of the error's code.
+        message: as of the code.
+        remedy: likewise.
+        values: of message and remedy.
+    """
+
+    origin: Origin
+    code: str
+    message: str
+    remedy: str
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
 @dataclass
 class Draft:
-    """Values before they are validated, where each was given, and what is known to be wrong with them."""
+    """Values before validation, the origin of each, and the problems found so far."""
 
     values: dict[str, object] = field(default_factory=dict)
     origins: dict[Place, Origin] = field(default_factory=dict)
-    problems: dict[Place, list[tuple[Origin, str]]] = field(default_factory=dict)
+    problems: dict[Place, list[Problem]] = field(default_factory=dict)
 
     def origin(self, place: Place) -> Origin:
-        """Where the value at a place, or the nearest thing above it, was given."""
+        """The origin of the value at a place, or of the nearest value above it."""
         while place not in self.origins:
             place = place[:-1]
         return self.origins[place]
 
-    def complain(self, place: Place, text: str, origin: Origin | None = None) -> None:
-        """Note that something is wrong at a place."""
-        self.problems.setdefault(place, []).append((origin or self.origin(place), text))
+    def complain(self, place: Place, code: Code[ConfigError], origin: Origin | None = None, **values: object) -> None:
+        """Note a problem at a place; `values` are those of the code's message and remedy."""
+        message, remedy = code.text(**values)
+        self.add(place, Problem(origin or self.origin(place), code.name, message, remedy, values))
+
+    def add(self, place: Place, problem: Problem) -> None:
+        """Note a problem at a place."""
+        self.problems.setdefault(place, []).append(problem)
+
+    def complain_of(self, place: Place, error: ErrorDetails) -> None:
+        """Note an error of pydantic: of a code, with its values; another one with pydantic's message."""
+        context = error.get("ctx", {})
+        if "parts" in context:
+            message, remedy = context["parts"]
+            self.add(place, Problem(self.origin(place), error["type"], message, remedy, context["values"]))
+        else:
+            self.complain(place, codes.INVALID_SETTING, reason=error["msg"].removeprefix("Value error, "))
 
     def faulty(self, place: Place) -> bool:
-        """Whether something at or above a place is known to be wrong."""
+        """Whether there is a problem at a place or above it."""
         return any(place[:depth] in self.problems for depth in range(len(place) + 1))
 
     def forget(self, place: Place) -> None:
-        """Drop what is known of a place and of all below it, because it gets another value."""
-        for known in (self.origins, self.problems):
-            for each in [each for each in known if each[: len(place)] == place]:
-                del known[each]
+        """Drop origins and problems at a place and below it, before it gets another value."""
+        for records in (self.origins, self.problems):
+            for below in [each for each in records if each[: len(place)] == place]:
+                del records[below]
+
+    def error(self, remedy: str) -> ConfigError:
+        """One error of all problems: first those of files, in the order of their lines, then those of `--set`.
+
+        Args:
+            remedy: of several problems, and of one that has none.
+        """
+        problems = [(place, problem) for place, several in self.problems.items() for problem in several]
+        files = list(dict.fromkeys(origin.source for origin in self.origins.values()))
+
+        def order(item: tuple[Place, Problem]) -> tuple[bool, int, int]:
+            origin = item[1].origin
+            return origin.line == 0, files.index(origin.source) if origin.line else 0, origin.line
+
+        problems.sort(key=order)
+        if len(problems) == 1:
+            ((place, problem),) = problems
+            return codes.INVALID_CONFIG.error(
+                _named(place, problem),
+                where=str(problem.origin) or None,
+                remedy=problem.remedy or remedy,
+                code=problem.code,
+                values={"key": dotted(place), **problem.values},
+            )
+        listing = "".join(f"\n  {_line(place, problem)}" for place, problem in problems)
+        error = codes.INVALID_CONFIG(where=self.origins[()].source or "config", count=len(problems), listing=listing)
+        error.remedy = remedy
+        return error
+
+
+def _named(place: Place, problem: Problem) -> str:
+    """The message of a problem, with the name of its key where the origin does not have that."""
+    name = dotted(place)
+    evident = not name or place[0] == "--set" or str(problem.origin) in (f"--set {name}", f"--{name}")
+    return problem.message if evident else f"{name}: {problem.message}"
+
+
+def _line(place: Place, problem: Problem) -> str:
+    """A problem in a list of several."""
+    where = f"{problem.origin}: " if str(problem.origin) else ""
+    remedy = f"; {problem.remedy}" if problem.remedy else ""
+    return f"{where}{_named(place, problem)}{remedy} [{problem.code}]"
 
 
 def read(text: str, place: Place, draft: Draft, origin: Origin) -> object:
-    """The value of a YAML text; what is wrong in it is noted in the draft. Empty text is None."""
+    """The value of a YAML text, with environment variables replaced; problems go to the draft. Empty text is None."""
     yaml = YAML(typ="safe", pure=True)
     try:
         node = yaml.compose(text)
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        draft.complain(place, f"not YAML: {error.reason}", _at(origin, line))
+        draft.complain(place, codes.INVALID_YAML, _at(origin, line), reason=error.reason)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         context = f" {error.context}" if error.context else ""
         column = f" (column {mark.column + 1})" if mark else ""
-        draft.complain(place, f"not YAML: {error.problem}{context}{column}", _at(origin, mark.line + 1 if mark else 1))
+        reason = f"{error.problem}{context}{column}"
+        draft.complain(place, codes.INVALID_YAML, _at(origin, mark.line + 1 if mark else 1), reason=reason)
     except YAMLError as error:
-        draft.complain(place, f"not YAML: {error}")
+        draft.complain(place, codes.INVALID_YAML, reason=str(error))
     except RecursionError:
-        draft.complain(place, "it is nested too deeply", _at(origin, 1))
+        draft.complain(place, codes.INVALID_YAML, _at(origin, 1), reason="nested too deeply")
     else:
         return None if node is None else _value(node, place, draft, origin, yaml)
     return None
 
 
 def _at(origin: Origin, line: int) -> Origin:
-    """The same origin at another line, if it has lines."""
+    """The origin at another line, if it has lines."""
     return Origin(origin.source, origin.base, line) if origin.line else origin
 
 
 def _value(node: Node, place: Place, draft: Draft, origin: Origin, yaml: YAML) -> object:
-    """The plain Python value of a node, or None where something is wrong with it."""
-    here = _at(origin, node.start_mark.line + 1)
-    draft.origins.setdefault(place, here)
+    """The Python value of a node; None after a problem."""
+    at_node = _at(origin, node.start_mark.line + 1)
+    draft.origins.setdefault(place, at_node)
     if node.anchor:
-        draft.complain(place, f"anchors and aliases (&{node.anchor}) are not allowed; write the value out", here)
+        draft.complain(place, codes.YAML_ANCHOR, at_node, anchor=node.anchor)
         return None
     plain = not getattr(node, "style", None)
     implicit = (
         yaml.resolver.resolve(type(node), node.value, (plain, not plain)) if isinstance(node, ScalarNode) else None
     )
     if node.tag != (implicit or _TAG + ("map" if isinstance(node, MappingNode) else "seq")):
-        draft.complain(place, f"tags ({node.tag.replace(_TAG, '!!')}) are not allowed", here)
+        draft.complain(place, codes.YAML_TAG, at_node, tag=str(node.tag).replace(_TAG, "!!"))
         return None
     if isinstance(node, ScalarNode):
-        return _scalar(node, place, draft, here, yaml)
+        return _scalar(node, place, draft, at_node, yaml)
     if isinstance(node, SequenceNode):
         return [_value(each, (*place, index), draft, origin, yaml) for index, each in enumerate(node.value)]
     values: dict[str, object] = {}
     for key, each in node.value:
-        there = _at(origin, key.start_mark.line + 1)
+        at_key = _at(origin, key.start_mark.line + 1)
         if not isinstance(key, ScalarNode) or key.tag != _TAG + "str" or key.anchor:
             text = key.value if isinstance(key, ScalarNode) else "a list or mapping"
-            draft.complain((*place, str(text)), "a key must be plain text; quote it", there)
+            draft.complain((*place, str(text)), codes.KEY_NOT_TEXT, at_key)
         elif key.value in values:
             first = draft.origins[(*place, key.value)]
             earlier = f"; the first is in line {first.line}" if first.line else ""
-            draft.complain((*place, key.value), f"given twice{earlier}", there)
+            draft.complain((*place, key.value), codes.DUPLICATE_KEY, at_key, earlier=earlier)
         else:
-            draft.origins[(*place, key.value)] = there
+            draft.origins[(*place, key.value)] = at_key
             values[key.value] = _value(each, (*place, key.value), draft, origin, yaml)
     return values
 
 
 def _scalar(node: ScalarNode, place: Place, draft: Draft, origin: Origin, yaml: YAML) -> object:
-    """A scalar's value, with variables of the environment put in."""
+    """A scalar's value, with environment variables replaced."""
 
     def replace(match: re.Match[str]) -> str:
         name, other = match["name"], match["other"]
         if match["dollar"]:
             return "$"
         if name is None:
-            draft.complain(place, "a single $; write ${NAME} for a variable, $$ for a dollar sign", origin)
+            draft.complain(place, codes.SINGLE_DOLLAR, origin)
             return ""
         value = os.environ.get(name)
         if other is not None:
             return value or other[2:]
         if value is None:
-            draft.complain(
-                place, f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}", origin
-            )
+            draft.complain(place, codes.UNSET_VARIABLE, origin, name=name)
         return value or ""
 
     text = _DOLLAR.sub(replace, node.value)
@@ -152,12 +238,12 @@ def _scalar(node: ScalarNode, place: Place, draft: Draft, origin: Origin, yaml: 
         return None
     if node.tag in (_TAG + "bool", _TAG + "int", _TAG + "float"):
         return _finite(yaml.constructor.construct_object(node), place, draft)
-    # Dates and the like are YAML 1.1's; here they are text.
+    # Dates are YAML 1.1's: text in 1.2.
     return text
 
 
 def plain(value: object, place: Place, draft: Draft) -> object:
-    """A Python value made of nothing but what YAML has."""
+    """A Python value in YAML's types; other types are problems."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, os.PathLike):
@@ -170,12 +256,12 @@ def plain(value: object, place: Place, draft: Draft) -> object:
         return {str(key): plain(each, (*place, str(key)), draft) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain(each, (*place, index), draft) for index, each in enumerate(value)]
-    draft.complain(place, f"a config holds no {type(value).__name__}")
+    draft.complain(place, codes.UNSUPPORTED_TYPE, type=type(value).__name__)
     return None
 
 
 def _finite(value: object, place: Place, draft: Draft) -> object:
-    """A number as it is; infinity and NaN, which JSON lacks, are errors even where the model fixes no type."""
+    """The value itself; infinity and NaN, which JSON lacks, are problems even where the model fixes no type."""
     if isinstance(value, float) and not math.isfinite(value):
-        draft.complain(place, f"{shown(value)} is not allowed; numbers here are finite")
+        draft.complain(place, codes.INFINITE_VALUE, value=shown(value))
     return value

@@ -1,20 +1,22 @@
 """The section `search` of a config: distances, recurrence, first pass and candidates.
 
-Names are those of `swsdist.registry.registries`. What a named thing takes as options its entry says; a few of them have keys
-of their own (`floor`, `cap`, `band`, `factors`, `visit`), all others stand in a mapping beside the name.
+Names are those of `swsdist.registry.registries`, whose entries also list the options. A few options have keys (`floor`, `cap`,
+`band`, `factors`, `visit`); the others are in a mapping beside the name.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import combinations
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from swsdist.config.names import NameIn
-from swsdist.config.section import Section, effort
+from swsdist.config.section import Section, error_for_pydantic, execution_only
+from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
 from swsdist.registry.entries import checked, those
 from swsdist.registry.registries import BACKENDS, DISTANCES, FIRST_PASSES, METHODS, RECURRENCES
@@ -26,14 +28,14 @@ class Keep(Section):
     """How many to keep: the larger of `least` and `per_second` times the seconds searched."""
 
     least: PositiveInt = Field(2, description="keep at least this many")
-    per_second: float = Field(0.3, ge=0, description="and this many a second of what was searched")
+    per_second: float = Field(0.3, ge=0, description="and this many per second of searched audio")
 
     def count(self, seconds: float) -> int:
-        """How many to keep of what was found in so many seconds."""
+        """How many to keep from `seconds` of audio."""
         return max(self.least, int(self.per_second * seconds))
 
 
-#: What may be taken out of features before a distance.
+#: Normalisation of features before a distance.
 Normalise = Literal["none", "mean", "mean-variance"]
 
 #: Local distances.
@@ -44,30 +46,28 @@ Floor = Annotated[float, Field(ge=1e-10, le=0.1)]
 
 
 class FeatureStream(Section):
-    """A track, or columns of the features, with a distance of its own; what is not given is as for the whole search."""
+    """A track, or columns of the features, with its own distance; null: as for the whole search."""
 
-    track: str | None = Field(
-        None, description="track of the store; default: columns are those of all tracks side by side"
-    )
+    track: str | None = Field(None, description="track of the store; default: columns count over all tracks")
     columns: tuple[Annotated[int, Field(ge=0)], PositiveInt] | None = Field(
-        None, description="first column, from 0, and the one after the last; default, of a track: all"
+        None, description="first column, from 0, and the one after the last; default: all of the track"
     )
-    distance: DistanceName | None = Field(None, description="local distance between these columns")
-    weight: Annotated[int, Field(ge=1, le=16)] = Field(1, description="times that the distance counts in the sum")
-    normalise: Normalise | None = Field(None, description="what is taken out of these columns")
+    distance: DistanceName | None = Field(None, description="local distance of these columns")
+    weight: Annotated[int, Field(ge=1, le=16)] = Field(1, description="weight of the distance in the sum")
+    normalise: Normalise | None = Field(None, description="normalisation of these columns")
     floor: Floor | None = Field(None, description="as search.floor")
     cap: PositiveFloat | None = Field(None, description="as search.cap")
     options: dict[str, object] = Field(default_factory=dict, description="as search.distance_options")
 
     @model_validator(mode="after")
-    def _columns_are_told(self) -> FeatureStream:
+    def _has_columns(self) -> FeatureStream:
         if self.track is None and self.columns is None:
-            raise ValueError("name a track, or columns [first, after the last]")
+            raise codes.STREAM_WITHOUT_COLUMNS.invalid()
         return self
 
 
 class DistanceTerm(NamedTuple):
-    """A term of the search's distance, nothing left open but the last column; its options are as they are given.
+    """A term of the search's distance with all settings but the last column; defaults of its options are not filled in.
 
     With a track, columns count from the track's first (`Search.placed` makes them those of all tracks side by side).
     """
@@ -82,40 +82,37 @@ class DistanceTerm(NamedTuple):
 
 
 class KeepWindows(Keep):
-    """The same of a first pass's windows."""
+    """How many windows of a first pass to keep."""
 
     least: PositiveInt = Field(10, description="keep at least this many")
-    per_second: float = Field(0.03, ge=0, description="and this many a second of what was searched")
+    per_second: float = Field(0.03, ge=0, description="and this many per second of searched audio")
 
 
 class FirstPass(Section):
-    """A first pass that proposes where to search; what it does not propose is not found."""
+    """A first pass that proposes windows for the exact search."""
 
     name: Annotated[str, NameIn(FIRST_PASSES, ("none",))] = Field(
-        "none", description="none: everything is searched; see docs/concepts/first-passes.md"
+        "none", description="none: search everything; see docs/concepts/first-passes.md"
     )
     factors: Annotated[tuple[PositiveInt, ...], Field(min_length=1, max_length=4)] = Field(
         (5,),
-        description="frames that are averaged in the first pass; averaged takes several, falling, and passes in turn",
+        description="frames averaged in the first pass; averaged takes several, in falling order",
     )
     windows: KeepWindows = Field(KeepWindows(), description="windows kept per query example")
     over: Literal["collection", "document"] = Field(
         "collection",
-        description="the best windows are those of the whole collection (a task a group of queries), or of "
-        "each document (a task a group and shard)",
+        description="choose the best windows over the collection, or within each document",
     )
     visit: bool = Field(
-        True, description="search the windows exactly; false, with averaged: the pass on averaged frames is the search"
+        True, description="search the windows exactly; false (averaged only): the first pass is the search"
     )
-    options: dict[str, object] = Field(
-        default_factory=dict, description="its options that have no key here; see docs/concepts/first-passes.md"
-    )
+    options: dict[str, object] = Field(default_factory=dict, description="other options of the first pass")
 
     def complete(self) -> dict[str, object]:
-        """All options of the first pass that is named; it is not none.
+        """All options of the first pass, defaults included; its name is not none.
 
         Raises:
-            ConfigError: it does not take what is given.
+            ConfigError: the first pass does not take an option, or its value.
         """
         takes = FIRST_PASSES[self.name].takes()
         if "factors" in takes:
@@ -123,109 +120,103 @@ class FirstPass(Section):
         elif "factor" in takes and len(self.factors) == 1:
             given = {"factor": self.factors[0]}
         elif self.factors != type(self).model_fields["factors"].default:
-            raise ConfigError(f"{self.name} takes {'one of' if 'factor' in takes else 'no'} factors")
+            raise codes.WRONG_FACTORS(name=self.name, takes="one of the" if "factor" in takes else "no")
         else:
             given = {}
         if "visit" in takes:
             given["visit"] = self.visit
         elif not self.visit:
-            raise ConfigError(f"visit: false is not for the first pass {self.name}")
-        own = {"factor", "factors", "visit"} & set(self.options)
-        if own:
-            raise ConfigError(f"{', '.join(sorted(own))} in options: factors and visit are keys of their own")
+            raise codes.VISIT_NOT_TAKEN(name=self.name)
+        if misplaced := sorted({"factor", "factors", "visit"} & set(self.options)):
+            raise codes.KEYS_AMONG_OPTIONS(options=", ".join(misplaced))
         return checked(FIRST_PASSES, self.name, given | self.options)
 
     @model_validator(mode="after")
     def _options_are_taken(self) -> FirstPass:
         if self.name != "none":
-            _of_the_model(self.complete)
+            _validated(self.complete)
         return self
 
 
-def _of_the_model(check: Callable[[], T]) -> T:
-    """What a check gives; what it refuses is refused as pydantic wants it."""
+def _validated(check: Callable[[], T], place: str = "") -> T:
+    """The result of a check, whose `ConfigError` becomes an error for pydantic; `place` begins its message."""
     try:
         return check()
     except ConfigError as error:
-        raise ValueError(error.message) from None
+        if not error.code:
+            raise codes.INVALID_SETTING.invalid(reason=f"{place}{error.message}") from None
+        raise error_for_pydantic(error, place) from None
 
 
 class Search(Section):
-    """The method, and its distances, recurrence and candidates."""
+    """The search method and its settings."""
 
     distance: DistanceName = Field(
         "cosine",
-        description="local distance between frames: 1 - cosine, or its square; between posteriors: bhattacharyya, "
-        "log-posterior-cosine, kl, inner-product (-ln of it); euclidean",
+        description="local distance of frames; for posteriors: bhattacharyya, log-posterior-cosine, kl, inner-product",
     )
     normalise: Normalise = Field(
         "mean-variance",
-        description="what is taken out of each feature dimension before the distance; none for posteriors",
+        description="normalisation of each feature dimension; none for posteriors",
     )
     streams: Annotated[tuple[FeatureStream, ...], Field(max_length=8)] = Field(
         (),
-        description="sum of distances over tracks or columns, for example [{track: mfcc, distance: cosine, weight: 2}, "
-        "{columns: [39, 90], distance: kl, normalise: none}]; default: `distance` over all columns of all tracks",
+        description="weighted sum of distances over tracks or columns, such as [{track: mfcc, distance: cosine, weight: 2}, "
+        "{columns: [39, 90], distance: kl, normalise: none}]; default: `distance` over all columns",
     )
     floor: Floor | None = Field(
         None,
-        description="log-posterior-cosine, kl: added to probabilities before their logarithm; inner-product: added to "
-        "it, at least 1e-4; default: 1e-4",
+        description="log-posterior-cosine, kl, inner-product: added before the logarithm; inner-product: at least 1e-4; "
+        "default: 1e-4",
     )
     cap: PositiveFloat | None = Field(
         None,
-        description="euclidean: norm at which normalised frames are cut off; distances are in units of it; "
-        "default: 2.5 sqrt(dimension)",
+        description="euclidean: greatest norm of normalised frames, the unit of distances; default: 2.5 sqrt(dimension)",
     )
-    distance_options: dict[str, object] = Field(
-        default_factory=dict, description="options of the distance that have no key here"
-    )
+    distance_options: dict[str, object] = Field(default_factory=dict, description="other options of the distance")
     documents_by: Literal["document", "speaker", "collection"] = Field(
-        "document", description="whose statistics normalise a document"
+        "document", description="statistics that normalise a document"
     )
     queries_by: Literal["speaker", "collection"] = Field(
         "speaker",
-        description="whose statistics normalise a query that is a cut by itself, which is too short for a mean; a marked place "
-        "is normalised as documents are",
+        description="statistics that normalise a query that is a short recording; a place in a recording is normalised as "
+        "documents are",
     )
     examples: Literal["best", "mean", "template"] = Field(
         "best",
-        description="several examples of a query: the best one counts, or the mean of their normalised scores, "
-        "or one template is searched that is their average; see docs/how-to/use-several-examples.md",
+        description="several examples of a query: best score, mean of normalised scores, or search with an averaged template",
     )
     recurrence: Annotated[str, NameIn(RECURRENCES)] = Field(
-        "bounded-slope", description="steps of the warping path; see docs/concepts/recurrences.md"
+        "bounded-slope", description="steps of the warping path, see docs/concepts/recurrences.md"
     )
     band: PositiveInt | None = Field(
-        None, description="segmental: most frames off the diagonal, and frames between start points; default: 10"
+        None,
+        description="segmental: greatest distance from the diagonal, and spacing of start points, frames; default: 10",
     )
-    recurrence_options: dict[str, object] = Field(
-        default_factory=dict, description="options of the recurrence that have no key here"
-    )
+    recurrence_options: dict[str, object] = Field(default_factory=dict, description="other options of the recurrence")
     candidate_window: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        10, description="a candidate's cost is the least within plus or minus this many frames"
+        10, description="a candidate has the least cost within this many frames on both sides"
     )
     skip_silence: bool = Field(
         False,
-        description="leave out frames of documents in which there is no speech; a match may reach across what is left out, "
-        "and its times are the recording's; see docs/concepts/speech-marks.md",
+        description="skip document frames without speech; a match may span them; see docs/concepts/speech-marks.md",
     )
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
-    first_pass: FirstPass = Field(FirstPass(), description="a first pass that proposes where to search")
-    method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="how queries are found in the store")
+    first_pass: FirstPass = Field(FirstPass(), description="a first pass before the exact search")
+    method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="search method")
     method_options: dict[str, object] = Field(
         default_factory=dict,
-        description="options of the method: those of windows are in docs/concepts/windows.md, those of dtw are the keys below",
+        description="options of the method windows (docs/concepts/windows.md); dtw has the other keys of this section",
     )
-    lanes: PositiveInt = effort(16, "pieces of documents searched side by side; 16 fill a vector")
-    piece_seconds: PositiveFloat = effort(20.0, "longest piece of a document in a lane; cuts change no result")
-    backend: Annotated[str, NameIn(BACKENDS)] = effort(
+    lanes: PositiveInt = execution_only(16, "pieces of documents searched in parallel; 16 fill a vector")
+    piece_seconds: PositiveFloat = execution_only(20.0, "longest piece of a document in a lane, s")
+    backend: Annotated[str, NameIn(BACKENDS)] = execution_only(
         "cpu",
-        "implementation of the search: int16 (own product, on the CPU), blas (numpy's product), cpu (the faster one of these "
-        "two), cuda (an NVIDIA GPU), auto (GPUs where nodes have some, else CPUs); the bytes are the same",
+        "implementation: int16 (CPU, integer product), blas (CPU, numpy), cpu (the faster of both), cuda (NVIDIA GPU), auto "
+        "(GPU if there is one, else cpu); results are identical",
     )
-    device_memory_gb: PositiveFloat | None = effort(
-        None, "memory of the GPU that a search may take, GB = 1e9 bytes; default: half of what is free, at most 4"
+    device_memory_gb: PositiveFloat | None = execution_only(
+        None, "GPU memory limit, GB = 1e9 bytes; default: half of the free memory, at most 4"
     )
 
     def matters(self) -> dict[str, object]:
@@ -247,7 +238,7 @@ class Search(Section):
             ]
             for term in self.terms()
         ]
-        values["recurrence"] = [*RECURRENCES.identity(self.recurrence), self.of_recurrence()]
+        values["recurrence"] = [*RECURRENCES.identity(self.recurrence), self.recurrence_settings()]
         first_pass = self.first_pass
         if first_pass.name != "none":
             kept = [first_pass.windows.model_dump(mode="json"), first_pass.over]
@@ -260,14 +251,14 @@ class Search(Section):
             return (self._term((0, None), self.distance, 1, self.normalise, {}),)
         return tuple(
             self._term(
-                one.columns or (0, None),
-                one.distance or self.distance,
-                one.weight,
-                one.normalise or self.normalise,
-                _once(_given(floor=one.floor, cap=one.cap), one.options),
-                one.track,
+                stream.columns or (0, None),
+                stream.distance or self.distance,
+                stream.weight,
+                stream.normalise or self.normalise,
+                _merged(_not_none(floor=stream.floor, cap=stream.cap), stream.options),
+                stream.track,
             )
-            for one in self.streams
+            for stream in self.streams
         )
 
     def _term(
@@ -284,43 +275,36 @@ class Search(Section):
         return DistanceTerm(*columns, name, weight, normalise, common | own, track)
 
     def placed(self, tracks: Mapping[str, tuple[int, int]], *, alike: bool = True) -> Search:
-        """The same, in columns of all tracks side by side.
+        """The same search with streams in columns of all tracks side by side.
 
         Args:
             tracks: by name: first column, and the one after the last.
             alike: refuse streams that share columns and normalise them differently.
 
         Raises:
-            ConfigError: a stream names a track that is not there, or columns that it lacks, or two normalise the same
-                columns differently.
+            ConfigError: there is no such track or column, or two streams normalise the same columns differently.
         """
-        if not any(one.track is not None for one in self.streams):
+        if not any(stream.track is not None for stream in self.streams):
             return self
         streams = []
-        for k, one in enumerate(self.streams):
-            if one.track is None:
-                streams.append(one)
+        for k, stream in enumerate(self.streams):
+            if stream.track is None:
+                streams.append(stream)
                 continue
             where = f"search.streams[{k}]"
-            if one.track not in tracks:
-                raise ConfigError(
-                    f"there is no track {one.track!r}",
-                    where=f"{where}.track",
-                    remedy=f"tracks are: {', '.join(tracks)}",
+            if stream.track not in tracks:
+                raise codes.NO_SUCH_TRACK(where=f"{where}.track", track=stream.track, tracks=", ".join(tracks))
+            first, stop = tracks[stream.track]
+            start, end = stream.columns or (0, stop - first)
+            if end > stop - first:
+                raise codes.NO_SUCH_COLUMNS(
+                    where=f"{where}.columns", track=stream.track, columns=stop - first, stop=end
                 )
-            first, stop = tracks[one.track]
-            own = one.columns or (0, stop - first)
-            if own[1] > stop - first:
-                raise ConfigError(
-                    f"the track {one.track} has {stop - first} columns, not {own[1]}",
-                    where=f"{where}.columns",
-                    remedy="columns of a stream with a track count from the track's first",
-                )
-            streams.append(one.model_copy(update={"track": None, "columns": (first + own[0], first + own[1])}))
-        made = self.model_copy(update={"streams": tuple(streams)})
+            streams.append(stream.model_copy(update={"track": None, "columns": (first + start, first + end)}))
+        search = self.model_copy(update={"streams": tuple(streams)})
         if alike:
-            made._normalised_alike()
-        return made
+            search._check_normalisation()
+        return search
 
     @staticmethod
     def _complete(term: DistanceTerm) -> dict[str, object]:
@@ -328,61 +312,57 @@ class Search(Section):
 
     def _common(self) -> dict[str, object]:
         """Options that are given for all distances that take them."""
-        return _once(_given(floor=self.floor, cap=self.cap), self.distance_options)
+        return _merged(_not_none(floor=self.floor, cap=self.cap), self.distance_options)
 
-    def of_recurrence(self) -> dict[str, object]:
-        """All options of the recurrence.
+    def recurrence_settings(self) -> dict[str, object]:
+        """All options of the recurrence, defaults included.
 
         Raises:
-            ConfigError: it does not take what is given.
+            ConfigError: the recurrence does not take an option, or its value.
         """
-        return checked(RECURRENCES, self.recurrence, _once(_given(band=self.band), self.recurrence_options))
+        return checked(RECURRENCES, self.recurrence, _merged(_not_none(band=self.band), self.recurrence_options))
 
-    def _normalised_alike(self) -> None:
-        """Of two tracks it cannot be told yet whether their columns meet, unless they are one."""
+    def _check_normalisation(self) -> None:
+        """Check that no two streams normalise the same columns differently; of different tracks that is not known yet."""
         for term, other in combinations(self.terms(), 2):
             first, stop = max(term.first, other.first), min(_end(term), _end(other))
             if term.track == other.track and first < stop and term.normalise != other.normalise:
                 place = f"{'columns' if term.track is None else f'columns of {term.track}'} {first}"
-                raise ConfigError(f"{place} to {stop} are in two streams that normalise them differently")
+                raise codes.NORMALISATION_CONFLICT(place=place, stop=stop)
 
     @model_validator(mode="after")
-    def _recurrence_takes_what_is_given(self) -> Search:
-        _of_the_model(self.of_recurrence)
+    def _check_recurrence(self) -> Search:
+        _validated(self.recurrence_settings)
         return self
 
     @model_validator(mode="after")
-    def _windows_can_be_visited(self) -> Search:
+    def _check_first_pass(self) -> Search:
         recurrence = RECURRENCES[self.recurrence]
         if self.first_pass.name != "none" and not recurrence.first_pass:
-            known = " or ".join(those(RECURRENCES, "first_pass"))
-            raise ValueError(f"a first pass needs recurrence: {known}, not {self.recurrence}")
+            recurrences = " or ".join(those(RECURRENCES, "first_pass"))
+            raise codes.FIRST_PASS_CONFLICT.invalid(
+                setting=f"recurrence: {self.recurrence}", remedy=f"recurrence: {recurrences}"
+            )
         if self.skip_silence and self.first_pass.name != "none":
-            raise ValueError("a first pass reads all frames: set skip_silence: false, or first_pass: {name: none}")
+            raise codes.FIRST_PASS_CONFLICT.invalid(setting="skip_silence: true", remedy="skip_silence: false")
         if BACKENDS[self.backend].gpu is not False and self.first_pass.name != "none":
-            raise ValueError(f"a first pass searches on the CPU: set backend: cpu, not {self.backend}")
+            raise codes.FIRST_PASS_CONFLICT.invalid(setting=f"backend: {self.backend}", remedy="backend: cpu")
         return self
 
     @model_validator(mode="after")
-    def _distances_take_what_is_given(self) -> Search:
-        terms = _of_the_model(self.terms)
+    def _check_distances(self) -> Search:
+        terms = _validated(self.terms)
         for k, term in enumerate(terms):
             place = f"streams[{k}]: " if self.streams else ""
             if term.stop is not None and term.stop <= term.first:
-                raise ValueError(f"{place}columns {term.first} to {term.stop} are none")
+                raise codes.EMPTY_STREAM.invalid(place=place, first=term.first, stop=term.stop)
             if DISTANCES[term.distance].posteriors and term.normalise != "none":
-                raise ValueError(
-                    f"{place}{term.distance} is between posteriors, which normalise: {term.normalise} would spoil; "
-                    "set normalise: none"
-                )
-            try:
-                self._complete(term)
-            except ConfigError as error:
-                raise ValueError(f"{place}{error.message}") from None
-        _of_the_model(self._normalised_alike)
+                raise codes.NORMALISED_POSTERIORS.invalid(place=place, distance=term.distance, normalise=term.normalise)
+            _validated(partial(self._complete, term), place)
+        _validated(self._check_normalisation)
         for option in self._common():
             if not any(option in term.options for term in terms):
-                raise ValueError(f"the distance {terms[0].distance} takes no {option}")
+                raise codes.UNUSED_OPTION.invalid(distance=terms[0].distance, option=option)
         return self
 
 
@@ -390,13 +370,17 @@ def _end(term: DistanceTerm) -> float:
     return math.inf if term.stop is None else term.stop
 
 
-def _given(**options: object) -> dict[str, object]:
-    """Those that are not None."""
+def _not_none(**options: object) -> dict[str, object]:
+    """The options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _once(keys: dict[str, object], options: dict[str, object]) -> dict[str, object]:
-    """Options that have keys of their own, and others; none may be given as both."""
+def _merged(keys: dict[str, object], options: dict[str, object]) -> dict[str, object]:
+    """Options that have keys, and others.
+
+    Raises:
+        ConfigError: an option is given in both ways.
+    """
     if both := sorted(set(keys) & set(options)):
-        raise ConfigError(f"{', '.join(both)} is given twice: as a key, and among options")
+        raise codes.OPTION_TWICE(options=", ".join(both))
     return keys | options

@@ -1,7 +1,7 @@
-"""What the model says of a key: where it stands, what it may hold, and which key a misspelt one was meant to be.
+"""Facts about keys of the model: place, allowed values, close names for misspelt ones.
 
-A place is the tuple of keys that leads to a value, with an int for an element of a list: ("report", "exports", 1)
-is `report.exports[1]`. Error messages, the template and the reference page all speak through these functions.
+A place is the tuple of keys that leads to a value, with an int for an element of a list: ("report", "exports", 1) is
+`report.exports[1]`. Error messages, the template and the reference page use these functions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLAIN = re.compile(r"(?!(?:null|true|false)$)[a-z/][\w./:-]*(?<!:)", re.IGNOREC
 
 @dataclass(frozen=True)
 class Key:
-    """A key of the model; `section` is the model of what lies below it, None for a plain value."""
+    """A key of the model; `section` is the model of the keys below, None for a plain value."""
 
     place: tuple[str, ...]
     field: FieldInfo
@@ -37,18 +37,18 @@ class Key:
 
     @property
     def dotted(self) -> str:
-        """Its full name, for example `search.distance`."""
+        """The full name, for example `search.distance`."""
         return ".".join(self.place)
 
     @property
-    def effort(self) -> bool:
-        """Whether it changes no result, only how the work is cut or where it runs."""
+    def execution_only(self) -> bool:
+        """Whether the key changes only how work is split or where it runs, never the results."""
         extra = self.field.json_schema_extra
-        return isinstance(extra, dict) and bool(extra.get("effort"))
+        return isinstance(extra, dict) and bool(extra.get("execution_only"))
 
 
 def keys(model: type[Section] = Config, place: tuple[str, ...] = ()) -> Iterator[Key]:
-    """Every key of a model, those of its sections included, in the order of the model."""
+    """All keys of a model and its sections, in order."""
     for name, field in model.model_fields.items():
         section = section_of(field)
         yield Key((*place, name), field, section)
@@ -57,7 +57,7 @@ def keys(model: type[Section] = Config, place: tuple[str, ...] = ()) -> Iterator
 
 
 def section_of(field: FieldInfo) -> type[Section] | None:
-    """The model of a field that is a section, or may be given as one, else None."""
+    """The model of a field that is a section, or a list that may be given as one; else None."""
     return item_of(field) if is_one_or_more(field) else _section(field.annotation)
 
 
@@ -76,11 +76,11 @@ def _section(kind: object) -> type[Section] | None:
 
 
 def find(place: Place) -> tuple[type[Section] | None, FieldInfo | None, Place]:
-    """The section that a place's deepest key belongs to, that key's field, and the place without what lies deeper.
+    """The section of a place's last key, the key's field, and the place without parts below a plain value.
 
-    The field is None where the section lacks the key; both are None for the empty place. An element of a list of
-    sections belongs to the list's key, a key in it to the element's section. Of what lies deeper than a plain value
-    only indices of list elements are kept (pydantic also names the member of a union there).
+    The field is None if the section lacks the key; both are None for the empty place. An element of a list of sections belongs
+    to the list's key, a key in it to the element's section. Below a plain value only indices of list elements are kept
+    (pydantic also names the member of a union there).
     """
     section: type[Section] | None = None
     field: FieldInfo | None = None
@@ -99,13 +99,13 @@ def find(place: Place) -> tuple[type[Section] | None, FieldInfo | None, Place]:
 
 
 def dotted(place: Place) -> str:
-    """A place as it is written in messages: `report.exports[1]`."""
+    """A place in messages: `report.exports[1]`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return text.removeprefix(".")
 
 
 def shown(value: object, limit: int | None = None) -> str:
-    """A value as it would stand in a config, cut to `limit` characters."""
+    """A value as a config has it, cut to `limit` characters."""
     if isinstance(value, str):
         text = value if _PLAIN.fullmatch(value) else _quoted(value)
     elif isinstance(value, list | tuple):
@@ -120,42 +120,41 @@ def shown(value: object, limit: int | None = None) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Text in double quotes, as JSON and YAML have it; what cannot be seen is escaped (U+0085 would be a line break)."""
+    """Text in double quotes for JSON and YAML; invisible characters are escaped (U+0085 would be a line break)."""
     quoted = json.dumps(text, ensure_ascii=False)
     return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
 
 
 def is_path(field: FieldInfo) -> bool:
-    """Whether a field's text names a file or folder (see `IsPath`)."""
+    """Whether a field holds a path (`IsPath`)."""
     return any("path" in marks for _, marks in _kinds(field, element=False))
 
 
 def is_mapping(field: FieldInfo) -> bool:
-    """Whether a field is a mapping whose keys the model does not fix."""
+    """Whether a field is a mapping with free keys."""
     return any(get_origin(kind) is dict for kind, _ in _kinds(field, element=False))
 
 
 def words(field: FieldInfo, element: bool = False, index: int = 0) -> tuple[str, ...]:
-    """The words that a field (or, with `element`, the element of its list at `index`) allows by name."""
+    """The names that a field (with `element`: the element of its list at `index`) allows."""
     return tuple(
         word for kind, marks in _kinds(field, element, index) for word in (*_literals(kind), *_registered(marks))
     )
 
 
 def allowed(field: FieldInfo, element: bool = False, index: int = 0) -> str:
-    """What a field (or, with `element`, the element of its list at `index`) may hold: `integer > 0 | null`."""
+    """The values that a field (with `element`: the element of its list at `index`) allows: `integer > 0 | null`."""
     return _either(_kinds(field, element, index))
 
 
 def meant(key: str, section: type[Section], place: Place) -> list[str]:
-    """Full names of the keys that an unknown `key` of the section at `place` was probably meant to be, best first.
+    """Full names of keys that are close to an unknown `key` of the section at `place`, best first.
 
-    A key that bears just this name elsewhere is the best guess; then come names like it in the same section, then
-    names like it anywhere.
+    First keys of the same name in other sections; else close names in this section; else close names anywhere.
     """
     everywhere: dict[str, list[str]] = {}
-    for known in keys():
-        everywhere.setdefault(known.place[-1], []).append(known.dotted)
+    for other in keys():
+        everywhere.setdefault(other.place[-1], []).append(other.dotted)
     if key in everywhere:
         return everywhere[key]
     siblings = get_close_matches(key, section.model_fields, n=1)
@@ -165,7 +164,7 @@ def meant(key: str, section: type[Section], place: Place) -> list[str]:
 
 
 def closest(word: str, choices: Sequence[str]) -> str | None:
-    """The one of `choices` that `word` was probably meant to be."""
+    """The closest of `choices` to a misspelt word."""
     return next(iter(get_close_matches(word, choices, n=1)), None)
 
 

@@ -19,6 +19,7 @@ code  meaning
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping
 
 from swsdist.core.redaction import redacted
@@ -59,7 +60,8 @@ class SwsdistError(Exception):
     def __str__(self) -> str:
         # A name may hold a line break.
         text = f"{shown(self.where)}: {self.message}" if self.where else self.message
-        coded = f"{text} [{self.code}]" if self.code else text
+        first, line_break, others = text.partition("\n")
+        coded = f"{first} [{self.code}]{line_break}{others}" if self.code else text
         return f"{coded}\n  remedy: {self.remedy}" if self.remedy else coded
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -71,6 +73,28 @@ def _rebuild(
     kind: type[SwsdistError], message: str, where: str | None, remedy: str | None, code: str, values: dict[str, object]
 ) -> SwsdistError:
     return kind(message, where=where, remedy=remedy, code=code, values=values)
+
+
+E = typing.TypeVar("E", bound=SwsdistError)
+
+
+def recast(error: SwsdistError, kind: type[E], *, where: str | None = None, **attributes: typing.Any) -> E:
+    """The same error as one of another class, or at another place.
+
+    Args:
+        error: made of a code.
+        kind: class.
+        where: place; None: the error's.
+        attributes: further arguments of the class.
+    """
+    return kind(
+        error.message,
+        where=where or error.where,
+        remedy=error.remedy,
+        code=error.code,
+        values=error.values,
+        **attributes,
+    )
 
 
 class UserError(SwsdistError):

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio.arrays import demand_samples, is_sound, write_samples
+from swsdist.audio.arrays import check_samples, is_recording, write_samples
 from swsdist.core.codes import corpora as codes
 from swsdist.core.text import suggestion
 from swsdist.io.tables import write_csv
@@ -56,7 +56,7 @@ def save_corpus(
 
     def recording(kind: str, number: int, sound: object, where: str) -> tuple[str, float]:
         path = f"audio/{kind}{number:06d}.wav"
-        samples, rate = sounds[path] = demand_samples(sound, where)
+        samples, rate = sounds[path] = check_samples(sound, where)
         return path, samples.size / rate
 
     result = [recording("d", k, sound, f"documents[{name!r}]") for k, (name, sound) in enumerate(documents.items())]
@@ -66,7 +66,7 @@ def save_corpus(
         examples = [
             (name, number, sound)
             for name, given in queries.items()
-            for number, sound in enumerate([given] if is_sound(given) else _examples(given, name), 1)
+            for number, sound in enumerate([given] if is_recording(given) else _examples(given, name), 1)
         ]
         cut = [
             recording("q", k, sound, f"queries[{name!r}], example {number}")[0]

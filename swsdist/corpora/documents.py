@@ -230,7 +230,7 @@ def with_absolute_paths(table: pa.Table, source: str, storage: Mapping[str, obje
     given = table["path"]
     row = pc.index(pc.ends_with(given, commands.ENDING), True).as_py()
     if row >= 0:
-        commands.demand_file(given[row].as_py(), "a table", place(source, row, storage))
+        commands.require_file(given[row].as_py(), "a table", place(source, row, storage))
     if pc.all(pc.and_(pc.starts_with(given, "/"), pc.invert(pc.match_substring(given, "://")))).as_py():
         return table  # nothing is relative; a million of them are much as strings of Python
     folder, _ = locate(source)

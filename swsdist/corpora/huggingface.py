@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from swsdist.audio.commands import demand_file
+from swsdist.audio.commands import require_file
 from swsdist.core.codes import corpora as codes
 from swsdist.core.types import QUERIES
 
@@ -110,7 +110,7 @@ def _of_batch(batch: pa.RecordBatch, sound: str, file: Path, folder: Path, full:
     places = _places(stored, full, file) if stored.null_count < len(stored) else [None] * len(paths)
     for k, (path, place) in enumerate(zip(paths, places, strict=True)):
         if place is None and path is not None:
-            demand_file(path, "a data set", str(file))
+            require_file(path, "a data set", str(file))
         there = place if place is not None else None if path is None else str(folder / path)
         yield {"named": path, "path": there, **{key: values[k] for key, values in known.items()}}
 

@@ -54,7 +54,7 @@ def ecf_documents(
     named: dict[str, str] = {}
     for row in excerpts:
         recording = _without_ending(row["file"], endings)
-        commands.demand_file(row["file"], "an ECF", source)
+        commands.require_file(row["file"], "an ECF", source)
         if named.setdefault(recording, row["file"]) != row["file"]:
             raise codes.AMBIGUOUS_RECORDINGS(
                 where=source, first=named[recording], second=row["file"], recording=recording

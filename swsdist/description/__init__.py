@@ -1,1 +1,1 @@
-"""What a corpus holds, for its description in a paper."""
+"""The description of a corpus for a paper."""

@@ -1,6 +1,6 @@
-"""What is heard in the documents of a corpus: how long they last, where there is speech, how loud the noise is.
+"""Durations, speech and noise of a corpus' documents.
 
-Recordings are read in blocks of a minute at their own rate, some at the same time; of an hour 2 MB are kept.
+Recordings are read in blocks of a minute at their sample rate, in threads; an hour needs 2 MB of memory.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from swsdist.core.codes import report as codes
 from swsdist.core.errors import AudioError
 from swsdist.io.notices import Notices
 
-#: More threads than that wait for each other.
+#: More threads would wait for each other.
 _THREADS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Acoustics:
-    """A document; times in s.
+    """Acoustics of a document; times in s.
 
     Attributes:
-        seconds: how long it lasts.
-        speech: how much of it is speech, by `swsdist.audio.marks`; None: nobody listened.
-        powers: how many windows have which power (`swsdist.audio.noise`); None: nobody listened.
+        seconds: its duration.
+        speech: seconds of speech, by `swsdist.audio.marks`; None: not measured.
+        powers: histogram of window powers (`swsdist.audio.noise`); None: not measured.
     """
 
     seconds: float
@@ -47,14 +47,14 @@ def measure_acoustics(
     storage: Mapping[str, object] | None = None,
     progress: Callable[[float], None] = lambda seconds: None,
 ) -> list[Acoustics | None]:
-    """What is heard in each document; None where there is no recording, or it cannot be used, which is noted.
+    """Measure the acoustics of each document; None without a usable recording, with a notice.
 
     Args:
         documents: rows of CORPUS or PLACED.
-        listen: else durations are those of the table, of the place, or of the header.
-        notices: told of recordings that cannot be used.
+        listen: measure; else only durations, of the table, the segment, or the header.
+        notices: receives unusable recordings.
         storage: options for s3fs.
-        progress: told seconds that are done, now and then; by one thread at a time.
+        progress: receives seconds done since its last call; one thread at a time.
     """
     lock = Lock()
 
@@ -78,17 +78,17 @@ def measure_acoustics(
     found: dict[int, Acoustics | AudioError | None] = {}
     pool = ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1))
     try:
-        for rows, results in zip(by_recording.values(), pool.map(together, by_recording.values()), strict=True):
-            found |= zip(rows, results, strict=True)
+        for rows, result in zip(by_recording.values(), pool.map(together, by_recording.values()), strict=True):
+            found |= zip(rows, result, strict=True)
     finally:
-        pool.shutdown(cancel_futures=True)  # who interrupts does not wait for the rest
+        pool.shutdown(cancel_futures=True)  # an interrupt does not wait for the rest
     return [_usable(row, found[k], notices) for k, row in enumerate(documents)]
 
 
-def _usable(row: Mapping[str, Any], found: Acoustics | AudioError | None, notices: Notices) -> Acoustics | None:
-    if not isinstance(found, AudioError):
-        return found
-    notices.add(codes.UNUSABLE_RECORDING, where=f"{found.where or row['path']}: {found.message}", count=1)
+def _usable(row: Mapping[str, Any], result: Acoustics | AudioError | None, notices: Notices) -> Acoustics | None:
+    if not isinstance(result, AudioError):
+        return result
+    notices.add(codes.UNUSABLE_RECORDING, where=f"{result.where or row['path']}: {result.message}", count=1)
     return None
 
 

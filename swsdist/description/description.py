@@ -4,7 +4,7 @@ Source: tables 1 to 6 of J. Tejedor et al., "Comparison of ALBAYZIN query-by-exa
 evaluations", EURASIP Journal on Audio, Speech, and Music Processing 2016. Signal-to-noise ratios are those of
 `swsdist.audio.noise`.
 
-Whatever a corpus does not tell is None, and never 0.
+Unknown values are None, never 0.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from swsdist.stages.inputs.references import find_references
 
 Key = tuple[str, int]
 
-#: Columns of a table of documents that say what they are, by the words of NIST's ECF.
+#: Columns of a table of documents with attributes of NIST's ECF.
 _KINDS = ("language", "source_type")
 
 
 @dataclass(frozen=True)
 class DocumentGroup:
-    """Documents that belong together: a recording, a speaker, a part of the corpus, or all of it.
+    """A group of documents: of a recording, a speaker, a part of the corpus, or all.
 
     Attributes:
         name: of the recording, the speaker, the part.
-        part: of the corpus: train, development, test; empty if none is told, or they are of several.
-        recordings, documents: how many; channels of one recording are documents of their own.
-        seconds: of audio, of the documents whose recording can be used; None if there are none.
-        speech: s of speech; None if nobody listened.
-        snr: signal-to-noise ratio, dB; None if nobody listened, or nothing sounds.
-        speakers: their names; None if not told of all documents.
-        words: how many are said; None if nothing tells.
-        vocabulary: how many different ones.
-        unknown_words: said words that are not in the vocabulary of the part for training; None if there is no such part.
-        language, source_type: all that the table of documents tells in columns of these names; empty if nothing.
+        part: of the corpus: train, development, test; empty if unknown, or several.
+        recordings, documents: their numbers; each channel of a recording is a document.
+        seconds: of audio in usable documents; None if there are none.
+        speech: s of speech; None if not measured.
+        snr: signal-to-noise ratio, dB; None if not measured, or silent.
+        speakers: their names; None if unknown for any document.
+        words: number of spoken words; None if unknown.
+        vocabulary: number of different words.
+        unknown_words: spoken words outside of the training part's vocabulary; None without a training part.
+        language, source_type: all values of these columns of the table of documents; empty if none.
     """
 
     name: str
@@ -77,19 +77,19 @@ class DocumentGroup:
 
 @dataclass(frozen=True)
 class Description:
-    """A corpus.
+    """The description of a corpus.
 
     Attributes:
         name: of its file.
         recordings: in the order of the documents.
-        speakers: by name; none if no document tells its speaker.
-        parts: those that the corpus tells of.
-        total: all of it.
+        speakers: by name; empty if unknown.
+        parts: of the corpus.
+        total: the whole corpus.
         queries: in their order; None if the corpus has none.
-        occurs: whether it is told where queries occur.
+        occurs: whether occurrences of queries are known.
         listened: whether the recordings were listened to.
-        protocol: by which it is scored.
-        notices: what is odd.
+        protocol: of its scoring.
+        notices: warnings.
     """
 
     name: str
@@ -125,14 +125,14 @@ def describe(
     """Read a corpus, and describe it.
 
     Args:
-        config: whose corpus it is.
-        name: what to call it.
-        listen: to the recordings, for speech and noise; else their headers are read.
-        strict: what is odd is an error.
-        progress: told how many seconds have been heard, and of how many; 0 where the tables do not tell.
+        config: with the corpus.
+        name: of the corpus.
+        listen: measure speech and noise of the recordings; else read only headers.
+        strict: warnings are errors.
+        progress: receives seconds done, and in total; 0 if unknown.
 
     Raises:
-        UserError, DataError: a table is missing or wrong, as in a run.
+        UserError, DataError: a table is missing or invalid.
     """
     corpus, storage, notices = config.corpus, config.storage, Notices(strict)
     table = read_documents(
@@ -156,22 +156,22 @@ def describe(
             chosen = part_of(table, named, storage).select(["doc_id", "channel"]).to_pylist()
             parts |= {(row["doc_id"], row["channel"]): part for row in chosen}
     places = Places(table)
-    said = None
+    words = None
     if corpus.alignments.words is not None:
-        said = _words(corpus.alignments.words, places, storage, notices)
+        words = _words(corpus.alignments.words, places, storage, notices)
     kinds = _kinds(corpus.documents, storage)
     documents = {
         (row["doc_id"], row["channel"]): _Document(
             row.get("recording", row["doc_id"]),
             row["speaker"] or None,
             parts.get((row["doc_id"], row["channel"]), ""),
-            one,
-            None if said is None else said[row["doc_id"], row["channel"]],
+            item,
+            None if words is None else words[row["doc_id"], row["channel"]],
             kinds.get((row["doc_id"], row["channel"]), {}),
         )
-        for row, one in zip(rows, heard, strict=True)
+        for row, item in zip(rows, heard, strict=True)
     }
-    known = _vocabulary(documents.values())
+    vocabulary = _vocabulary(documents.values())
     queries = None
     occurs = False
     if corpus.queries is not None:
@@ -185,23 +185,23 @@ def describe(
         )
         examples = read_queries(corpus.queries, of_queries, "all", storage, notices, corpus.spoken, audio=listen)
         examples = examples if theirs is None else without_documents(examples, config)
-        truth = find_references(config, table, examples, notices) if corpus.tells_truth else None
+        truth = find_references(config, table, examples, notices) if corpus.has_references else None
         occurs = truth is not None
         queries = queries_of(
             examples,
             truth.references if truth is not None else None,
             lambda row: _speaker_and_part(row, places, documents),
-            known,
+            vocabulary,
             notices,
             storage,
         )
     everything = list(documents.values())
     return Description(
         name,
-        _grouped(everything, lambda one: one.recording, known),
-        _grouped(everything, lambda one: one.speaker, known),
-        tuple(one for one in _grouped(everything, lambda one: one.part or None, known)),
-        _group("All", everything, known),
+        _grouped(everything, lambda item: item.recording, vocabulary),
+        _grouped(everything, lambda item: item.speaker, vocabulary),
+        tuple(item for item in _grouped(everything, lambda item: item.part or None, vocabulary)),
+        _group("All", everything, vocabulary),
         queries,
         occurs,
         listen,
@@ -211,13 +211,13 @@ def describe(
 
 
 def _kinds(source: str, storage: Mapping[str, object]) -> dict[Key, dict[str, str | None]]:
-    """What a table of documents tells of each besides what runs read; nothing of what is no table."""
+    """Attributes of documents in a table, which runs do not read; empty if the documents are not a table."""
     if kind_of(source, "documents", ENDINGS, storage) != "table":
         return {}
-    told = [name for name in _KINDS if name in names_in(source, storage)]
+    columns = [name for name in _KINDS if name in names_in(source, storage)]
     key = [CORPUS.field(name) for name in ("doc_id", "channel")]
-    table = read_table(source, pa.schema([*key, *(pa.field(name, pa.string()) for name in told)]), storage=storage)
-    return {(row["doc_id"], row["channel"]): {name: row[name] for name in told} for row in table.to_pylist()}
+    table = read_table(source, pa.schema([*key, *(pa.field(name, pa.string()) for name in columns)]), storage=storage)
+    return {(row["doc_id"], row["channel"]): {name: row[name] for name in columns} for row in table.to_pylist()}
 
 
 def _listed_duration(row: Mapping[str, Any]) -> float:
@@ -227,83 +227,87 @@ def _listed_duration(row: Mapping[str, Any]) -> float:
 def _speaker_and_part(
     row: Mapping[str, Any], places: Places, documents: Mapping[Key, _Document]
 ) -> tuple[str | None, str]:
-    """Speaker and part of the document that an occurrence is in; of none: not told."""
-    found = places.containing(row["doc_id"], row["channel"], row["start"], row["end"])
-    if not found:
+    """Speaker and part of the document with an occurrence; None and empty if unknown."""
+    results = places.containing(row["doc_id"], row["channel"], row["start"], row["end"])
+    if not results:
         return None, ""
-    one = documents[found[0].doc_id, row["channel"]]
-    return one.speaker, one.part
+    item = documents[results[0].doc_id, row["channel"]]
+    return item.speaker, item.part
 
 
 def _words(path: str, places: Places, storage: Mapping[str, object], notices: Notices) -> dict[Key, Counter[str]]:
-    """The words of each document; those of a recording belong to the document that their middle is in."""
-    found: dict[Key, Counter[str]] = {key: Counter() for key in places.documents}
+    """The words of each document; a word belongs to the document that contains its mid-point."""
+    results: dict[Key, Counter[str]] = {key: Counter() for key in places.documents}
     strange: list[str] = []
     for batch in ctm_batches(path, storage):
         for word in batch.to_pylist():
             middle = word["start"] + word["duration"] / 2
-            there = places.containing(word["doc_id"], word["channel"], middle, middle)
-            if there:
-                found[there[0].doc_id, word["channel"]][word["word"].lower()] += 1
+            documents_there = places.containing(word["doc_id"], word["channel"], middle, middle)
+            if documents_there:
+                results[documents_there[0].doc_id, word["channel"]][word["word"].lower()] += 1
             else:
                 strange.append(f"{path}: {word['doc_id']}, {word['start']:g} s")
     if strange:
         notices.add(codes.UNPLACED_WORDS, where=strange[0], count=len(strange))
-    return found
+    return results
 
 
 def _vocabulary(documents: Iterable[_Document]) -> frozenset[str] | None:
-    """The words of the part for training, in lower case; None if there is no such part, or nothing tells what is said."""
-    mine = [one.words for one in documents if one.part == "train" and one.words is not None]
-    return frozenset().union(*mine) if mine else None
+    """The vocabulary of the training part, in lower case; None if unknown."""
+    training_words = [
+        document.words for document in documents if document.part == "train" and document.words is not None
+    ]
+    return frozenset().union(*training_words) if training_words else None
 
 
 def _grouped(
-    documents: Sequence[_Document], by: Callable[[_Document], str | None], known: frozenset[str] | None
+    documents: Sequence[_Document], by: Callable[[_Document], str | None], vocabulary: frozenset[str] | None
 ) -> tuple[DocumentGroup, ...]:
     groups: dict[str, list[_Document]] = {}
-    for one in documents:
-        name = by(one)
+    for document in documents:
+        name = by(document)
         if name is not None:
-            groups.setdefault(name, []).append(one)
-    return tuple(_group(name, some, known) for name, some in groups.items())
+            groups.setdefault(name, []).append(document)
+    return tuple(_group(name, some, vocabulary) for name, some in groups.items())
 
 
 def _mean_ratio(documents: Sequence[_Document]) -> float | None:
-    """The mean of the recordings' ratios, by their lengths: a histogram of all would take differences of level for noise."""
+    """The mean of the recordings' ratios, weighted by length; a joint histogram would count level differences as noise."""
     powers: dict[str, NDArray[np.int64]] = {}
     seconds: dict[str, float] = {}
-    for one in documents:
-        if one.acoustics is not None and one.acoustics.powers is not None:
-            powers[one.recording] = powers.get(one.recording, np.zeros(BINS, np.int64)) + one.acoustics.powers
-            seconds[one.recording] = seconds.get(one.recording, 0.0) + one.acoustics.seconds
+    for document in documents:
+        if document.acoustics is not None and document.acoustics.powers is not None:
+            powers[document.recording] = (
+                powers.get(document.recording, np.zeros(BINS, np.int64)) + document.acoustics.powers
+            )
+            seconds[document.recording] = seconds.get(document.recording, 0.0) + document.acoustics.seconds
     ratios = {name: signal_to_noise(counts) for name, counts in powers.items()}
-    known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
-    total = math.fsum(seconds[name] for name in known)
-    return math.fsum(ratio * seconds[name] for name, ratio in known.items()) / total if total > 0 else None
+    vocabulary = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+    total = math.fsum(seconds[name] for name in vocabulary)
+    return math.fsum(ratio * seconds[name] for name, ratio in vocabulary.items()) / total if total > 0 else None
 
 
-def _group(name: str, documents: Sequence[_Document], known: frozenset[str] | None) -> DocumentGroup:
+def _group(name: str, documents: Sequence[_Document], vocabulary: frozenset[str] | None) -> DocumentGroup:
     heard = [document.acoustics for document in documents if document.acoustics is not None]
-    listened = [one for one in heard if one.powers is not None]
-    parts = {one.part for one in documents}
-    told = all(one.speaker is not None for one in documents)
+    listened = [item for item in heard if item.powers is not None]
+    parts = {document.part for document in documents}
+    all_known = all(document.speaker is not None for document in documents)
     words: Counter[str] | None = None
-    if any(one.words is not None for one in documents):
+    if any(document.words is not None for document in documents):
         words = Counter()
-        for one in documents:
-            words.update(one.words or {})
+        for entry in documents:
+            words.update(entry.words or {})
     return DocumentGroup(
         name,
         parts.pop() if len(parts) == 1 else "",
-        len({one.recording for one in documents}),
+        len({document.recording for document in documents}),
         len(documents),
-        sum(one.seconds for one in heard) if heard else None,
-        sum(one.speech or 0.0 for one in listened) if listened else None,
+        sum(item.seconds for item in heard) if heard else None,
+        sum(item.speech or 0.0 for item in listened) if listened else None,
         _mean_ratio(documents),
-        tuple(dict.fromkeys(str(one.speaker) for one in documents)) if told else None,
+        tuple(dict.fromkeys(str(document.speaker) for document in documents)) if all_known else None,
         None if words is None else words.total(),
         None if words is None else len(words),
-        None if words is None or known is None else sum(n for word, n in words.items() if word not in known),
-        *(", ".join(sorted({one.kind.get(name) or "" for one in documents} - {""})) for name in _KINDS),
+        None if words is None or vocabulary is None else sum(n for word, n in words.items() if word not in vocabulary),
+        *(", ".join(sorted({document.kind.get(name) or "" for document in documents} - {""})) for name in _KINDS),
     )

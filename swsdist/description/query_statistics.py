@@ -1,4 +1,4 @@
-"""The queries of a corpus: how long they are, how often they occur, who says them."""
+"""The queries of a corpus: lengths, occurrences, speakers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swsdist.core.codes import report as codes
 from swsdist.core.errors import AudioError
 from swsdist.io.notices import Notices
 
-#: Headers are read side by side.
+#: Threads that read headers.
 _THREADS = 8
 
 SpeakerLookup = Callable[[Mapping[str, Any]], tuple[str | None, str]]
@@ -26,9 +26,9 @@ class Occurrences(NamedTuple):
     """The occurrences of a query in a part of a corpus, or in all of it.
 
     Attributes:
-        number: how many.
-        mean_seconds: their mean length (s); None if there are none.
-        same_speaker: those that a speaker of the query's examples says; None if speakers are not told.
+        number: of occurrences.
+        mean_seconds: their mean length, s; None without occurrences.
+        same_speaker: number by a speaker of the query's examples; None if speakers are unknown.
     """
 
     number: int
@@ -42,12 +42,12 @@ class Query:
 
     Attributes:
         query_id: its id.
-        term: its text; None if not told.
-        examples: spoken ones.
-        seconds: mean length of its examples; None if there are none, or none can be read.
-        occurrences: its occurrences in the whole corpus; None if nothing tells.
-        by_part: the same in each part of the corpus that it occurs in.
-        unknown: whether a word of it is not said in the part for training; None if there is no such part.
+        term: its text; None if unknown.
+        examples: number of spoken examples.
+        seconds: mean length of its readable examples; None without any.
+        occurrences: in the whole corpus; None if unknown.
+        by_part: the same by part of the corpus.
+        unknown: whether any of its words is not in the training part; None without such a part.
     """
 
     query_id: str
@@ -63,7 +63,7 @@ def queries_of(
     examples: pa.Table,
     references: pa.Table | None,
     speaker_of: SpeakerLookup,
-    known: frozenset[str] | None,
+    vocabulary: frozenset[str] | None,
     notices: Notices,
     storage: Mapping[str, object] | None = None,
 ) -> tuple[Query, ...]:
@@ -71,10 +71,10 @@ def queries_of(
 
     Args:
         examples: QUERIES, all examples.
-        references: REFERENCES; None if nothing tells.
-        speaker_of: speaker and part of the document that a row of REFERENCES is in; None and empty where they are not told.
-        known: words that are said in the part for training, in lower case; None if there is none.
-        notices: told of examples that cannot be used.
+        references: REFERENCES; None if unknown.
+        speaker_of: gives speaker and part of the document of a row of REFERENCES; None and empty if unknown.
+        known: vocabulary of the training part, in lower case; None without one.
+        notices: receives unusable examples.
         storage: options for s3fs.
     """
     rows = examples.to_pylist()
@@ -91,46 +91,46 @@ def queries_of(
     for row in references.to_pylist() if references is not None else ():
         true.setdefault(row["query_id"], []).append(row)
     return tuple(
-        _query(query_id, mine, None if references is None else true.get(query_id, []), speaker_of, known)
-        for query_id, mine in by_query.items()
+        _query(query_id, rows, None if references is None else true.get(query_id, []), speaker_of, vocabulary)
+        for query_id, rows in by_query.items()
     )
 
 
 def _query(
     query_id: str,
-    mine: list[tuple[Mapping[str, Any], float | None]],
+    rows: list[tuple[Mapping[str, Any], float | None]],
     true: list[Mapping[str, Any]] | None,
     speaker_of: SpeakerLookup,
-    known: frozenset[str] | None,
+    vocabulary: frozenset[str] | None,
 ) -> Query:
-    term = next((row["term"] for row, _ in mine if row["term"]), None)
-    lengths = [length for _, length in mine if length is not None]
-    own = {row["speaker"] for row, _ in mine if row["speaker"]}
-    found = [(row, *speaker_of(row)) for row in true or ()]
-    told = bool(own) and all(speaker is not None for _, speaker, _ in found)
+    term = next((row["term"] for row, _ in rows if row["term"]), None)
+    lengths = [length for _, length in rows if length is not None]
+    speakers = {row["speaker"] for row, _ in rows if row["speaker"]}
+    results = [(row, *speaker_of(row)) for row in true or ()]
+    has_speakers = bool(speakers) and all(speaker is not None for _, speaker, _ in results)
 
     def said(of: list[tuple[Mapping[str, Any], str | None, str]]) -> Occurrences:
         lengths = [row["end"] - row["start"] for row, _, _ in of]
         return Occurrences(
             len(of),
             sum(lengths) / len(of) if of else None,
-            sum(speaker in own for _, speaker, _ in of) if told else None,
+            sum(speaker in speakers for _, speaker, _ in of) if has_speakers else None,
         )
 
-    parts = dict.fromkeys(part for _, _, part in found if part)
+    parts = dict.fromkeys(part for _, _, part in results if part)
     return Query(
         query_id,
         term,
-        sum(row["path"] is not None for row, _ in mine),
+        sum(row["path"] is not None for row, _ in rows),
         sum(lengths) / len(lengths) if lengths else None,
-        None if true is None else said(found),
-        {part: said([one for one in found if one[2] == part]) for part in parts},
-        None if known is None or not term else any(word not in known for word in term.lower().split()),
+        None if true is None else said(results),
+        {part: said([item for item in results if item[2] == part]) for part in parts},
+        None if vocabulary is None or not term else any(word not in vocabulary for word in term.lower().split()),
     )
 
 
 def _length(row: Mapping[str, Any], storage: Mapping[str, object] | None) -> float | AudioError | None:
-    """Seconds of an example; None of text, and where finding out would take a command."""
+    """Seconds of an example; None for text and for commands that are not allowed."""
     if row["start"] is not None and row["end"] is not None:
         return float(row["end"] - row["start"])
     if not row["path"] or (commands.is_command(row["path"]) and not commands.are_permitted()):

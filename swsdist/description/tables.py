@@ -1,6 +1,6 @@
 """The tables that describe a corpus in a paper, as of J. Tejedor et al. 2016: table 1 (recordings), 2 to 5 (queries), 6 (all).
 
-Columns that nothing is known of are left out.
+Columns without any value are omitted.
 """
 
 from __future__ import annotations
@@ -14,56 +14,58 @@ from swsdist.description.query_statistics import Occurrences, Query
 from swsdist.report.summary import NOTHING, fixed, short
 from swsdist.report.tables import Table
 
-#: Queries beside each other, as tables 2 to 5 have them.
+#: Queries per row, as in tables 2 to 5.
 _BESIDE = 3
-#: More recordings than that are not printed.
+#: Most recordings to print.
 _MOST = 30
 
 _SNR = "SNR: peak speech to mean noise, as of NIST's stnr."
 
-#: What a table shows of a group, by heading.
+#: Cells of a group, by heading.
 _CELLS: dict[str, Callable[[DocumentGroup], str]] = {
-    "language": lambda one: one.language,
-    "type of speech": lambda one: one.source_type,
-    "part": lambda one: one.part,
-    "documents": lambda one: str(one.documents),
-    "recordings": lambda one: str(one.recordings),
-    "h": lambda one: _hours(one.seconds),
-    "h of speech": lambda one: _hours(one.speech),
-    "min": lambda one: _minutes(one.seconds),
-    "min of speech": lambda one: _minutes(one.speech),
-    "SNR (dB)": lambda one: fixed(one.snr, 1),
-    "speakers": lambda one: _count(one.speakers),
-    "word occ.": lambda one: _whole(one.words),
-    "words": lambda one: _whole(one.vocabulary),
-    "unknown word occ.": lambda one: _whole(one.unknown_words),
+    "language": lambda item: item.language,
+    "type of speech": lambda item: item.source_type,
+    "part": lambda item: item.part,
+    "documents": lambda item: str(item.documents),
+    "recordings": lambda item: str(item.recordings),
+    "h": lambda item: _hours(item.seconds),
+    "h of speech": lambda item: _hours(item.speech),
+    "min": lambda item: _minutes(item.seconds),
+    "min of speech": lambda item: _minutes(item.speech),
+    "SNR (dB)": lambda item: fixed(item.snr, 1),
+    "speakers": lambda item: _count(item.speakers),
+    "word occ.": lambda item: _whole(item.words),
+    "words": lambda item: _whole(item.vocabulary),
+    "unknown word occ.": lambda item: _whole(item.unknown_words),
 }
 
 
 def tables_of(*described: Description) -> list[Table]:
-    """All tables of a corpus: corpus, recordings, speakers, queries, lengths; those that there is something to tell in.
+    """All tables of a corpus: corpus, recordings, speakers, queries, lengths; without empty ones.
 
-    Of several corpora first one of all of them, then those of each, captions with its name.
+    For several corpora: one table of all, then those of each, with its name in captions.
     """
     if len(described) == 1:
         return _tables(described[0])
-    each = [replace(table, caption=f"{one.name}: {table.caption}") for one in described for table in _tables(one)[1:]]
-    return [corpora_table(described), *(corpus_table(one) for one in described if one.parts), *each]
+    entry = [
+        replace(table, caption=f"{item.name}: {table.caption}") for item in described for table in _tables(item)[1:]
+    ]
+    return [corpora_table(described), *(corpus_table(item) for item in described if item.parts), *entry]
 
 
-def _tables(found: Description) -> list[Table]:
-    made = [corpus_table(found), recordings_table(found)]
-    if found.speakers:
-        made.append(speakers_table(found))
-    if found.queries is not None:
-        made += [*query_tables(found), lengths_table(found.queries)]
-    return made
+def _tables(description: Description) -> list[Table]:
+    tables = [corpus_table(description), recordings_table(description)]
+    if description.speakers:
+        tables.append(speakers_table(description))
+    if description.queries is not None:
+        tables += [*query_tables(description), lengths_table(description.queries)]
+    return tables
 
 
 def text_tables(*described: Description) -> list[Table]:
-    """The same for a terminal: without a table of more recordings than one reads, and of several corpora those of all only."""
+    """The same for a terminal: without long tables of recordings, and for several corpora only the joint tables."""
     if len(described) > 1:
-        return [corpora_table(described), *(corpus_table(one) for one in described if one.parts)]
+        return [corpora_table(described), *(corpus_table(item) for item in described if item.parts)]
     tables = _tables(described[0])
     if len(described[0].recordings) > _MOST:
         tables.pop(1)
@@ -71,151 +73,158 @@ def text_tables(*described: Description) -> list[Table]:
 
 
 def corpora_table(described: Sequence[Description]) -> Table:
-    """A row a corpus (table 6)."""
-    wholes = [one.total for one in described]
-    counts = [_counts(one, one.total) for one in described]
+    """One row per corpus (table 6)."""
+    wholes = [item.total for item in described]
+    counts = [_counts(item, item.total) for item in described]
     columns = [
-        ("corpus", [one.name for one in described]),
-        ("metric", [one.protocol for one in described]),
+        ("corpus", [item.name for item in described]),
+        ("metric", [item.protocol for item in described]),
         *_columns(
             wholes, "language", "type of speech", "recordings", "h", "h of speech", "SNR (dB)", "speakers", "word occ."
         ),
-        ("queries", [_by_part(one, 0) for one in described]),
-        ("query occ.", [_by_part(one, 1) for one in described]),
+        ("queries", [_by_part(item, 0) for item in described]),
+        ("query occ.", [_by_part(item, 1) for item in described]),
     ]
-    parts = list(dict.fromkeys(part.name for one in described if _told_by_part(one) for part in one.parts))
+    parts = list(dict.fromkeys(part.name for item in described if _told_by_part(item) for part in item.parts))
     notes = [f"Queries and occurrences: {'/'.join(parts)}, where a corpus has parts."] if parts else []
-    notes += [_SNR] if any(one.listened for one in described) else []
+    notes += [_SNR] if any(item.listened for item in described) else []
     plain = [
-        {"corpus": one.name, "protocol": one.protocol, **_counted(group, count)}
-        for one, group, count in zip(described, wholes, counts, strict=True)
+        {"corpus": item.name, "protocol": item.protocol, **_counted(group, count)}
+        for item, group, count in zip(described, wholes, counts, strict=True)
     ]
     return _table("Corpora", columns, " ".join(notes), plain)
 
 
-def _by_part(found: Description, which: int) -> str:
-    """A count of queries, by part if the corpus has some."""
-    if not _told_by_part(found):
-        return _whole(_counts(found, found.total)[which])
-    return "/".join(_whole(_counts(found, part)[which]) for part in found.parts)
+def _by_part(description: Description, which: int) -> str:
+    """A count of queries, by part if the corpus has parts."""
+    if not _told_by_part(description):
+        return _whole(_counts(description, description.total)[which])
+    return "/".join(_whole(_counts(description, part)[which]) for part in description.parts)
 
 
-def _told_by_part(found: Description) -> bool:
-    return bool(found.parts) and found.queries is not None and found.occurs
+def _told_by_part(description: Description) -> bool:
+    return bool(description.parts) and description.queries is not None and description.occurs
 
 
-def corpus_table(found: Description) -> Table:
-    """Parts of the corpus, and all of it: what there is, and how often queries occur (table 6)."""
-    groups = [*found.parts, found.total] if found.parts else [found.total]
-    counts = [_counts(found, group) for group in groups]
+def corpus_table(description: Description) -> Table:
+    """Sizes and occurrences of queries of the parts and the whole corpus (table 6)."""
+    groups = [*description.parts, description.total] if description.parts else [description.total]
+    counts = [_counts(description, group) for group in groups]
     columns = [
-        ("", [one.name for one in groups]),
+        ("", [group.name for group in groups]),
         *_columns(groups, "language", "type of speech", "documents", "recordings", "h", "h of speech", "SNR (dB)"),
         *_columns(groups, "speakers", "word occ.", "words", "unknown word occ."),
         ("queries", [_whole(queries) for queries, _, _ in counts]),
         ("query occ.", [_whole(occurrences) for _, occurrences, _ in counts]),
         ("unknown queries", [_whole(unknown) for _, _, unknown in counts]),
     ]
-    notes = [f"Protocol {found.protocol}."]
-    if _told_by_part(found):
+    notes = [f"Protocol {description.protocol}."]
+    if _told_by_part(description):
         notes.append("Queries of a part are those that occur in it.")
-    if found.listened:
+    if description.listened:
         notes.append(_SNR)
-    if found.total.unknown_words is not None:
+    if description.total.unknown_words is not None:
         notes.append("Unknown: not said in the part for training.")
-    elif found.total.words is not None:
+    elif description.total.words is not None:
         notes.append("There is no part for training, so no vocabulary that words could be unknown to.")
     plain = [_counted(group, count) for group, count in zip(groups, counts, strict=True)]
-    return _table(f"Corpus {found.name}", columns, " ".join(notes), plain)
+    return _table(f"Corpus {description.name}", columns, " ".join(notes), plain)
 
 
-def recordings_table(found: Description) -> Table:
-    """A row a recording, and its parts and all of it below (table 1)."""
-    groups = [*found.recordings, *found.parts, found.total]
-    names = [*(one.name for one in found.recordings), *[found.total.name] * (len(found.parts) + 1)]
+def recordings_table(description: Description) -> Table:
+    """One row per recording, then the parts and the whole corpus (table 1)."""
+    groups = [*description.recordings, *description.parts, description.total]
+    names = [
+        *(recording.name for recording in description.recordings),
+        *[description.total.name] * (len(description.parts) + 1),
+    ]
     columns = [
         ("recording", names),
         *_columns(groups, "part", "word occ.", "min", "min of speech", "speakers", "SNR (dB)"),
     ]
-    plain = [_plain(group) for group in found.recordings]
-    return _table("Recordings", columns, _SNR if found.listened else "", plain)
+    plain = [_plain(group) for group in description.recordings]
+    return _table("Recordings", columns, _SNR if description.listened else "", plain)
 
 
-def speakers_table(found: Description) -> Table:
-    """A row a speaker."""
-    groups = found.speakers
+def speakers_table(description: Description) -> Table:
+    """One row per speaker."""
+    groups = description.speakers
     columns = [
-        ("speaker", [one.name for one in groups]),
+        ("speaker", [group.name for group in groups]),
         *_columns(groups, "part", "recordings", "word occ.", "min", "min of speech", "SNR (dB)"),
     ]
-    note = _SNR if found.listened else ""
+    note = _SNR if description.listened else ""
     return _table("Speakers", columns, note, [_plain(group) for group in groups])
 
 
-def query_tables(found: Description) -> list[Table]:
-    """Queries with their lengths and occurrences, three beside each other (tables 2 to 5); a table a part of the corpus.
+def query_tables(description: Description) -> list[Table]:
+    """Queries with lengths and occurrences, three per row (tables 2 to 5); one table per part of the corpus.
 
-    What a table tells of occurrences is of its part: how many, how long, and by whom; without parts it is of the whole corpus.
+    Occurrences are those in the table's part, or in the whole corpus without parts.
     """
-    queries = found.queries or ()
-    if not (found.parts and found.occurs):
+    queries = description.queries or ()
+    if not (description.parts and description.occurs):
         return [_queries("Queries", queries, [query.occurrences for query in queries], "in the whole corpus")]
-    made = []
-    for part in found.parts:
-        mine = [query for query in queries if query.by_part.get(part.name)]
-        said = [query.by_part[part.name] for query in mine]
-        made.append(_queries(f"Queries, {part.name}", mine, said, f"in the part {part.name}"))
+    tables = []
+    for part in description.parts:
+        selected = [query for query in queries if query.by_part.get(part.name)]
+        occurrences = [query.by_part[part.name] for query in selected]
+        tables.append(_queries(f"Queries, {part.name}", selected, occurrences, f"in the part {part.name}"))
     if silent := [query for query in queries if not query.by_part]:
         rest = [query.occurrences for query in silent]
-        made.append(_queries("Queries that occur in no part", silent, rest, "in the whole corpus"))
-    return made
+        tables.append(_queries("Queries that occur in no part", silent, rest, "in the whole corpus"))
+    return tables
 
 
 def _queries(caption: str, queries: Sequence[Query], occurring: Sequence[Occurrences | None], where: str) -> Table:
     cells = [
         f"{query.term or query.query_id} ({_milliseconds(query.seconds)})"
-        + ("" if said is None else f"–({said.number})")
-        for query, said in zip(queries, occurring, strict=True)
+        + ("" if occurrences is None else f"–({occurrences.number})")
+        for query, occurrences in zip(queries, occurring, strict=True)
     ]
     height = -(-len(cells) // _BESIDE)
     rows = [[cells[k] if k < len(cells) else "" for k in range(row, _BESIDE * height, height)] for row in range(height)]
-    told = any(said is not None for said in occurring)
-    head = "query (ms)–(occ.)" if told else "query (ms)"
+    has_occurrences = any(occurrences is not None for occurrences in occurring)
+    head = "query (ms)–(occ.)" if has_occurrences else "query (ms)"
     plain: list[dict[str, object]] = [
         {
             "query_id": query.query_id,
             "term": query.term,
             "examples": query.examples,
             "seconds": query.seconds,
-            "occurrences": None if said is None else said.number,
-            "spoken": None if said is None else said.mean_seconds,
-            "own_speaker": None if said is None else said.same_speaker,
+            "occurrences": None if occurrences is None else occurrences.number,
+            "spoken": None if occurrences is None else occurrences.mean_seconds,
+            "own_speaker": None if occurrences is None else occurrences.same_speaker,
             "unknown": query.unknown,
-            **{f"occurrences_{part}": one.number for part, one in query.by_part.items()},
+            **{f"occurrences_{part}": item.number for part, item in query.by_part.items()},
         }
-        for query, said in zip(queries, occurring, strict=True)
+        for query, occurrences in zip(queries, occurring, strict=True)
     ]
     names = list(dict.fromkeys(name for row in plain for name in row))
     plain = [{name: row.get(name, 0) for name in names} for row in plain]
-    note = "ms: mean length of a query's examples." + (f" occ.: occurrences {where}." if told else "")
+    note = "ms: mean length of a query's examples." + (f" occ.: occurrences {where}." if has_occurrences else "")
     return Table(caption, [head] * _BESIDE, rows, note, texts=range(_BESIDE), plain=plain)
 
 
 def lengths_table(queries: Sequence[Query]) -> Table:
-    """How queries and their occurrences in the whole corpus are spread: least, median, mean, greatest."""
-    said = [one.occurrences for one in queries if one.occurrences is not None]
+    """Distributions of queries and their occurrences in the whole corpus: least, median, mean, greatest."""
+    occurrences = [query.occurrences for query in queries if query.occurrences is not None]
     spread: list[tuple[str, list[float], int]] = [
-        ("examples of a query", [one.examples for one in queries], 1),
-        ("length of a query (ms)", [1000 * one.seconds for one in queries if one.seconds is not None], 0),
-        ("occurrences of a query", [one.number for one in said], 1),
+        ("examples of a query", [query.examples for query in queries], 1),
+        ("length of a query (ms)", [1000 * query.seconds for query in queries if query.seconds is not None], 0),
+        ("occurrences of a query", [item.number for item in occurrences], 1),
         (
             "length of its occurrences (ms)",
-            [1000 * one.mean_seconds for one in said if one.mean_seconds is not None],
+            [1000 * item.mean_seconds for item in occurrences if item.mean_seconds is not None],
             0,
         ),
-        ("of these by its own speaker", [one.same_speaker for one in said if one.same_speaker is not None], 1),
-        ("letters of a query", [len("".join(one.term.split())) for one in queries if one.term], 1),
-        ("words of a query", [len(one.term.split()) for one in queries if one.term], 1),
+        (
+            "of these by its own speaker",
+            [item.same_speaker for item in occurrences if item.same_speaker is not None],
+            1,
+        ),
+        ("letters of a query", [len("".join(query.term.split())) for query in queries if query.term], 1),
+        ("words of a query", [len(query.term.split()) for query in queries if query.term], 1),
     ]
     rows, plain = [], []
     for name, values, digits in spread:
@@ -238,34 +247,38 @@ def lengths_table(queries: Sequence[Query]) -> Table:
             }
         )
     columns = ["", "queries", "least", "median", "mean", "greatest", "sum"]
-    note = "Occurrences in the whole corpus." if said else ""
+    note = "Occurrences in the whole corpus." if occurrences else ""
     return Table("Lengths and occurrences", columns, rows, note, plain=plain)
 
 
-def _counts(found: Description, group: DocumentGroup) -> tuple[int | None, int | None, int | None]:
-    """Queries of a part that occur in it (of all: all), their occurrences, and how many have unknown words."""
-    if found.queries is None:
+def _counts(description: Description, group: DocumentGroup) -> tuple[int | None, int | None, int | None]:
+    """Numbers of queries that occur in a part (for the whole: all), of their occurrences, and of queries with unknown words."""
+    if description.queries is None:
         return None, None, None
-    mine = found.queries
-    occurrences = sum(one.occurrences.number for one in mine if one.occurrences is not None) if found.occurs else None
-    if group is not found.total and found.occurs:
-        mine = tuple(one for one in mine if one.by_part.get(group.name))
-        occurrences = sum(one.by_part[group.name].number for one in mine)
-    elif group is not found.total:
+    selected = description.queries
+    occurrences = (
+        sum(item.occurrences.number for item in selected if item.occurrences is not None)
+        if description.occurs
+        else None
+    )
+    if group is not description.total and description.occurs:
+        selected = tuple(item for item in selected if item.by_part.get(group.name))
+        occurrences = sum(item.by_part[group.name].number for item in selected)
+    elif group is not description.total:
         return None, None, None
-    unknown = [one.unknown for one in mine if one.unknown is not None]
-    return len(mine), occurrences, sum(unknown) if unknown else None
+    unknown = [item.unknown for item in selected if item.unknown is not None]
+    return len(selected), occurrences, sum(unknown) if unknown else None
 
 
 def _columns(groups: Sequence[DocumentGroup], *headings: str) -> list[tuple[str, list[str]]]:
     """Headings of `_CELLS`, and below each a cell a group."""
-    return [(heading, [_CELLS[heading](one) for one in groups]) for heading in headings]
+    return [(heading, [_CELLS[heading](group) for group in groups]) for heading in headings]
 
 
 def _table(
     caption: str, columns: Sequence[tuple[str, Sequence[str]]], note: str, plain: Sequence[dict[str, object]]
 ) -> Table:
-    """A table without the columns that hold nothing."""
+    """A table without empty columns."""
     kept = [(title, cells) for title, cells in columns if any(cell not in ("", NOTHING) for cell in cells)]
     names = ("", "corpus", "metric", "language", "type of speech", "recording", "speaker", "part")
     texts = [k for k, (title, _) in enumerate(kept) if title in names]

@@ -1,6 +1,6 @@
-"""This package holds anybody's lists against anybody's references: it reads, evaluates, calibrates and compares.
+"""Reads, evaluates, calibrates and compares detection lists from any system.
 
-All at once, from files or from tables (arrow, pandas, mappings of columns)::
+From files, or from tables (arrow, pandas, mappings of columns)::
 
     task = read_task(ecf="ecf.xml", rttm="ref.rttm", terms="tlist.xml", protocol="sws2013")
     result = evaluate(task, read_system("stdlist.xml"))
@@ -13,7 +13,7 @@ All at once, from files or from tables (arrow, pandas, mappings of columns)::
 from swsdist.evaluation.evaluate import Evaluation, evaluate, more_values, values
 from swsdist.evaluation.lists import make_system, read_system
 from swsdist.evaluation.reading import make_task, read_task
-from swsdist.evaluation.task import ScoringTask, System
+from swsdist.evaluation.scoring_task import ScoringTask, System
 
 __all__ = [
     "Evaluation",

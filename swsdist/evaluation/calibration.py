@@ -1,18 +1,18 @@
-"""`swsdist calibrate` reads any system's list, fits what needs fitting, decides, and writes the list.
+"""Calibrates a list from any system (`swsdist calibrate`): fits steps, applies them, decides.
 
-A method is one or more registered steps (`swsdist.registry.registries.CALIBRATION`), done and fitted as those of a run are, by
-`swsdist.calibrate.procedure`; and one of these may stand for them, or after them:
+A method is one or more registered steps (`swsdist.registry.registries.CALIBRATION`), applied and fitted as in a run by
+`swsdist.calibrate.procedure`. One of these may replace them or follow them:
 
 =============  ==================================================================================================
 none           nothing is done: the list is converted
-threshold      the threshold of best TWV decides; scores stay as the steps make them
-oracle-kst     normalised as by kst, and decided, Ntrue known; optimistic by definition
-kaldi          normalised as Kaldi's recipes do, and decided; duplicates go, times get two decimals (`kaldi_results.as_kwslist`)
+threshold      the threshold of best TWV decides; scores stay as the steps compute them
+oracle-kst     normalises as kst and decides with the true Ntrue; optimistic by definition
+kaldi          normalises and decides as Kaldi's recipes; removes duplicates, rounds times (`kaldi_results.as_kwslist`)
 =============  ==================================================================================================
 
-A last step with a threshold of its own decides; else decisions are as they were. Where probabilities are wanted and scores are
-none, a logistic comes first. What is fitted is fitted as in a run: crossfit, oracle, or from a file. S(w) is over the list as
-it is given. A list tells no candidates of a search, so steps that need these are refused.
+A last step with a threshold decides; otherwise decisions stay. Where a step needs probabilities and the scores are not, a
+logistic is applied first. Models are fitted as in a run: crossfit, oracle, or read from a file. S(w) is a sum over the given
+list. A list does not contain all candidates of a search, so steps that need them are refused.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.fitting import completed, fit_models
+from swsdist.calibrate.fitting import fit_models, fit_thresholds
 from swsdist.calibrate.posterior import UNIT, PosteriorSums
 from swsdist.calibrate.procedure import AnyStep, Procedure, make_steps
 from swsdist.calibrate.steps.by_term import ByTerm
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import LogisticStep
 from swsdist.calibrate.thresholding import Thresholding
-from swsdist.calibrate.training_overlap import ENTRY, fit_of_file, fitted_bytes, occurrences
-from swsdist.core.errors import UserError
+from swsdist.calibrate.training_overlap import ENTRY, fingerprint_references, fit_kind, read_fitted
+from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import evaluation as codes
 from swsdist.core.fingerprint import fingerprint
-from swsdist.evaluation.task import ScoringTask, System
+from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.registry.calibration_entries import misfit
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import OperatingPoint, Protocol, operating_point
@@ -43,21 +44,21 @@ from swsdist.score.measures.protocol import OperatingPoint, Protocol, operating_
 if TYPE_CHECKING:
     from swsdist.evaluation.evaluate import Evaluation
 
-#: What may stand for, or after, the steps of a list; see the module.
+#: Methods that replace the steps of a list, or follow them; see the module.
 LAST = ("none", "threshold", "oracle-kst", "kaldi")
 
 
 @dataclass(frozen=True)
-class Request:
-    """A request to calibrate a list.
+class CalibrationRequest:
+    """How to calibrate a list.
 
     Attributes:
         method: steps in their order, by commas; see the module.
-        fit: `none`, `crossfit`, `oracle`, a file; None: what is needed, crossfit where something is.
+        fit: `none`, `crossfit`, `oracle` or a file; None: crossfit if a step needs it.
         folds: for crossfit.
-        alpha: of kst and sto; of kaldi its `--Ntrue-scale`. None: 1.5; of kaldi 1, as the script has it.
-        prior: effective prior that the logistic is fitted at; None: as the detections are.
-        keep_scores: decide only; of kaldi the probabilities are kept.
+        alpha: of kst and sto; for kaldi `--Ntrue-scale`. None: 1.5, or the script's 1 for kaldi.
+        prior: effective prior of the logistic's fit; None: that of the detections.
+        keep_scores: only decide; kaldi keeps the probabilities.
         options: of steps, by their names.
     """
 
@@ -71,65 +72,55 @@ class Request:
 
     @property
     def last(self) -> str:
-        """One of `LAST` that it ends in; else empty."""
+        """The method of `LAST` at the end of `method`, or an empty string."""
         name = self.method.rpartition(",")[2]
         return name if name in LAST else ""
 
     def steps(self, scores: pa.ChunkedArray) -> tuple[str, ...]:
-        """The registered steps that a list of these scores goes through, a logistic first where probabilities are wanted.
+        """The registered steps for a list with these scores; a logistic comes first if a step needs probabilities.
 
         Raises:
-            UserError: there is no such step; they do not fit together; or one cannot be done on a list, or is neither fitted
-                nor read.
+            UserError: a step is unknown, not applicable to a list, or neither fitted nor read; or the steps do not fit
+                together.
         """
         every = self.method.split(",")
         names, where = tuple(every[:-1] if self.last else every), f"--method {self.method}"
-        demand_known(names, where)
+        check_step_names(names, where)
         takes = CALIBRATION[names[0]].takes if names else "posterior" if self.last in ("oracle-kst", "kaldi") else "any"
-        wanted = takes == "posterior" and "logistic" not in names and self.fit != "none"
-        if wanted and (self.fit is not None or not are_probabilities(scores)):
+        needs_probabilities = takes == "posterior" and "logistic" not in names and self.fit != "none"
+        if needs_probabilities and (self.fit is not None or not are_probabilities(scores)):
             names = ("logistic", *names)
         entries = {name: CALIBRATION[name] for name in names}
         for name in names:
             if entries[name].first:
-                raise UserError(
-                    f"{name} is of all candidates of a search, which a list does not tell",
-                    where=where,
-                    remedy="leave it out",
-                )
+                raise codes.NEEDS_CANDIDATES(where=where, step=name)
             if entries[name].fits and self.fit == "none":
-                raise UserError(
-                    f"{name} is neither fitted nor read", where=where, remedy="give --fit crossfit, or --fit FILE"
-                )
+                raise codes.UNFITTED_STEP(where=where, step=name)
         if complaint := misfit(names, entries, takes):
-            raise UserError(complaint, where=where, remedy=f"steps are {', '.join(CALIBRATION)}")
+            raise codes.STEPS_DO_NOT_FIT(where=where, reason=complaint, steps=", ".join(CALIBRATION))
         return names
 
     def fits(self, scores: pa.ChunkedArray) -> bool:
-        """Whether something is fitted to a list of these scores, or read from a file."""
+        """Whether a model is fitted to a list with these scores, or read from a file."""
         return self.last == "threshold" or any(CALIBRATION[name].fits for name in self.steps(scores))
 
 
-def demand_known(names: Sequence[str], where: str) -> None:
+def check_step_names(names: Sequence[str], where: str) -> None:
     """Refuse steps that are not registered.
 
     Raises:
         UserError: one is not.
     """
     if strange := [name for name in names if name not in CALIBRATION]:
-        raise UserError(
-            f"there is no step of calibration {strange[0]!r}",
-            where=where,
-            remedy=f"there are: {', '.join(CALIBRATION)}; `swsdist calibrate` also has, alone or last: {', '.join(LAST)}",
-        )
+        raise codes.UNKNOWN_STEP(where=where, step=strange[0], steps=", ".join(CALIBRATION), last=", ".join(LAST))
 
 
 @dataclass(frozen=True)
-class Calibrated:
-    """A calibrated list, and what is told about it.
+class CalibratedList:
+    """A calibrated list and its summary.
 
     Attributes:
-        detections: the list, rows as they were given (kaldi: without duplicates), with new scores and decisions.
+        detections: rows as in the input (kaldi: without duplicates), with new scores and decisions.
         fitted: what was fitted or read, as a file; None where nothing was.
         lines: what was done, for people.
         fit: how it was fitted: `crossfit`, `oracle`, `file`, or `none` where nothing was.
@@ -141,14 +132,14 @@ class Calibrated:
     fit: str = "none"
 
 
-def point_without_references(rules: Protocol, ecf: str | None, total_seconds: float | None) -> OperatingPoint | None:
-    """The point of a protocol, without references; None if it is not told how much was searched.
+def point_of_audio(rules: Protocol, ecf: str | None, total_seconds: float | None) -> OperatingPoint | None:
+    """The operating point of a protocol without references; None if the amount of searched audio is unknown.
 
     Raises:
         UserError: both are given, or the protocol takes beta from the references.
     """
     if ecf is not None and total_seconds is not None:
-        raise UserError("the searched audio is told twice", remedy="give --ecf or --seconds, not both")
+        raise codes.CONFLICTING_AUDIO()
     if ecf is not None:
         from swsdist.io.nist.ecf import read_ecf
         from swsdist.score.trials.excerpts import seconds
@@ -159,13 +150,13 @@ def point_without_references(rules: Protocol, ecf: str | None, total_seconds: fl
     return operating_point(rules, seconds=total_seconds, true=0, queries=0)
 
 
-def undecided_list(task: ScoringTask, system: System) -> Evaluation:
-    """What a system found, scored without its decisions."""
+def score_undecided(task: ScoringTask, system: System) -> Evaluation:
+    """Score a system's list without its decisions."""
     from swsdist.evaluation.evaluate import evaluate
 
     place = system.detections.schema.get_field_index("decision")
     undecided = pa.nulls(system.detections.num_rows, pa.bool_())
-    # Old decisions play no role, nor need they be consistent.
+    # Old decisions are ignored, so they may be inconsistent.
     detections = system.detections.set_column(place, pa.field("decision", pa.bool_()), undecided)
     return evaluate(task, replace(system, detections=detections), by_type=False)
 
@@ -178,18 +169,18 @@ def are_probabilities(scores: pa.ChunkedArray) -> bool:
 
 def calibrate(
     system: System,
-    request: Request,
+    request: CalibrationRequest,
     task: ScoringTask | None = None,
     point: OperatingPoint | None = None,
     scored: Callable[[ScoringTask], Evaluation] | None = None,
-) -> Calibrated:
+) -> CalibratedList:
     """Calibrate a list.
 
     Args:
         system: the list.
-        request: what is asked for.
-        task: references and operating point; needed by all that is fitted here, and by the oracle.
-        point: the operating point where there is no task.
+        request: method and options.
+        task: references and operating point; needed to fit, and by oracle-kst.
+        point: the operating point without a task.
         scored: the list by a task, undecided, where that is known already.
 
     Raises:
@@ -204,15 +195,15 @@ def calibrate(
         point = task.point
     if request.last == "none":
         if request.fit not in (None, "none"):
-            raise UserError("--method none fits nothing", where=f"--fit {request.fit}", remedy="leave --fit out")
+            raise codes.NOTHING_TO_FIT(where=f"--fit {request.fit}")
         return _finished(detections, None, lines)
-    given, last = detections["score"], request.last
+    scores_before, last = detections["score"], request.last
     procedure = list_procedure(system, request, task, point, scored)
     if point is None and last in ("oracle-kst", "kaldi"):
-        raise _no_point(last)
+        raise codes.UNKNOWN_AUDIO(purpose=last)
     if last == "oracle-kst" and task is None:
-        raise UserError("oracle-kst needs the true occurrences", remedy="give --rttm and --terms, or --references")
-    fitted = procedure.to_json() if request.fits(given) else None
+        raise calibrate_codes.ORACLE_WITHOUT_REFERENCES()
+    fitted = procedure.to_json() if request.fits(scores_before) else None
     lines += _said(procedure, detections)
     if last == "kaldi":
         assert point is not None
@@ -227,22 +218,18 @@ def calibrate(
     else:
         detections = procedure.apply(detections) if procedure.thresholds else procedure.scores(detections)
     if request.keep_scores:
-        detections = detections.set_column(detections.schema.get_field_index("score"), "score", given)
+        detections = detections.set_column(detections.schema.get_field_index("score"), "score", scores_before)
     return replace(_finished(detections, fitted, lines), fit=procedure.fit)
-
-
-def _no_point(name: str) -> UserError:
-    return UserError(f"{name} needs to know how much audio was searched", remedy="give --ecf, or --seconds")
 
 
 def list_procedure(
     system: System,
-    request: Request,
+    request: CalibrationRequest,
     task: ScoringTask | None,
     point: OperatingPoint | None,
     scored: Callable[[ScoringTask], Evaluation] | None = None,
 ) -> Procedure:
-    """The steps that a list goes through, fitted or read, and how it is decided, where they say.
+    """The fitted steps of a list and their thresholds.
 
     Args:
         system, request, task, point, scored: as of `calibrate`.
@@ -253,69 +240,63 @@ def list_procedure(
     """
     names = request.steps(system.detections["score"])
     options: dict[str, dict[str, object]] = {name: {} for name in names}
-    for name, given in request.options.items():
-        if name not in names or not isinstance(given, Mapping):
-            raise UserError(
-                f"options are given for {name}, which is not among the steps {', '.join(names) or '(none)'}",
-                where=f"--method {request.method}",
-                remedy="write STEP.OPTION=VALUE, of one of the steps",
+    for name, values in request.options.items():
+        if name not in names or not isinstance(values, Mapping):
+            raise codes.STEP_NOT_APPLIED(
+                where=f"--method {request.method}", step=name, steps=", ".join(names) or "(none)"
             )
-        options[name] |= given
+        options[name] |= values
     if request.prior is not None and "logistic" in options:
         options["logistic"].setdefault("prior", request.prior)
-    steps = steps_of_list(names, options, f"--method {request.method}", request.alpha)
-    at = None if point is None else Point(point.trials, point.beta)
+    steps = make_list_steps(names, options, f"--method {request.method}", request.alpha)
+    at = None if point is None else TwvParameters(point.trials, point.beta)
     for step in steps:
         if at is None and (CALIBRATION[step.name].operating_point or CALIBRATION[step.name].own_threshold):
-            raise _no_point(step.name)
+            raise codes.UNKNOWN_AUDIO(purpose=step.name)
     procedure = Procedure(steps, at)
     if not request.fits(system.detections["score"]):
         return replace(procedure, thresholds=_own(procedure))
     implied = "logistic" in names and "logistic" not in request.method
     first = next((name for name in names if CALIBRATION[name].fits), "threshold")
     what = "a logistic, as scores are no probabilities," if implied else f"a {first}"
-    return settled(
+    return fit_or_read(
         procedure,
         request.fit or "crossfit",
         request.folds,
         task,
         what,
-        scored or (lambda of: undecided_list(of, system)),
+        scored or (lambda of: score_undecided(of, system)),
         {"list": system.path},
         threshold=request.last == "threshold",
     )
 
 
-def steps_of_list(
+def make_list_steps(
     names: Sequence[str], options: Mapping[str, Mapping[str, object]], where: str, alpha: float | None = None
 ) -> tuple[AnyStep, ...]:
-    """Steps that can be done on a list, which tells nothing of a search.
+    """Steps that are applicable to a list without its search.
 
     Args:
         names, options, alpha: as of `swsdist.calibrate.procedure.make_steps`.
-        where: they are named, for messages.
+        where: option that names the steps, for messages.
 
     Raises:
         ConfigError: an option is not valid.
-        UserError: a step wants to know something of the search.
+        UserError: a step needs statistics of the search.
     """
     steps = make_steps(names, options, alpha)
     for step in steps:
-        if wanted := step.wants():
-            raise UserError(
-                f"{step.name} wants to know {', '.join(wanted)} of the search, which a list does not tell",
-                where=where,
-                remedy="leave the options out that ask for it",
-            )
+        if settings := step.wants():
+            raise codes.NEEDS_SEARCH_SETTINGS(where=where, step=step.name, settings=", ".join(settings))
     return steps
 
 
 def _own(procedure: Procedure) -> tuple[float, ...]:
-    own = procedure.own_threshold
-    return () if own is None else (own,)
+    last_threshold = procedure.own_threshold
+    return () if last_threshold is None else (last_threshold,)
 
 
-def settled(
+def fit_or_read(
     procedure: Procedure,
     fit: str,
     folds: int,
@@ -326,17 +307,17 @@ def settled(
     *,
     threshold: bool,
 ) -> Procedure:
-    """Steps of a list, fitted, or read from a file, with thresholds: fitted ones, or the last step's own, if it has one.
+    """Fit the steps of a list, or read them from a file; with thresholds, fitted or the last step's.
 
     Args:
         procedure: the steps.
         fit: `crossfit`, `oracle` or a file.
         folds: for crossfit.
         task: references and operating point; needed to fit.
-        what: is fitted, for messages.
-        scored: the list by a task, undecided.
-        trained_on: goes into the file, beside what the task says.
-        threshold: whether it is fitted.
+        what: name of the model, for messages.
+        scored: scores the list against a task, without decisions.
+        trained_on: provenance for the file, in addition to the task's.
+        threshold: whether to fit a threshold.
 
     Raises:
         UserError: what is needed was not given, or cannot be fitted.
@@ -344,46 +325,43 @@ def settled(
     """
     if fit not in ("crossfit", "oracle"):
         where = f"--fit {fit}"
-        found = procedure.with_file(fitted_bytes(fit, {}, where), where, thresholds=threshold)
+        read = procedure.with_file(read_fitted(fit, {}, where), where, thresholds=threshold)
         references = None if task is None else task.references
-        found = replace(found, fit=fit_of_file(found.trained_on, references))
-        return found if threshold else replace(found, thresholds=_own(found))
+        read = replace(read, fit=fit_kind(read.trained_on, references))
+        return read if threshold else replace(read, thresholds=_own(read))
     if folds < 2:
-        raise UserError(f"{folds} folds", remedy="cross-fitting takes two folds or more")
+        raise codes.TOO_FEW_FOLDS(folds=folds)
     if task is None:
-        raise UserError(
-            f"{what} is fitted on true occurrences, and none are given (--fit {fit})",
-            remedy="give --ecf, --rttm and --terms (or --references), or a fitted file: --fit FILE",
-        )
+        raise codes.FIT_WITHOUT_REFERENCES(model=what, fit=fit)
     evaluated = scored(task)
     aligned, folds = evaluated.aligned, 1 if fit == "oracle" else folds
-    told = {
+    provenance = {
         **trained_on,
         "aligned": fingerprint(
             [aligned[name].to_pylist() for name in ("query_id", "doc_id", "channel", "start", "score", "ref_start")]
         ),
         "true": task.references.num_rows,
-        ENTRY: occurrences(task.references),
+        ENTRY: fingerprint_references(task.references),
         "protocol": task.protocol.name,
         "trials": task.trials,
         "beta": task.beta,
     }
-    point = Point(task.trials, task.beta)
-    found = fit_models(
+    point = TwvParameters(task.trials, task.beta)
+    read = fit_models(
         lambda: [aligned],
         replace(procedure, by_document=task.protocol.trials == "document"),
         folds=folds,
-        trained_on=told,
-        asked=evaluated.task.terms["query_id"].to_pylist(),
+        trained_on=provenance,
+        query_ids=evaluated.task.terms["query_id"].to_pylist(),
     )
-    if not threshold and found.own_threshold is None:
-        return found
-    return completed(found, lambda: [aligned], folds=folds, own=not threshold, point=point)
+    if not threshold and read.own_threshold is None:
+        return read
+    return fit_thresholds(read, lambda: [aligned], folds=folds, own=not threshold, point=point)
 
 
 def _as_kaldi(
-    detections: pa.Table, request: Request, point: OperatingPoint, fitted: bytes | None, lines: list[str]
-) -> Calibrated:
+    detections: pa.Table, request: CalibrationRequest, point: OperatingPoint, fitted: bytes | None, lines: list[str]
+) -> CalibratedList:
     from swsdist.evaluation.kaldi_results import as_kwslist
 
     scale = 1.0 if request.alpha is None else request.alpha
@@ -401,7 +379,7 @@ def _as_kaldi(
 
 
 def as_text(table: pa.Table) -> pa.Table:
-    """Names as text: lists come with encoded ones."""
+    """Decode dictionary-encoded names to text."""
     for name in ("query_id", "doc_id"):
         table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.string()))
     return table
@@ -417,11 +395,11 @@ def _range(limits: dict[str, object]) -> str:
 
 
 def _thresholds(values: tuple[float | None, ...]) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
+    finite = [value for value in values if value is not None]
+    if not finite:
         return "none could be fitted, all is NO"
-    shown = f"{known[0]:.6g}" if len(known) == 1 else f"{len(known)} folds, {min(known):.6g} to {max(known):.6g}"
-    return shown + (f"; {len(values) - len(known)} folds have none and are decided NO" if None in values else "")
+    shown = f"{finite[0]:.6g}" if len(finite) == 1 else f"{len(finite)} folds, {min(finite):.6g} to {max(finite):.6g}"
+    return shown + (f"; {len(values) - len(finite)} folds have none and are decided NO" if None in values else "")
 
 
 def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
@@ -432,27 +410,27 @@ def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
         if isinstance(step, LogisticStep):
             slope, offset = (float(str(models[0][name])) for name in ("slope", "offset"))
             many = f" (first of {len(models)} folds)" if len(models) > 1 else ""
-            whole = sum(PosteriorSums.of(procedure.before(k + 1).scores(detections)).units.values()) / UNIT
+            total = sum(PosteriorSums.of(procedure.before(k + 1).scores(detections)).units.values()) / UNIT
             lines.append(
-                f"logistic: {called(procedure.fit)}, p = sigmoid({slope:.5g} score {offset:+.5g}){many}; "
-                f"probabilities sum to {whole:.1f}"
+                f"logistic: {fit_label(procedure.fit)}, p = sigmoid({slope:.5g} score {offset:+.5g}){many}; "
+                f"probabilities sum to {total:.1f}"
             )
         elif isinstance(step, ByTerm):
-            assert procedure.point is not None  # its entry says that it wants one
+            assert procedure.point is not None  # the entry demands it
             how = Thresholding(step.method, procedure.point.trials, procedure.point.beta, step.options.alpha)
             lines.append(_decided(how, PosteriorSums.of(procedure.before(k).scores(detections)), {}))
         else:
-            lines.append(f"{step.name}: {called(procedure.fit) if models else 'not fitted'}")
-    own = procedure.own_threshold
-    if procedure.thresholds and (own is None or procedure.thresholds != (own,)):
-        lines.append(f"threshold: {called(procedure.fit)}, {_thresholds(procedure.thresholds)}")
-    elif own is not None and not isinstance(procedure.steps[-1], ByTerm):
-        lines.append(f"threshold: {procedure.steps[-1].name}'s own, {own:.6g}")
+            lines.append(f"{step.name}: {fit_label(procedure.fit) if models else 'not fitted'}")
+    last_threshold = procedure.own_threshold
+    if procedure.thresholds and (last_threshold is None or procedure.thresholds != (last_threshold,)):
+        lines.append(f"threshold: {fit_label(procedure.fit)}, {_thresholds(procedure.thresholds)}")
+    elif last_threshold is not None and not isinstance(procedure.steps[-1], ByTerm):
+        lines.append(f"threshold: {procedure.steps[-1].name}'s own, {last_threshold:.6g}")
     return lines
 
 
-def called(fit: str) -> str:
-    """How something was fitted, for people."""
+def fit_label(fit: str) -> str:
+    """Label of a fit for the user."""
     return "ORACLE, fitted on what is decided, so optimistic" if fit == "oracle" else fit
 
 
@@ -468,9 +446,9 @@ def _decided(how: Thresholding, sums: PosteriorSums, true: dict[str, int]) -> st
     return f"{how.method}{oracle}: {alpha}beta {how.beta:.5g}, T {how.trials}; thresholds on p {spread}{never}"
 
 
-def _finished(detections: pa.Table, fitted: bytes | None, lines: list[str]) -> Calibrated:
+def _finished(detections: pa.Table, fitted: bytes | None, lines: list[str]) -> CalibratedList:
     yes, no = (int((pc.sum(pc.equal(detections["decision"], value)).as_py()) or 0) for value in (True, False))
     rest = detections.num_rows - yes - no
     limits = _range(pc.min_max(detections["score"]).as_py())
     undecided = f", {rest} without decision" if rest else ""
-    return Calibrated(detections, fitted, (*lines, f"result: {yes} YES, {no} NO{undecided}; {limits}"))
+    return CalibratedList(detections, fitted, (*lines, f"result: {yes} YES, {no} NO{undecided}; {limits}"))

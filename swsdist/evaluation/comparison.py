@@ -1,8 +1,8 @@
-"""This module gathers systems to compare from run folders, per-term tables, and lists, which are scored first.
+"""Gathers systems to compare: run folders, per-term tables, and lists, which are scored first.
 
-A run folder and a list have an aligned list, so their MTWV can be compared too (their values at the threshold of the
-maximum), intervals can be taken over documents, and values broken down by properties of documents. A per-term table
-(`swsdist score --per-term`) has the values at the decisions made, and no more.
+Run folders and lists have aligned lists, so MTWV can be compared too (values at its threshold), intervals taken over
+documents, and values broken down by document properties. A per-term table (`swsdist score --per-term`) only has values at the
+decisions.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.accounts.hardware import versions
-from swsdist.core.errors import UserError
+from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as score_codes
 from swsdist.evaluation.lists import named_paths
-from swsdist.evaluation.properties import (
-    Scored,
-    decided,
-    demand_property,
+from swsdist.evaluation.scored_system import (
+    ScoredSystem,
+    check_document_property,
+    finite_threshold,
+    if_decided,
     query_property,
     searched_documents,
-    threshold_of,
-    valued_at,
+    values_at,
 )
-from swsdist.evaluation.task import ScoringTask
+from swsdist.evaluation.scoring_task import ScoringTask
 from swsdist.io.filesystem import Folder, locate
 from swsdist.score.compare.bootstrap import DocumentCounts, Interval, bootstrap_documents
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
@@ -42,58 +43,60 @@ from swsdist.score.compare.paired import (
     conditions,
     decided_at,
 )
-from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, DetLine, Measured
+from swsdist.score.compare.results import BreakdownTable, ComparisonData, DetLine, Measured, SystemInfo
 from swsdist.score.measures.det import det
 from swsdist.score.measures.twv import PER_TERM
 
 
-def from_table(name: str, path: str) -> Scored:
+def from_table(name: str, path: str) -> ScoredSystem:
     """A per-term table, CSV or Parquet."""
     from swsdist.io.tables import read_table
 
     table = read_table(path, PER_TERM, key=("query_id",))
-    about = About(name=name, kind="per-term table", path=path, digest=_sha256(path))
+    about = SystemInfo(name=name, kind="per-term table", path=path, digest=_sha256(path))
     rated = table["twv"].drop_null()
-    known = {"atwv": math.fsum(rated.to_pylist()) / len(rated)} if decided(table) is not None and len(rated) else {}
-    return Scored(name, decided(table), about=about, measures=lambda: known)
+    measures = (
+        {"atwv": math.fsum(rated.to_pylist()) / len(rated)} if if_decided(table) is not None and len(rated) else {}
+    )
+    return ScoredSystem(name, if_decided(table), about=about, measures=lambda: measures)
 
 
-def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = ()) -> Scored:
-    """A system list, scored against a task, which was read from the files of a corpus."""
+def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = ()) -> ScoredSystem:
+    """Score a system's list against a task."""
     from swsdist.evaluation.evaluate import evaluate, more_values, values
     from swsdist.evaluation.lists import read_system
 
     system = read_system(path, conventions=task.conventions, notices=task.notices)
-    found = evaluate(task, system, by_type=False)
-    best, cut = found.whole.maximum, None
+    result = evaluate(task, system, by_type=False)
+    best, cut = result.whole.maximum, None
     if best is not None:
-        cut = threshold_of(best.threshold, best.pmiss, best.pfa)
+        cut = finite_threshold(best.threshold, best.pmiss, best.pfa)
     rules, time = task.protocol, task.protocol.trials == "time"
-    about = About(
+    about = SystemInfo(
         name=name,
         kind="list",
         path=path,
         label=system.attributes.get("system_id"),
         digest=_sha256(path),
         corpus=tuple(corpus),
-        point=found.point,
-        told=rules.told(found.point),
+        point=result.point,
+        protocol_text=rules.describe(result.point),
         tolerance=rules.tolerance if time else None,
         detections=system.detections.num_rows,
     )
 
     def line() -> DetLine | None:
-        if found.whole.curve is None:
+        if result.whole.curve is None:
             return None
-        points = det(found.whole.curve)
-        return DetLine(name, points.threshold, points.pmiss, points.pfa, found.whole.actual, best)
+        points = det(result.whole.curve)
+        return DetLine(name, points.threshold, points.pmiss, points.pfa, result.whole.actual, best)
 
-    return Scored(
+    return ScoredSystem(
         name,
-        decided(found.whole.per_term),
-        None if best is None else valued_at([found.aligned], cut, task.trials, task.beta),
+        if_decided(result.whole.per_term),
+        None if best is None else values_at([result.aligned], cut, task.trials, task.beta),
         cut,
-        lambda: [found.aligned],
+        lambda: [result.aligned],
         task.trials,
         task.beta,
         rules.rules.rate(rules.trials_per_second) if time else None,
@@ -102,58 +105,54 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
         reject_all=task.conventions.rejects_all,
         about=about,
         line=line,
-        measures=lambda: {**values(found), **more_values(found)},
+        measures=lambda: {**values(result), **more_values(result)},
     )
 
 
 def _sha256(path: str) -> str:
     folder, file = locate(path)
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     with folder.open(file) as stream:
         while part := stream.read(1 << 20):
-            found.update(part)
-    return found.hexdigest()
+            digest.update(part)
+    return digest.hexdigest()
 
 
-def gather(
+def gather_systems(
     arguments: Sequence[str],
     task: ScoringTask | None = None,
-    open_run: Callable[[str, str], Scored] | None = None,
+    open_run: Callable[[str, str], ScoredSystem] | None = None,
     corpus: Sequence[str] = (),
-) -> list[Scored]:
-    """The systems that arguments of a command line name, as `PATH` or `NAME=PATH`.
+) -> list[ScoredSystem]:
+    """Systems named by command-line arguments, `PATH` or `NAME=PATH`.
 
     Args:
-        arguments: run folders; else lists to be scored against the task, or without one per-term tables.
+        arguments: run folders; lists to score against the task; or, without a task, per-term tables.
         task: what lists are scored against.
-        open_run: reads a run folder, given its name and path; None: there are none among them.
+        open_run: reads a run folder by name and path; None: run folders are not accepted.
         corpus: the files that the task was read from.
 
     Raises:
         UserError: two have one name, or one cannot be compared.
     """
-    found: list[Scored] = []
+    systems: list[ScoredSystem] = []
     for name, path in named_paths(arguments).items():
         folder, file = locate(path)
         if open_run is not None and Folder(path).exists("plan.json"):
-            found.append(open_run(name, path))
+            systems.append(open_run(name, path))
         elif not folder.exists(file):
-            raise UserError("there is no such run folder, list or table", where=path, remedy="look at the path")
+            raise codes.NO_SUCH_RESULT(where=path)
         elif task is not None:
-            found.append(from_list(name, path, task, corpus))
+            systems.append(from_list(name, path, task, corpus))
         elif is_list(path):
-            raise UserError(
-                "this is a system's list, and it is not said what it is scored against",
-                where=path,
-                remedy=f"give {_task_of(found)}; or a per-term table of it (swsdist score --per-term)",
-            )
+            raise codes.LIST_WITHOUT_TASK(where=path, needed=_task_of(systems))
         else:
-            found.append(from_table(name, path))
-    return found
+            systems.append(from_table(name, path))
+    return systems
 
 
 def is_list(path: str) -> bool:
-    """Whether a file is a system's list, and no per-term table."""
+    """Whether a file is a system's list rather than a per-term table."""
     from swsdist.evaluation.lists import reader_of
     from swsdist.io.tables import names_in
 
@@ -163,9 +162,9 @@ def is_list(path: str) -> bool:
     return "score" in names and "ntrue" not in names
 
 
-def _task_of(runs: Sequence[Scored]) -> str:
-    """Options that say what a list is scored against; as the first of some runs was, if there is one."""
-    about = next((one.about for one in runs if one.about is not None and one.about.point is not None), None)
+def _task_of(runs: Sequence[ScoredSystem]) -> str:
+    """Options that define the scoring task; those of the first run, if there is one."""
+    about = next((item.about for item in runs if item.about is not None and item.about.point is not None), None)
     if about is None or about.point is None:
         return "--references and --seconds, or --ecf, --rttm and --terms, and --protocol"
     point = about.point
@@ -175,13 +174,13 @@ def _task_of(runs: Sequence[Scored]) -> str:
 
 
 @dataclass(frozen=True)
-class Request:
-    """A request says how systems are compared.
+class ComparisonRequest:
+    """How to compare systems.
 
     Attributes:
         by: columns, each with or without bins, as `COLUMN` or `COLUMN:BINS` (see `swsdist.score.compare.breakdown.grouped`).
         queries: table of queries' properties (`query_id`, ...), CSV or Parquet.
-        documents: the same of documents (`doc_id`, `seconds`, ...); `seconds` in place of what is known of them.
+        documents: table of documents' properties (`doc_id`, `seconds`, ...); its `seconds` override known ones.
         over_documents: also take intervals over documents.
         curves: also read the DET curves.
         entropies: also compare min Cnxe.
@@ -195,65 +194,56 @@ class Request:
     entropies: bool = False
 
 
-def compare_systems(systems: Sequence[Scored], request: Request, settings: Settings) -> ComparisonData:
-    """Compare systems by ATWV, and by MTWV where all have it, and break the first of these down.
+def compare_systems(systems: Sequence[ScoredSystem], request: ComparisonRequest, settings: Settings) -> ComparisonData:
+    """Compare systems by ATWV, and by MTWV if all have it; break down the first measure.
 
     Raises:
         UserError: systems cannot be compared, or a column is not known.
     """
     for what in ("trials", "beta"):
-        known = {getattr(one, what): one.name for one in systems if getattr(one, what) is not None}
-        if len(known) > 1:
-            shown = ", ".join(f"{name} has {value}" for value, name in known.items())
-            raise UserError(
-                f"the systems were scored with different {what}: {shown}",
-                remedy="re-score both with the same references, audio and protocol",
-            )
+        settings_seen = {getattr(system, what): system.name for system in systems if getattr(system, what) is not None}
+        if len(settings_seen) > 1:
+            shown = ", ".join(f"{name} has {value}" for value, name in settings_seen.items())
+            raise codes.DIFFERENT_SCORING(setting=what, values=shown)
     blocks: list[Measured] = []
     tables: dict[str, dict[str, pa.Table]] = {}
     for measure, attribute in (("ATWV", "decided"), ("MTWV", "maximal")):
-        mine = {one.name: table for one in systems if (table := getattr(one, attribute)) is not None}
-        if len(mine) < len(systems):
+        tables_of_measure = {
+            system.name: table for system in systems if (table := getattr(system, attribute)) is not None
+        }
+        if len(tables_of_measure) < len(systems):
             continue
-        tables[measure] = mine
-        found = compare(mine, **settings.options())
-        blocks.append(_measured(measure, found, systems, request, settings))
+        tables[measure] = tables_of_measure
+        comparison = compare(tables_of_measure, **settings.options())
+        blocks.append(_measured(measure, comparison, systems, request, settings))
     if not blocks:
-        lacking = next(one.name for one in systems if one.decided is None)
-        raise UserError(
-            "there are no values that all systems have",
-            where=lacking,
-            remedy="decide its detections (swsdist calibrate), or give all systems as lists or run folders",
-        )
+        lacking = next(system.name for system in systems if system.decided is None)
+        raise codes.NO_COMMON_VALUES(where=lacking)
     first = blocks[0]
-    parts = [part for one in request.by for part in _broken_down(one, first, systems, tables[first.measure], request)]
-    lines = [one.line() for one in systems if one.line is not None] if request.curves else []
+    parts = [part for item in request.by for part in _broken_down(item, first, systems, tables[first.measure], request)]
+    lines = [system.line() for system in systems if system.line is not None] if request.curves else []
     return ComparisonData(
-        tuple(one.name for one in systems),
+        tuple(system.name for system in systems),
         tuple(blocks),
         tuple(parts),
         settings,
         lines=tuple(line for line in lines if line is not None),
-        entropies=compared_entropies(systems, settings) if request.entropies else None,
+        entropies=compare_min_cnxe(systems, settings) if request.entropies else None,
         **_told(systems),
     )
 
 
-def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropies:
-    """Min Cnxe of systems that have aligned lists.
+def compare_min_cnxe(systems: Sequence[ScoredSystem], settings: Settings) -> Entropies:
+    """Compare min Cnxe of systems with aligned lists.
 
     Raises:
         UserError: one has none, its number of queries is not known, or their priors differ.
     """
-    lists = {one.name: one.aligned("min Cnxe") for one in systems}
-    points = [one.about.point for one in systems if one.about is not None and one.about.point is not None]
+    lists = {system.name: system.aligned("min Cnxe") for system in systems}
+    points = [system.about.point for system in systems if system.about is not None and system.about.point is not None]
     first = systems[0]
     if len({(point.queries, point.effective_prior) for point in points}) != 1 or first.trials is None:
-        raise UserError(
-            "the systems were scored for different numbers of queries, or at different priors of Cnxe",
-            where=first.name,
-            remedy="re-score both with the same references, audio and protocol",
-        )
+        raise codes.DIFFERENT_CNXE_SETTINGS(where=first.name)
     return compare_entropies(
         lists,
         trials=first.trials,
@@ -265,17 +255,17 @@ def compared_entropies(systems: Sequence[Scored], settings: Settings) -> Entropi
     )
 
 
-def _told(systems: Sequence[Scored]) -> dict[str, Any]:
+def _told(systems: Sequence[ScoredSystem]) -> dict[str, Any]:
     """What a comparison says of itself."""
     return {
-        "about": tuple(one.about for one in systems if one.about is not None),
+        "about": tuple(system.about for system in systems if system.about is not None),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
     }
 
 
-def compare_conditions(systems: Sequence[Scored], names: Sequence[str], settings: Settings) -> ComparisonData:
-    """Compare conditions over systems: the pairs are ATWVs, and MTWVs where all have them, of each system.
+def compare_conditions(systems: Sequence[ScoredSystem], names: Sequence[str], settings: Settings) -> ComparisonData:
+    """Compare conditions over systems; a pair is one system's ATWVs (and MTWVs if all have them).
 
     Args:
         systems: the first system under each condition in turn, then the second, ...
@@ -286,25 +276,22 @@ def compare_conditions(systems: Sequence[Scored], names: Sequence[str], settings
         UserError: systems do not fill all conditions, or have no values.
     """
     if len(names) < 2 or len(systems) % len(names):
-        raise UserError(
-            f"{len(systems)} systems are not each under {len(names)} conditions",
-            remedy="name each system under the first condition, then the second, ...: A1 B1 A2 B2 for two",
-        )
+        raise codes.INCOMPLETE_CONDITIONS(systems=len(systems), conditions=len(names))
     blocks = []
     for measure, attribute in (("ATWV", "decided"), ("MTWV", "maximal")):
-        found = [getattr(one, attribute) for one in systems]
-        if any(table is None for table in found):
+        tables = [getattr(system, attribute) for system in systems]
+        if any(table is None for table in tables):
             continue
         values: dict[str, dict[str, float]] = {name: {} for name in names}
-        for k, table in enumerate(found):
+        for k, table in enumerate(tables):
             rated = table["twv"].drop_null().to_pylist()
             if not rated:
-                raise UserError("no query has a reference", where=systems[k].name, remedy="check the ids of queries")
+                raise score_codes.NO_REFERENCES(where=systems[k].name, measure="TWV")
             values[names[k % len(names)]][f"system {k // len(names) + 1}"] = math.fsum(rated) / len(rated)
         joined = compare_paired(conditions(values), **settings.options())
         blocks.append(Measured(measure, joined))
     if not blocks:
-        raise UserError("not all systems have decisions", remedy="decide them (swsdist calibrate)")
+        raise codes.UNDECIDED_SYSTEMS()
     return ComparisonData(tuple(names), tuple(blocks), (), settings, units="systems", **_told(systems))
 
 
@@ -316,110 +303,108 @@ def _searched(task: ScoringTask) -> pa.Table:
     rows: dict[str, list[int]] = {}
     for row, file in enumerate(task.excerpts["file"].to_pylist()):
         rows.setdefault(task.conventions.excerpt_document(file), []).append(row)
-    total = [seconds(task.excerpts.take(pa.array(mine)), task.conventions) for mine in rows.values()]
+    total = [seconds(task.excerpts.take(pa.array(row_numbers)), task.conventions) for row_numbers in rows.values()]
     return pa.table({"doc_id": list(rows), "seconds": total})
 
 
 def _measured(
     measure: str,
-    found: Comparison,
-    systems: Sequence[Scored],
-    request: Request,
+    comparison: Comparison,
+    systems: Sequence[ScoredSystem],
+    request: ComparisonRequest,
     settings: Settings,
 ) -> Measured:
     if not request.over_documents:
-        return Measured(measure, found)
+        return Measured(measure, comparison)
     counts = []
-    for one in systems:
-        parts = one.aligned("an interval over documents")
-        rate, beta = _by_second(one, "resampled", "--over-documents")
-        documents = searched_documents(one, request.documents)
+    for system in systems:
+        parts = system.aligned("an interval over documents")
+        rate, beta = _by_second(system, "resampled", "--over-documents")
+        documents = searched_documents(system, request.documents)
         if measure == "MTWV":
-            parts = [decided_at(part, one.threshold) for part in parts]
+            parts = [decided_at(part, system.threshold) for part in parts]
         counts.append(DocumentCounts.concat([DocumentCounts.of(part, documents) for part in parts]))
     draws = bootstrap_documents(
         counts, beta=beta, trials_per_second=rate, resamples=settings.resamples, seed=settings.seed
     )
-    order = {one.name: k for k, one in enumerate(systems)}
+    order = {item.name: k for k, item in enumerate(systems)}
 
     def interval(*which: int) -> Interval:
         return draws.interval(*which, level=settings.level, method=settings.method)
 
     return Measured(
         measure,
-        found,
+        comparison,
         tuple(interval(k) for k in range(len(systems))),
-        tuple(interval(order[pair.first], order[pair.second]) for pair in found.pairs),
+        tuple(interval(order[pair.first], order[pair.second]) for pair in comparison.pairs),
         draws.undefined,
     )
 
 
-def _by_second(one: Scored, what: str, option: str) -> tuple[float, float]:
-    """Trials per second of audio, and beta, of a system whose documents are looked at one by one.
+def _by_second(scored_system: ScoredSystem, what: str, option: str) -> tuple[float, float]:
+    """Trials per second of audio and beta, for counts per document.
 
     Raises:
         UserError: its trials are no seconds of audio.
     """
-    if one.rate is None or one.beta is None:
-        raise UserError(
-            f"documents can be {what} where trials are seconds of audio only",
-            where=one.name,
-            remedy=f"leave {option} out, or use a protocol with time trials",
-        )
-    return one.rate, one.beta
+    if scored_system.rate is None or scored_system.beta is None:
+        raise codes.NOT_TIME_TRIALS(where=scored_system.name, operation=what, option=option)
+    return scored_system.rate, scored_system.beta
 
 
 def _broken_down(
-    wanted: str,
+    breakdown_column: str,
     block: Measured,
-    systems: Sequence[Scored],
+    systems: Sequence[ScoredSystem],
     tables: Mapping[str, pa.Table],
-    request: Request,
+    request: ComparisonRequest,
 ) -> list[BreakdownTable]:
-    """Of each system, and of the difference of the first to each other."""
-    column, given, text = wanted.partition(":")
-    bins = text if given else None
-    full = {one.name: completed(tables[one.name], block.comparison.paired) for one in systems}
+    """Breakdowns of each system and of the differences between the first and each other."""
+    column, colon, text = breakdown_column.partition(":")
+    bins = text if colon else None
+    full = {system.name: completed(tables[system.name], block.comparison.paired) for system in systems}
     first = systems[0].name
     values = query_property(column, full[first], systems, request.queries)
     if values is None:
         return _by_document(column, bins, block, systems, request)
     groups = grouped(values, bins)
     parts = [
-        BreakdownTable(column, one.name, None, breakdown(full[one.name], groups, _aligned(one))) for one in systems
+        BreakdownTable(column, system.name, None, breakdown(full[system.name], groups, _aligned(system)))
+        for system in systems
     ]
     return parts + [
-        BreakdownTable(column, first, one.name, difference(full[first], full[one.name], groups)) for one in systems[1:]
+        BreakdownTable(column, first, system.name, difference(full[first], full[system.name], groups))
+        for system in systems[1:]
     ]
 
 
-def _aligned(one: Scored) -> Aligned | None:
-    """For the MTWV of groups; a per-term table has none."""
-    if one.parts is None or one.trials is None or one.beta is None:
+def _aligned(scored_system: ScoredSystem) -> Aligned | None:
+    """Input for the MTWV of groups; None for a per-term table."""
+    if scored_system.parts is None or scored_system.trials is None or scored_system.beta is None:
         return None
-    return Aligned(one.parts(), one.trials, one.beta, one.reject_all)
+    return Aligned(scored_system.parts(), scored_system.trials, scored_system.beta, scored_system.reject_all)
 
 
 def _by_document(
-    column: str, bins: str | None, block: Measured, systems: Sequence[Scored], request: Request
+    column: str, bins: str | None, block: Measured, systems: Sequence[ScoredSystem], request: ComparisonRequest
 ) -> list[BreakdownTable]:
     if bins is not None:
-        raise UserError(f"documents are not put in bins by {column}", remedy=f"write the bins into its column {column}")
-    demand_property(column, request.documents, request.queries)
+        raise codes.BINS_OF_DOCUMENTS(column=column)
+    check_document_property(column, request.documents, request.queries)
     parts = []
-    for one in systems:
-        lists = one.aligned(f"a breakdown by {column}")
-        rate, beta = _by_second(one, "told apart", f"--by {column}")
-        documents = searched_documents(one, request.documents, column)
+    for system in systems:
+        lists = system.aligned(f"a breakdown by {column}")
+        rate, beta = _by_second(system, "told apart", f"--by {column}")
+        documents = searched_documents(system, request.documents, column)
         if block.measure == "MTWV":
-            lists = [decided_at(part, one.threshold) for part in lists]
-        found = by_document(
+            lists = [decided_at(part, system.threshold) for part in lists]
+        result = by_document(
             pa.concat_tables(lists),
             documents,
             column,
             trials_per_second=rate,
             beta=beta,
-            reject_all=one.reject_all,
+            reject_all=system.reject_all,
         )
-        parts.append(BreakdownTable(column, one.name, None, found))
+        parts.append(BreakdownTable(column, system.name, None, result))
     return parts

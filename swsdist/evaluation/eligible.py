@@ -1,8 +1,8 @@
-"""The conventions of a program decide which references and detections count for a task; the rest is noted.
+"""Selects the references and detections that count for a task, by the conventions of the scoring program.
 
-STDEval scores everything unless it is asked (-E) to leave out what lies outside of the ECF; KWSEval always leaves it out, by
-the whole detection, or of segment trials by its mid-point.
-STDEval leaves out detections of queries that the term list lacks; KWSEval stops at them.
+STDEval scores everything, and with -E leaves out everything outside of the ECF. KWSEval always leaves it out: whole
+detections, or by mid-point for segment trials. STDEval leaves out detections of queries that are not in the term list;
+KWSEval stops.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import evaluation as codes
 from swsdist.corpora.places import Places, in_documents
 from swsdist.io.notices import TIMES, Notices, sample
 from swsdist.score.measures.protocol import Protocol
 from swsdist.score.trials.excerpts import excerpt_documents, inside
 
 if TYPE_CHECKING:
-    from swsdist.evaluation.task import ScoringTask, System
+    from swsdist.evaluation.scoring_task import ScoringTask, System
 
 
 def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notices: Notices) -> pa.Table:
-    """References of queries that the term list has; others are noted and left out."""
-    known = pc.is_in(references["query_id"], value_set=terms["query_id"].combine_chunks())
-    strange = references.filter(pc.invert(known))
+    """References of listed queries; the rest is noted and left out."""
+    listed = pc.is_in(references["query_id"], value_set=terms["query_id"].combine_chunks())
+    strange = references.filter(pc.invert(listed))
     if strange.num_rows:
         notices.weigh(
-            f"references are of queries that {notices.asked} lacks, and are left out",
+            codes.UNLISTED_REFERENCES,
             where=f"{path}: {strange['query_id'][0]}; {notices.asked} has {sample(terms['query_id'].to_pylist())}",
-            remedy=f"give {notices.asked} that belongs to the references",
+            listing=notices.asked,
             count=strange.num_rows,
             of=references.num_rows,
             most=1,
         )
-    return references.filter(known)
+    return references.filter(listed)
 
 
 def references_within(
@@ -47,12 +47,12 @@ def references_within(
     ecf_filter: bool,
     notices: Notices,
 ) -> pa.Table:
-    """References that lie in an excerpt; those outside are noted, and left out or kept as the program does. Of document trials
-    they are left out: no trial holds them.
+    """References within an excerpt. Those outside are noted; the program's rules decide whether they are scored. Document
+    trials leave them out, because no trial contains them.
 
     Args:
         references: table REFERENCES.
-        first_end: end of each one's first word, s, which is what KWSEval tests.
+        first_end: end of the first word of each reference, s, which KWSEval tests.
         excerpts: table EXCERPTS.
         rules: the protocol.
         ecf_filter: STDEval's -E.
@@ -74,9 +74,9 @@ def references_within(
     first = references.filter(pa.array(~kept)).slice(0, 1).to_pylist()[0]
     listed = (conventions.excerpt_document(file) for file in excerpts["file"].to_pylist())
     notices.weigh(
-        f"references lie outside of the ECF and are {'left out' if dropping else 'scored'}",
+        codes.REFERENCES_OUTSIDE_ECF,
         where=f"{first['query_id']} in {first['doc_id']} at {first['start']} s; the ECF has {sample(listed)}",
-        remedy="look at the names, channels and times of the ECF",
+        effect="left out" if dropping else "scored",
         count=int((~kept).sum()),
         of=references.num_rows,
         most=1,
@@ -87,35 +87,35 @@ def references_within(
 def eligible_detections(
     task: ScoringTask, system: System, *, ecf_filter: bool = False, only_answered: bool = False
 ) -> pa.Table:
-    """The detections of a system that count for a task; what is left out, or odd, is noted.
+    """The detections that count for a task; oddities are noted.
 
     Args:
         task: the task.
         system: what it answered.
         ecf_filter: leave out what lies outside of the ECF (STDEval's -E; KWSEval always does).
-        only_answered: terms that the system lacks are left out anyhow, and so are nothing to note.
+        only_answered: do not note terms missing from the list: they are left out.
 
     Raises:
         DataError: by KWSEval's rules, a query is not in the term list.
     """
     detections, notices = system.detections, task.notices
-    known = pc.is_in(detections["query_id"].cast(pa.string()), value_set=task.terms["query_id"].combine_chunks())
-    strange = detections.filter(pc.invert(known))
+    listed = pc.is_in(detections["query_id"].cast(pa.string()), value_set=task.terms["query_id"].combine_chunks())
+    strange = detections.filter(pc.invert(listed))
     lists = sorted(set(system.search_times or ()) - set(task.terms["query_id"].to_pylist()))
     if strange.num_rows or lists:
         query = lists[0] if lists else strange["query_id"][0].as_py()
         where = f"{system.path}: {query}"
         if task.conventions.strict_lists:
-            raise DataError(f"a query is not in {notices.asked}", where=where, remedy="give the list that it answers")
+            raise codes.UNLISTED_QUERY(where=where, listing=notices.asked)
         notices.weigh(
-            f"queries or detections are not of {notices.asked}, and are left out",
+            codes.UNLISTED_QUERIES,
             where=f"{where}; {notices.asked} has {sample(task.terms['query_id'].to_pylist())}",
-            remedy="give the list that it answers",
+            listing=notices.asked,
             count=max(len(lists), strange.num_rows),
             of=max(len(lists), detections.num_rows),
             most=1,
         )
-        detections = detections.filter(known)
+        detections = detections.filter(listed)
     if task.excerpts is not None:
         detections = _detections_within(detections, task, system.path, ecf_filter)
     else:
@@ -124,49 +124,43 @@ def eligible_detections(
     if system.search_times is not None and not only_answered:
         missing = [q for q in task.terms["query_id"].to_pylist() if q not in system.search_times]
         if missing:
-            notices.add(
-                "terms are missing from the system's list, and count as not found",
-                where=f"{system.path}: {missing[0]}",
-                remedy="a system answers every term, if with an empty list",
-                count=len(missing),
-            )
+            notices.add(codes.UNANSWERED_TERMS, where=f"{system.path}: {missing[0]}", count=len(missing))
     _check_order(detections, task, system.path)
     return detections
 
 
 def _tell_of_documents(detections: pa.Table, task: ScoringTask, path: str) -> None:
-    """Doubt a list none of whose documents has a true occurrence: the only ones that are known."""
-    known = pc.unique(task.references["doc_id"].cast(pa.string()))
+    """Doubt a list without detections in any document that a reference names."""
+    referenced = pc.unique(task.references["doc_id"].cast(pa.string()))
     named = pc.unique(detections["doc_id"].cast(pa.string()))
-    if not len(known) or not len(named) or pc.any(pc.is_in(named, value_set=known)).as_py():
+    if not len(referenced) or not len(named) or pc.any(pc.is_in(named, value_set=referenced)).as_py():
         return
-    there, first = set(known.to_pylist()), str(named[0])
+    there, first = set(referenced.to_pylist()), str(named[0])
     stem, dot, ending = first.rpartition(".")
-    remedy = "look at the names of both"
+    advice = "check the document names of both"
     if dot and stem in there:
-        remedy = f"the list's names have the ending .{ending}, those of the references have none: take it off"
+        advice = f"the list's names have the ending .{ending}, those of the references have none: remove it"
     elif any(name.rpartition(".")[0] == first for name in there):
-        remedy = "the names of the references have an ending, those of the list have none: take it off"
+        advice = "the references' names have an ending, those of the list have none: remove it"
     task.notices.doubt(
-        "detections are in documents that no reference names",
+        codes.UNREFERENCED_DOCUMENTS,
         where=f"{path}: {first!r}; references: {sample(there)}",
-        remedy=remedy,
+        advice=advice,
         count=detections.num_rows,
         of=detections.num_rows,
     )
 
 
 def _tell_of_lengths(detections: pa.Table, task: ScoringTask, path: str) -> None:
-    """Doubt a list whose detections are of another order of length than what is to be found."""
+    """Doubt a list whose detections differ from the references in length by orders of magnitude."""
     if task.protocol.trials == "document" or not detections.num_rows or not task.references.num_rows:
         return
-    found = float(np.median(detections["duration"].to_numpy()))
+    detected_length = float(np.median(detections["duration"].to_numpy()))
     true = float(np.median(task.references["end"].to_numpy() - task.references["start"].to_numpy()))
-    if found > 0 and true > 0 and not 1 / TIMES < found / true < TIMES:
+    if detected_length > 0 and true > 0 and not 1 / TIMES < detected_length / true < TIMES:
         task.notices.doubt(
-            "detections last so long, by their median, that their times have another unit than those of the references",
-            where=f"{path}: {found:g} s; references: {true:g} s",
-            remedy="give seconds in both",
+            codes.TIME_UNIT_MISMATCH,
+            where=f"{path}: {detected_length:g} s; references: {true:g} s",
             count=detections.num_rows,
             of=detections.num_rows,
         )
@@ -176,12 +170,12 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
     assert task.excerpts is not None
     start, duration = detections["start"].to_numpy(), detections["duration"].to_numpy()
     if task.protocol.trials == "document":
-        assert task.places is not None  # there is an ECF
+        assert task.places is not None  # the task has an ECF
         kept = in_documents(detections, task.places)
     elif task.segments is None:
         kept = inside(detections, task.excerpts, task.conventions, tail=start + duration)
     else:
-        # What a segment holds is told by mid-points, and segments lie in excerpts.
+        # Mid-points assign detections to segments, which lie in excerpts.
         middle = start + duration / 2
         place = detections.schema.get_field_index("start")
         points = detections.set_column(place, "start", pa.array(middle))
@@ -192,10 +186,10 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
     outside = detections.filter(pa.array(~kept))
     documents = {task.conventions.excerpt_document(file) for file in task.excerpts["file"].to_pylist()}
     named = pc.is_in(outside["doc_id"].cast(pa.string()), value_set=pa.array(sorted(documents)))
-    effect = "left out" if dropping else "scored all the same, as STDEval does without -E"
-    for rows, message in (
-        (outside.filter(pc.invert(named)), f"detections are in documents that the ECF lacks, and are {effect}"),
-        (outside.filter(named), f"detections lie outside of the ECF's excerpts, and are {effect}"),
+    effect = "left out" if dropping else "scored nevertheless, as STDEval does without -E"
+    for rows, code in (
+        (outside.filter(pc.invert(named)), codes.DOCUMENTS_NOT_IN_ECF),
+        (outside.filter(named), codes.DETECTIONS_OUTSIDE_ECF),
     ):
         if rows.num_rows:
             first = rows.slice(0, 1).to_pylist()[0]
@@ -203,9 +197,9 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
                 f"{path}: {first['query_id']} in {first['doc_id']}, channel {first['channel']}, at {first['start']} s"
             )
             task.notices.weigh(
-                message,
+                code,
                 where=f"{notice}; the ECF has {sample(documents)}",
-                remedy="look at the names, channels and times of the ECF",
+                effect=effect,
                 count=rows.num_rows,
                 of=detections.num_rows,
                 most=1,
@@ -214,18 +208,16 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
 
 
 def _check_order(detections: pa.Table, task: ScoringTask, path: str) -> None:
-    """A NO that scores higher than a YES: STDEval prints it, KWSEval stops when it writes a report."""
+    """Note a NO that scores higher than a YES: STDEval prints it, KWSEval stops while writing its report."""
     highest_no, lowest_yes = decision_limits(detections)
     if highest_no is not None and lowest_yes is not None and highest_no > lowest_yes:
         task.notices.add(
-            f"decisions are inconsistent: the highest score of a NO is {highest_no}, the lowest of a YES {lowest_yes}",
-            where=path,
-            remedy="decide by one threshold, if the scores are meant to be comparable",
+            codes.INCONSISTENT_DECISIONS, where=path, count=1, highest_no=highest_no, lowest_yes=lowest_yes
         )
 
 
 def decision_limits(detections: pa.Table) -> tuple[float | None, float | None]:
-    """Highest score of a NO and lowest of a YES; None where there is none."""
+    """Highest score of a NO and lowest score of a YES; None if there is none."""
     decided = pc.fill_null(detections["decision"], False)
     no = detections["score"].filter(pc.and_(pc.invert(decided), pc.is_valid(detections["decision"])))
     yes = detections["score"].filter(decided)

@@ -1,8 +1,8 @@
-"""This module scores a list against a task: all that the NIST programs compute, by their rules, from one alignment.
+"""Scores a list against a task: all measures of the NIST programs, by their rules, from one alignment.
 
-`evaluate` gives counts, rates and values of every term; the actual, maximum, optimum and supremum term-weighted values;
-the curve; all of it also for each source type of the ECF (`BNEWS`, `CTS`, `CONFMTG`), as STDEval prints it; and the
-pooled curves of option -P. What the programs do alike is done once; where they differ `ScoringTask.conventions` decides.
+`evaluate` computes counts, rates and values of each term; actual, maximum, optimum and supremum term-weighted values; the
+curve; all of these for each source type of the ECF (`BNEWS`, `CTS`, `CONFMTG`), as STDEval prints them; and the pooled curves
+of option -P. `ScoringTask.conventions` selects the rules where the programs differ.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.core.codes import evaluation as codes
 from swsdist.core.errors import UserError
 from swsdist.corpora.places import by_document
 from swsdist.evaluation.eligible import decision_limits, eligible_detections
-from swsdist.evaluation.task import ScoringTask, System
+from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.io.notices import MANY
 from swsdist.registry.registries import MEASURES
-from swsdist.score.measures.curve import Block, Curve, Point, joined
+from swsdist.score.measures.curve import Block, Curve, CurvePoint, concatenate
 from swsdist.score.measures.det import pooled_by_detection, pooled_maximum, referenced
 from swsdist.score.measures.optimum import Optimum, optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
@@ -52,7 +53,7 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The whole list, or its part in documents of one source type.
+    """Scores of the whole list, or of the documents of one source type.
 
     Attributes:
         name: `all`, or the source type.
@@ -70,9 +71,9 @@ class Part:
     trials: int
     per_term: pa.Table
     totals: Totals
-    actual: Point | None
+    actual: CurvePoint | None
     curve: Curve | None
-    maximum: Point | None
+    maximum: CurvePoint | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ class Evaluation:
     counts: Counts
     optimum: Optimum | None
     pooled: Curve | None
-    pooled_maximum: Point | None
+    pooled_maximum: CurvePoint | None
     low: float
     high: float
     highest_no: float | None
@@ -133,11 +134,11 @@ def evaluate(
         DataError: a value cannot be scored.
     """
     if (include_refless or only_answered) and not task.conventions.options:
-        raise UserError("only KWSEval knows -inc and -j", remedy="use protocol kwseval or openkws13, or leave it out")
+        raise codes.OPTIONS_OF_KWSEVAL()
     detections = eligible_detections(task, system, ecf_filter=ecf_filter, only_answered=only_answered)
     if only_answered:
         task = _answered(task, system, detections)
-    low, high = score_limits(system.detections["score"])  # of the whole list, also of what is left out
+    low, high = score_limits(system.detections["score"])  # includes detections that are left out
     limits = (low, high) if task.conventions.list_limits else _header_limits(system)
     references = task.references
     if task.protocol.trials == "document":
@@ -148,29 +149,19 @@ def evaluate(
     _tell_of_extremes(aligned, task, system.path)
     counts = Counts.of(aligned, terms=task.terms.num_rows)
     with warnings.catch_warnings():
-        # It stands among the notices.
-        warnings.filterwarnings("ignore", message="a query has .* its false-alarm rate is negative")
+        # The task's notices contain it.
+        warnings.filterwarnings("ignore", message=r".*\[negative-false-alarm-rates\]")
         return _evaluated(task, system, detections, aligned, counts, low, high, include_refless, by_type)
 
 
 def _tell_of_extremes(aligned: pa.Table, task: ScoringTask, path: str) -> None:
-    """Note that all is missed, or that all is right: systems do so, and so do mistakes."""
-    true, found = pc.is_valid(aligned["ref_start"]), pc.is_valid(aligned["score"])
-    many, hits = pc.sum(true).as_py() or 0, pc.sum(pc.and_(true, found)).as_py() or 0
-    if many and pc.any(found).as_py() and not hits:
-        task.notices.add(
-            "true occurrences, that is all, are missed",
-            where=path,
-            remedy="look at names, channels and times of both, unless the system is as bad as that",
-            count=many,
-        )
+    """Note that every reference is missed, or that every detection is correct: possible, but usually a mistake."""
+    true, detected = pc.is_valid(aligned["ref_start"]), pc.is_valid(aligned["score"])
+    many, hits = pc.sum(true).as_py() or 0, pc.sum(pc.and_(true, detected)).as_py() or 0
+    if many and pc.any(detected).as_py() and not hits:
+        task.notices.add(codes.ALL_REFERENCES_MISSED, where=path, count=many)
     elif hits == many == aligned.num_rows >= MANY:
-        task.notices.add(
-            "detections, that is all, are right, and none is missing",
-            where=path,
-            remedy="look whether the list was made of the references",
-            count=many,
-        )
+        task.notices.add(codes.ALL_CORRECT, where=path, count=many)
 
 
 def _evaluated(
@@ -185,14 +176,14 @@ def _evaluated(
     by_type: bool,
 ) -> Evaluation:
     counted = counts if include_refless else referenced(counts)
-    whole = _part("all", task, aligned, counted, task.seconds, task.trials, include_refless)
+    whole_list = _part("all", task, aligned, counted, task.seconds, task.trials, include_refless)
     parts: dict[str, Part] = {}
     if by_type and task.excerpts is not None and task.conventions.by_type and task.protocol.trials == "time":
         parts = _by_type(task, aligned)
     best: Optimum | None = None
     curve: Curve | None = None
-    maximum: Point | None = None
-    if whole.curve is not None:
+    maximum: CurvePoint | None = None
+    if whole_list.curve is not None:
         best = optimum(optimum_rows(Ranking.of(aligned), trials=task.trials, beta=task.beta), beta=task.beta)
         curve = _pooled_curve(counts, task)
         maximum = pooled_maximum([] if curve is None else [curve], by_detection=task.conventions.pooled_by_detection)
@@ -205,7 +196,7 @@ def _evaluated(
         system,
         point,
         aligned,
-        whole,
+        whole_list,
         parts,
         counts,
         best,
@@ -230,16 +221,11 @@ def _answered(task: ScoringTask, system: System, detections: pa.Table) -> Scorin
 def _with_nontargets(
     task: ScoringTask, detections: pa.Table, references: pa.Table
 ) -> tuple[ScoringTask, pa.Table, pa.Table]:
-    """Document trials without the queries that occur in every document: they have no false-alarm rate."""
+    """Document trials without the queries that occur in every document, which have no false-alarm rate."""
     full = pa.array(in_every_document(references, task.trials), pa.string())
     if not len(full):
         return task, detections, references
-    task.notices.add(
-        "queries occur in every document, so they have no false-alarm rate, and are left out",
-        where=full[0].as_py(),
-        remedy="leave them out of the evaluation",
-        count=len(full),
-    )
+    task.notices.add(codes.TERMS_IN_EVERY_DOCUMENT, where=full[0].as_py(), count=len(full))
 
     def others(table: pa.Table) -> pa.Table:
         return table.filter(pc.invert(pc.is_in(table["query_id"].cast(pa.string()), value_set=full)))
@@ -249,7 +235,7 @@ def _with_nontargets(
 
 
 def _header_limits(system: System) -> tuple[float | None, float | None]:
-    """What a KWSLIST's header says of its scores; its reader has checked it."""
+    """Least and greatest score from a KWSLIST's header, which its reader has checked."""
     if "kwlist_filename" not in system.attributes:
         return None, None
     try:
@@ -271,7 +257,7 @@ def _part(
     table = _of_all_terms(rated, task.terms["query_id"])
     everyone = task.conventions.all_terms or include_refless
     evaluated = table if everyone else table.filter(pc.greater(table["ntrue"], 0))
-    actual: Point | None = None
+    actual: CurvePoint | None = None
     curve: Curve | None = None
     if (counts.classes > 0).any():
         curve = twv_curve(counts, trials=trials, beta=task.beta, reject_all=task.conventions.rejects_all)
@@ -290,7 +276,7 @@ def _part(
 
 
 def _of_all_terms(table: pa.Table, ids: pa.ChunkedArray) -> pa.Table:
-    """A row each term in the list's order; zero counts where nothing was found nor true."""
+    """One row per term in the list's order, with zeros for terms without detections and references."""
     place = pc.index_in(ids, value_set=table["query_id"].combine_chunks())
     filled = table.take(place.combine_chunks())
     nothing = pc.is_null(place)
@@ -309,16 +295,16 @@ def _totals(table: pa.Table, aligned: pa.Table) -> Totals:
         column = table[name]
         return None if column.null_count else int(pc.sum(column).as_py() or 0)
 
-    mine = aligned.filter(pc.is_in(aligned["query_id"], value_set=table["query_id"].combine_chunks()))
-    found = pc.is_valid(mine["score"])
-    unpaired = pc.and_(found, pc.is_null(mine["ref_start"]))
+    rows = aligned.filter(pc.is_in(aligned["query_id"], value_set=table["query_id"].combine_chunks()))
+    detected = pc.is_valid(rows["score"])
+    unpaired = pc.and_(detected, pc.is_null(rows["ref_start"]))
     return Totals(
         table.num_rows,
         add("ntrue") or 0,
         add("ncorr"),
         add("nfa"),
         add("nmiss"),
-        int(pc.sum(found).as_py() or 0),
+        int(pc.sum(detected).as_py() or 0),
         int(pc.sum(unpaired).as_py() or 0),
     )
 
@@ -335,49 +321,47 @@ def _by_type(task: ScoringTask, aligned: pa.Table) -> dict[str, Part]:
     present = sorted(set(kinds.values()), key=lambda kind: (TYPES.index(kind) if kind in TYPES else len(TYPES), kind))
     parts: dict[str, Part] = {}
     for kind in present:
-        mine = aligned.filter(pa.array(of_row == kind))
-        if not pc.any(pc.is_valid(mine["ref_start"])).as_py():
+        type_rows = aligned.filter(pa.array(of_row == kind))
+        if not pc.any(pc.is_valid(type_rows["ref_start"])).as_py():
             continue
         excerpts = task.excerpts.filter(pc.equal(pc.utf8_lower(task.excerpts["source_type"]), kind))
         length = seconds(excerpts, task.conventions)
         try:
             trials = number_of_trials(task.protocol, length)
-            parts[kind] = _part(kind, task, mine, Counts.of(mine), length, trials)
+            parts[kind] = _part(kind, task, type_rows, Counts.of(type_rows), length, trials)
         except UserError as error:
-            task.notices.add(
-                "source types cannot be scored apart", where=f"{kind}: {error.message}", remedy="look at the ECF"
-            )
+            task.notices.add(codes.UNSCORED_SOURCE_TYPES, where=f"{kind}: {error.message}", count=1)
     return parts
 
 
 def _pooled_curve(counts: Counts, task: ScoringTask) -> Curve | None:
-    """All terms as one: KWSEval's, or STDEval's, whose values are C and V's and whose points are detections."""
-    one = pooled(counts)
+    """The curve of all terms pooled: KWSEval's, or STDEval's, with values in C and V and one point per detection."""
+    item = pooled(counts)
     if not task.conventions.pooled_by_detection:
-        return twv_curve(one, trials=task.trials, beta=task.beta, reject_all=False)
-    if not len(one.score):
+        return twv_curve(item, trials=task.trials, beta=task.beta, reject_all=False)
+    if not len(item.score):
         return None
     pieces = pooled_by_detection(
-        [Block(one.ntrue, one.score, one.hits, one.false_alarms)],
-        true=int(one.classes[0]),
-        hits=int(one.hits.sum()),
-        false_alarms=int(one.false_alarms.sum()),
+        [Block(item.ntrue, item.score, item.hits, item.false_alarms)],
+        true=int(item.classes[0]),
+        hits=int(item.hits.sum()),
+        false_alarms=int(item.false_alarms.sum()),
         trials=task.trials,
         ratio=task.protocol.cost / task.protocol.value,
     )
-    return joined(pieces)
+    return concatenate(pieces)
 
 
 def values(result: Evaluation, measures: Iterable[str] | None = None) -> dict[str, float | None]:
-    """Values of measures by key; None where one is not defined.
+    """Values of measures by key; None if undefined.
 
-    Precision and F are of the terms with references, as all of TWV is; the occurrence-weighted value is STDEval's, of all.
-    Cross entropies are of all trials of all queries: what was not submitted has the least score that was (see
-    `swsdist.score.measures.cnxe`); the prior is the operating point's (`effective_prior`).
+    Precision and F are over terms with references, like TWV. The occurrence-weighted value is STDEval's, over all terms.
+    Cross entropies are over all trials of all queries, where trials without a detection get the least submitted score (see
+    `swsdist.score.measures.cnxe`), at the operating point's prior (`effective_prior`).
 
     Args:
         result: a list that was scored.
-        measures: names of those that are registered; by default the basic ones: term-weighted values with their rates, the
+        measures: names of registered measures; default: the basic ones, which are term-weighted values and rates, the
             pooled maximum, precision, recall and F at the decisions.
     """
     measures = basic_measures() if measures is None else tuple(measures)
@@ -387,6 +371,6 @@ def values(result: Evaluation, measures: Iterable[str] | None = None) -> dict[st
 
 
 def more_values(result: Evaluation) -> dict[str, float | None]:
-    """All other measures: of ranks, equal error rates, cross entropies, areas over pairs, and what a stranger has added."""
+    """All other measures: ranking, equal error rates, cross entropies, areas over pairs, and measures of other packages."""
     basic = basic_measures()
     return values(result, (name for name in MEASURES if name not in basic))

@@ -1,8 +1,8 @@
-"""`swsdist fuse` makes one list of several systems' lists: joined, filled, weighted, decided.
+"""Fuses lists of several systems into one (`swsdist fuse`): joins, imputes, weighs, decides.
 
-The functions are those of the chain fuse (`swsdist.fusion.fusing`, `swsdist.fusion.weights`). A list tells no candidates,
-so its scores are made comparable by the mean and standard deviation of each query's detections in it. Without references, and
-without a fusion that was fitted elsewhere, all systems weigh the same.
+It shares the functions of the chain fuse (`swsdist.fusion.fusing`, `swsdist.fusion.weights`). A list does not contain all
+candidates, so scores are standardised by mean and standard deviation of each query's detections in the list. Without
+references and without a fitted fusion, all systems have the same weight.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.steps.fusion import fusions_in
-from swsdist.calibrate.steps.interface import Point
-from swsdist.calibrate.training_overlap import fitted_bytes
-from swsdist.core.errors import UserError
+from swsdist.calibrate.steps.interface import TwvParameters
+from swsdist.calibrate.training_overlap import read_fitted
+from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import fusion as fusion_codes
 from swsdist.core.types import DETECTIONS
-from swsdist.evaluation.calibration import called, demand_known, settled, steps_of_list, undecided_list
+from swsdist.evaluation.calibration import check_step_names, fit_label, fit_or_read, make_list_steps, score_undecided
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.lists import with_durations
-from swsdist.evaluation.task import ScoringTask, System
-from swsdist.fusion.fusing import joined, without_gaps
+from swsdist.evaluation.scoring_task import ScoringTask, System
+from swsdist.fusion.fusing import complete_list, join_systems
 from swsdist.fusion.joining import Meeting, without_overlaps
-from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart, with_parts_of
+from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_systems, with_parts_of
 from swsdist.fusion.weights import Missing
 from swsdist.io.notices import Notices
 from swsdist.registry.calibration_entries import misfit
@@ -37,20 +38,20 @@ from swsdist.score.measures.protocol import OperatingPoint
 
 
 @dataclass(frozen=True)
-class Request:
-    """How lists are fused.
+class FusionRequest:
+    """How to fuse lists.
 
     Attributes:
-        standardise: q-norm first; else the scores are taken as they are.
-        meet, overlap: when detections of two systems mean one place; see `swsdist.fusion.joining`.
-        missing: what stands for missing scores.
-        fit: `crossfit`, `oracle`, `none` (the same weights), a file; None: crossfit where there are references, else none.
+        standardise: apply q-norm first; otherwise use the scores unchanged.
+        meet, overlap: when detections of two systems are joined; see `swsdist.fusion.joining`.
+        missing: how missing scores are imputed.
+        fit: `crossfit`, `oracle`, `none` (equal weights) or a file; None: crossfit with references, else none.
         folds: for crossfit.
         threshold: `own`, ln(beta); or `fitted`, that of best TWV.
-        marks: also fit a weight for each system's having made no detection.
+        marks: also fit a weight per system for the absence of its detection.
         prior: effective prior of the fit; None: the operating point's.
-        between_queries: of overlapping detections of different queries the better stays.
-        method: registered steps, by commas: one that fuses, and what comes after it.
+        between_queries: keep only the better of overlapping detections of different queries.
+        method: registered steps separated by commas: one that fuses, then others.
     """
 
     standardise: bool = True
@@ -66,16 +67,16 @@ class Request:
     method: str = "fusion"
 
     def how(self, *, references: bool) -> str:
-        """How it is fitted, with or without references: as `fit`, never None."""
+        """`fit`, or its default with or without references."""
         return self.fit or ("crossfit" if references else "none")
 
 
 @dataclass(frozen=True)
-class Fused:
-    """A fused list, and what is told about it.
+class FusedList:
+    """A fused list and its summary.
 
     Attributes:
-        system: the list, with the header and the queries of those that it was made of.
+        system: the list, with header and queries of its sources.
         fitted: what was fitted or read, as a file; None where nothing was.
         lines: what was done, for people.
     """
@@ -87,19 +88,19 @@ class Fused:
 
 def fuse_lists(
     systems: Mapping[str, System],
-    request: Request,
+    request: FusionRequest,
     task: ScoringTask | None = None,
     point: OperatingPoint | None = None,
     notices: Notices | None = None,
-) -> Fused:
+) -> FusedList:
     """Fuse lists.
 
     Args:
-        systems: the lists, by the names that their weights have.
+        systems: the lists by system name.
         request: what is asked for.
-        task: references and operating point, where they are given.
+        task: references and operating point, if given.
         point: the operating point where there is no task.
-        notices: takes what is odd; None: it is not told.
+        notices: collects oddities; None: they are dropped.
 
     Raises:
         OddError: notices are strict, and something is odd.
@@ -107,28 +108,26 @@ def fuse_lists(
         ConfigError: a file holds no fusion, or one of other systems.
     """
     if not 0 <= request.overlap < 1:
-        raise UserError(f"an overlap of {request.overlap:g}", remedy="give 0 or more, and less than 1")
+        raise fusion_codes.INVALID_OVERLAP(overlap=request.overlap)
     lists = {name: _plain(system) for name, system in systems.items()}
     lines = [_told(name, lists[name], systems[name].path) for name in lists]
-    if task is not None:  # what the term list lacks must not push out what it has
+    if task is not None:  # unlisted queries must not displace listed ones
         ids = task.terms["query_id"].combine_chunks()
         lists = {name: table.filter(pc.is_in(table["query_id"], value_set=ids)) for name, table in lists.items()}
     notices = Notices() if notices is None else notices
     _tell_of_strangers(lists, notices)
     if not any(table.num_rows for table in lists.values()):
         if task is not None and any(len(system.detections) for system in systems.values()):
-            raise UserError(
-                "the lists have no detection of a term that is scored",
-                where=", ".join(lists),
-                remedy="look at the terms and references: they name other queries, or none",
-            )
-        raise UserError("the lists have no detection", where=", ".join(lists), remedy="give lists with detections")
-    places, known = joined(lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap)
-    given = parts_of(places)[2]
-    several = int((given.sum(axis=1) > 1).sum())
+            raise fusion_codes.NO_SCORED_DETECTIONS(where=", ".join(lists))
+        raise fusion_codes.NO_DETECTIONS(where=", ".join(lists))
+    places, score_statistics = join_systems(
+        lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap
+    )
+    from_system = parts_of(places)[2]
+    several = int((from_system.sum(axis=1) > 1).sum())
     lines.append(f"joined: {places.num_rows} places, {several} of them found by more than one system")
-    tell_of_apart(places_in_common(places), notices)
-    table = without_gaps(places, known, missing=request.missing, overlap=request.overlap)
+    warn_disjoint_systems(count_common_places(places), notices)
+    table = complete_list(places, score_statistics, missing=request.missing, overlap=request.overlap)
     if gone := places.num_rows - table.num_rows:
         lines.append(f"{gone} places overlap a better one of their query, and are left out")
     procedure = _procedure(request, table, systems, task, point)
@@ -141,7 +140,7 @@ def fuse_lists(
         lines += (
             _weights(procedure)
             if "fusion" in request.method.split(",")
-            else [f"{request.method}: {called(procedure.fit)}"]
+            else [f"{request.method}: {fit_label(procedure.fit)}"]
         )
     if request.between_queries:
         rows = table.num_rows
@@ -152,40 +151,29 @@ def fuse_lists(
         )
     lines += _shares(table)
     detections = with_durations(table.select(["query_id", "doc_id", "channel", "start", "end", "score", "decision"]))
-    return Fused(_header(detections, systems), None if procedure is None else procedure.to_json(), tuple(lines))
+    return FusedList(_header(detections, systems), None if procedure is None else procedure.to_json(), tuple(lines))
 
 
 def _tell_of_strangers(lists: Mapping[str, pa.Table], notices: Notices) -> None:
-    """Tell what is odd in lists that should be of one task.
+    """Note oddities in lists that should be of one task.
 
     Raises:
         UserError: no two of several have a query in common.
         OddError: notices are strict, and something is odd.
     """
     queries = {name: set(table["query_id"].unique().to_pylist()) for name, table in lists.items()}
-    some = [mine for mine in queries.values() if mine]
+    some = [ids for ids in queries.values() if ids]
     if len(some) > 1 and not any(a & b for a, b in combinations(some, 2)):
-        raise UserError(
-            "no two of the lists have a query in common",
-            where=", ".join(lists),
-            remedy="name lists of one task; of these none has detections of queries that the task or another list has",
-        )
-    empty = [name for name, mine in queries.items() if not mine]
-    notices.add(
-        "lists have no detection of any query",
-        where=", ".join(empty),
-        remedy="leave them out, or give the lists that were meant",
-        count=len(empty),
-    )
+        raise fusion_codes.NO_COMMON_QUERIES(where=", ".join(lists))
+    empty = [name for name, ids in queries.items() if not ids]
+    notices.add(fusion_codes.EMPTY_LISTS, where=", ".join(empty), count=len(empty))
     pairs = [(a, b) for a, b in combinations(lists, 2) if lists[a].num_rows and lists[b].num_rows]
     same = [f"{a} and {b}" for a, b in pairs if lists[a].equals(lists[b])]
-    notices.add(
-        "pairs of lists are the same list", where=", ".join(same), remedy="name each system once", count=len(same)
-    )
+    notices.add(fusion_codes.IDENTICAL_LISTS, where=", ".join(same), count=len(same))
 
 
 def _plain(system: System) -> pa.Table:
-    """Of a list what is fused, names as text."""
+    """Columns that are fused, with names as text."""
     columns = ["query_id", "doc_id", "channel", "start", "end", "score"]
     return system.detections.select(columns).cast(pa.schema([DETECTIONS.field(name) for name in columns]))
 
@@ -196,84 +184,76 @@ def _told(name: str, table: pa.Table, path: str) -> str:
 
 
 def _procedure(
-    request: Request,
+    request: FusionRequest,
     table: pa.Table,
     systems: Mapping[str, System],
     task: ScoringTask | None,
-    given: OperatingPoint | None,
+    operating_point: OperatingPoint | None,
 ) -> Procedure | None:
-    """The fusion, fitted or read; None where all systems weigh the same."""
+    """The fusion, fitted or read; None for equal weights."""
     fit = request.how(references=task is not None)
     if fit == "none":
         return None
     names, where = request.method.split(","), f"--method {request.method}"
-    demand_known(names, where)
+    check_step_names(names, where)
     if complaint := misfit(names, {name: CALIBRATION[name] for name in names}, "any", joined=True):
-        raise UserError(complaint, where=where, remedy=f"steps are {', '.join(CALIBRATION)}")
+        raise codes.STEPS_DO_NOT_FIT(where=where, reason=complaint, steps=", ".join(CALIBRATION))
     threshold = request.threshold == "fitted"
     if not threshold and not CALIBRATION[names[-1]].own_threshold:
-        raise UserError(
-            f"{names[-1]} has no threshold of its own, so nothing would decide",
-            where=where,
-            remedy="give --threshold fitted, or end with a step that has one (fusion, at-prior)",
-        )
+        raise fusion_codes.UNDECIDING_STEPS(where=where, step=names[-1])
     if "fusion" not in names and (request.marks or request.prior is not None):
-        raise UserError(
-            f"{'--marks' if request.marks else '--prior'} is of the step fusion, which is not done",
-            where=where,
-            remedy="leave it out, or begin with fusion",
-        )
+        raise fusion_codes.OPTION_WITHOUT_FUSION(where=where, option="--marks" if request.marks else "--prior")
     options: dict[str, object] = {"marks": request.marks}
     if request.prior is not None:
         options["prior"] = request.prior
-    at = task.point if task is not None else given
-    point = None if at is None else Point(at.trials, at.beta)
+    at = task.point if task is not None else operating_point
+    point = None if at is None else TwvParameters(at.trials, at.beta)
     if fit not in ("crossfit", "oracle"):
-        options, saved = _saved(fitted_bytes(fit, {}, f"--fit {fit}"))
+        options, saved = _saved(read_fitted(fit, {}, f"--fit {fit}"))
         point = point or saved
-    steps = steps_of_list(names, {"fusion": options}, where)
+    steps = make_list_steps(names, {"fusion": options}, where)
 
     def scored(of: ScoringTask) -> Evaluation:
         listed = next(iter(systems.values()))
         place = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
         system = replace(listed, detections=with_durations(table.select(place)), path="the joined list")
-        found = undecided_list(of, system)
-        return replace(found, aligned=with_parts_of(found.aligned, table))
+        scored_list = score_undecided(of, system)
+        return replace(scored_list, aligned=with_parts_of(scored_list.aligned, table))
 
-    lists = {"lists": {name: one.path for name, one in systems.items()}}
-    found = settled(
+    lists = {"lists": {name: item.path for name, item in systems.items()}}
+    scored_list = fit_or_read(
         Procedure(steps, point), fit, request.folds, task, f"a {names[0]}", scored, lists, threshold=threshold
     )
-    return found if found.thresholds else replace(found, thresholds=(None,))
+    return scored_list if scored_list.thresholds else replace(scored_list, thresholds=(None,))
 
 
-def _saved(data: bytes) -> tuple[dict[str, object], Point | None]:
-    """With which options, and for which operating point, a fusion was fitted."""
+def _saved(data: bytes) -> tuple[dict[str, object], TwvParameters | None]:
+    """Options and operating point of a fitted fusion."""
     try:
         values = json.loads(data)
         (options,) = (step["options"] for step in values["steps"] if step["name"] == "fusion")
-        return options, Point(int(values["trials"]), float(values["beta"])) if "trials" in values else None
+        return options, TwvParameters(int(values["trials"]), float(values["beta"])) if "trials" in values else None
     except (ValueError, KeyError, TypeError):
-        return {}, None  # who reads what was fitted says what is wrong
+        return {}, None  # reading the file later reports the problem
 
 
 def _weights(procedure: Procedure) -> list[str]:
-    """What was fitted, for people."""
+    """The fitted fusion, for the user."""
     models = fusions_in(json.loads(procedure.to_json()))
     if not models:
-        return [f"{procedure.steps[0].name}: {called(procedure.fit)}"]
+        return [f"{procedure.steps[0].name}: {fit_label(procedure.fit)}"]
     many = f" (means of {len(models)} folds)" if len(models) > 1 else ""
     first = models[0]
-    found = [f"fusion: {called(procedure.fit)}{many}; offset {_mean([one.offset for one in models]):+.4g}"]
+    lines = [f"fusion: {fit_label(procedure.fit)}{many}; offset {_mean([model.offset for model in models]):+.4g}"]
     for k, name in enumerate(first.systems):
-        line = f"  {name}: weight {_mean([one.weights[k] for one in models]):.4g}"
+        line = f"  {name}: weight {_mean([model.weights[k] for model in models]):.4g}"
         if first.marks:
-            line += f", {_mean([one.marks[k] for one in models]):+.4g} where it found nothing"
-        found.append(line)
-    known = [value for value in procedure.thresholds if value is not None]
-    limits = " to ".join(dict.fromkeys(f"{value:.4g}" for value in (min(known), max(known)))) if known else "none"
-    found.append(f"threshold: {limits}")
-    return found
+            line += f", {_mean([model.marks[k] for model in models]):+.4g} where it found nothing"
+        lines.append(line)
+    finite = [value for value in procedure.thresholds if value is not None]
+    limits = " to ".join(dict.fromkeys(f"{value:.4g}" for value in (min(finite), max(finite)))) if finite else "none"
+    lines.append(f"threshold: {limits}")
+    return lines
 
 
 def _mean(values: list[float]) -> float:
@@ -281,9 +261,11 @@ def _mean(values: list[float]) -> float:
 
 
 def _shares(table: pa.Table) -> list[str]:
-    """Which part of the detections each system made, and how many were decided."""
-    systems, _, given = parts_of(table)
-    shares = [f"{name} {100 * share:.1f} %" for name, share in zip(systems, given.mean(axis=0).tolist(), strict=True)]
+    """Each system's share of the detections, and the number of decisions."""
+    systems, _, from_system = parts_of(table)
+    shares = [
+        f"{name} {100 * share:.1f} %" for name, share in zip(systems, from_system.mean(axis=0).tolist(), strict=True)
+    ]
     decided = {value: int(pc.sum(pc.equal(table["decision"], value)).as_py() or 0) for value in (True, False)}
     return [
         f"of the detections were made by: {', '.join(shares) or 'nobody'}; the other scores are filled in",
@@ -292,7 +274,7 @@ def _shares(table: pa.Table) -> list[str]:
 
 
 def _header(detections: pa.Table, systems: Mapping[str, System]) -> System:
-    """A list with the first header's attributes, and all queries that were answered."""
+    """A list with the first header's attributes and all answered queries."""
     listed = [system for system in systems.values() if system.search_times is not None]
     times: dict[str, str] | None = None
     if len(listed) == len(systems):

@@ -3,12 +3,12 @@
     keyword utterance first-frame end-frame cost
 
 The cost is -ln(posterior), never negative; frames are 0.01 s and count from the begin of the utterance, the end frame is
-the one after the last. In the recipes the utterance is a number, told by `utter_id` (`name number`); afterwards it is a
+the one after the last. In the recipes the utterance is a number, listed in `utter_id` (`name number`); later it is a
 name. A detection's score is exp(-cost), its times are in the recording.
 
-Where utterances lie is said by the files of a Kaldi data folder (`swsdist.corpora.kaldi_data`).
+A Kaldi data folder locates the utterances (`swsdist.corpora.kaldi_data`).
 
-What Kaldi's recipes then do with results is `as_kwslist`.
+`as_kwslist` processes results as Kaldi's recipes do.
 
 Sources: Kaldi (kws-search.cc; utils/write_kwslist.pl, by reading it).
 """
@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS
 from swsdist.corpora.kaldi_data import Segment, Utterances
 from swsdist.io.compressed import lines
@@ -45,7 +46,7 @@ _APART = 0.5
 
 
 def looks_like_results(head: bytes) -> bool:
-    """Whether the first line that is not blank is one of results: no line of a system list or a table is.
+    """Whether the first non-blank line is a result; no line of a system list or table is.
 
     Args:
         head: what the file begins with, unpacked.
@@ -66,7 +67,7 @@ def read_results(
 
     Args:
         path: plain or packed, local or `s3://`.
-        utterances: where they lie; by default each is a document of its own.
+        utterances: their places; by default each utterance is a document.
         frame_shift: s of a frame.
         storage: options for s3fs.
 
@@ -80,7 +81,7 @@ def read_results(
 
 
 def _rows(
-    path: str, known: Utterances, frame_shift: float, storage: Mapping[str, object] | None
+    path: str, segments_of: Utterances, frame_shift: float, storage: Mapping[str, object] | None
 ) -> Iterator[tuple[object, ...]]:
     places: dict[str, Segment] = {}
     for line_number, line in lines(path, storage):
@@ -89,19 +90,13 @@ def _rows(
             continue
         where = f"{path}, line {line_number}"
         if len(fields) != 5:
-            raise DataError(
-                f"there are {len(fields)} fields",
-                where=where,
-                remedy="give five: keyword utterance first-frame end-frame cost",
-            )
+            raise codes.WRONG_FIELD_COUNT(where=where, fields=len(fields))
         if fields[1] not in places:
-            places[fields[1]] = known.place(fields[1], where)
+            places[fields[1]] = segments_of.place(fields[1], where)
         there = places[fields[1]]
         first, last = integer(fields[2], "first frame", where), integer(fields[3], "end frame", where)
         if last < first:
-            raise DataError(
-                f"end frame {last} is before first frame {first}", where=where, remedy="swap or correct them"
-            )
+            raise codes.END_FRAME_BEFORE_FIRST(where=where, last=last, first=first)
         # Kaldi prints costs below 0 as 0; other tools may not.
         score = math.exp(-max(0.0, number(fields[4], "cost", where)))
         start, duration = there.start + _seconds(first, frame_shift), _seconds(last - first, frame_shift)
@@ -117,20 +112,20 @@ def write_results(
 ) -> None:
     """Write detections as `kws-search` prints them, so that `read_results` reads them back.
 
-    Times are rounded to frames, and scores to what a cost in double precision can say (a few units of the last place);
-    what `read_results` gave is written so that it is read back to the same values. Decisions have no place there.
+    Times are rounded to frames, and scores to the precision of a cost in double precision (a few units of the last place);
+    results of `read_results` are read back unchanged. The format has no decisions.
 
     Args:
         detections: query_id, doc_id, channel, start, end (s), score, a posterior.
         out: local file to write.
-        utterances: where they lie; by default each document is an utterance.
+        utterances: their places; by default each document is an utterance.
         frame_shift: s of a frame.
 
     Raises:
         UserError: no utterance holds a detection, or the frame shift is not positive.
         DataError: a name holds a blank, a score is not within 0 and 1, a time is impossible.
     """
-    known = utterances or Utterances()
+    segments_of = utterances or Utterances()
     _check_shift(frame_shift)
     columns = ("query_id", "doc_id", "channel", "start", "end", "score")
     with out.open("w", encoding="utf-8", newline="\n") as text:
@@ -139,18 +134,14 @@ def write_results(
                 *(batch.column(name).to_pylist() for name in columns), strict=True
             ):
                 if not 0 <= score <= 1:
-                    raise DataError(
-                        f"query {query!r} has the score {score}",
-                        where=str(out),
-                        remedy="Kaldi's scores are posteriors, from 0 to 1; calibrate the list first",
-                    )
+                    raise codes.SCORE_NOT_POSTERIOR(where=str(out), query=query, score=score)
                 if not 0 <= start <= end < math.inf:
-                    raise DataError(f"a detection goes from {start} to {end} s", where=str(out), remedy="correct it")
-                utterance, begin = known.find(document, channel, start, end)
+                    raise codes.IMPOSSIBLE_TIMES(where=str(out), start=start, end=end)
+                utterance, begin = segments_of.find(document, channel, start, end)
                 first, last = (round(max(0.0, time - begin) / frame_shift) for time in (start, end))
                 for name in (query, utterance):
                     if not fits(name):
-                        raise DataError(f"{name!r} cannot stand in results", where=str(out), remedy="rename it")
+                        raise codes.BLANK_IN_NAME(where=str(out), name=name)
                 text.write(f"{query} {utterance} {first} {last} {_cost(score)!r}\n")
 
 
@@ -163,15 +154,15 @@ def as_kwslist(
     normalize: bool = False,
     remove_duplicates: bool = False,
 ) -> pa.Table:
-    """What Kaldi's `write_kwslist.pl` makes of results: decisions by keyword specific thresholds, and times as it writes.
+    """Process results as Kaldi's `write_kwslist.pl`: decide by keyword-specific thresholds, and round times.
 
-    With S the sum of a keyword's posteriors, duplicates included, and N = ntrue_scale S, a detection is YES if its
-    posterior is greater than thr = N / (T / beta + (beta - 1) / beta N): estimated KST (Wang and Metze 2014, eq. 4).
-    Normalised scores are (1 - thr) s / ((1 - thr) s + thr (1 - s)), so that thr becomes 0.5.
+    With S the sum of a keyword's posteriors, duplicates included, and N = ntrue_scale S, a detection is YES if its posterior
+    is greater than thr = N / (T / beta + (beta - 1) / beta N): estimated KST (Wang and Metze 2014, eq. 4). Normalised scores
+    are (1 - thr) s / ((1 - thr) s + thr (1 - s)), so that thr becomes 0.5.
 
-    Of a keyword's detections in a document and channel whose starts differ by less than half a second, the best stays (of
-    equal ones the longer, then the first). Where three such starts make a chain the script's result depends on how it
-    sorts; here the best of all is taken first, then the best of those that are not too close to what was taken.
+    Of a keyword's detections in a document and channel whose starts differ by less than half a second, the best remains (of
+    equal ones the longer, then the first). For a chain of three such starts the script's result depends on its sort; here the
+    best of all is taken first, then the best of those not too close to a taken one.
 
     Args:
         results: schema RESULTS.
@@ -182,13 +173,14 @@ def as_kwslist(
         remove_duplicates: `--remove-dup`.
 
     Returns:
-        Schema RESULTS, in the order of the rows that are left; start and duration have two decimals.
+        Schema RESULTS, rows in their order; start and duration have two decimals.
 
     Raises:
         UserError: T or beta is not positive.
     """
-    if not (0 < seconds < math.inf and 0 < beta < math.inf):
-        raise UserError(f"T is {seconds} s and beta {beta}", remedy="give the seconds searched, and a positive beta")
+    for name, value in (("seconds", seconds), ("beta", beta)):
+        if not 0 < value < math.inf:
+            raise score_codes.VALUE_NOT_POSITIVE(name=name, value=value)
     sums: dict[str, list[float]] = {}
     for query, score in zip(results["query_id"].to_pylist(), results["score"].to_pylist(), strict=True):
         sums.setdefault(query, []).append(score)
@@ -220,7 +212,7 @@ def as_kwslist(
 
 
 def _without_duplicates(results: pa.Table, start: np.ndarray, duration: np.ndarray) -> np.ndarray:
-    """Rows that stay, ascending."""
+    """Indices of the remaining rows, ascending."""
     taken: dict[tuple[str, str, int], list[float]] = {}
     keys = list(zip(*(results[name].to_pylist() for name in ("query_id", "doc_id", "channel")), strict=True))
     stay = []
@@ -238,14 +230,14 @@ def _seconds(frames: int, shift: float) -> float:
 
 
 def _cost(score: float) -> float:
-    """-ln(score), or the double beside it whose exp is the score, if there is one."""
+    """-ln(score), or the adjacent double whose exp is the score, if there is one."""
     if score == 0:
-        return 746.0  # from here on exp gives 0
+        return 746.0  # exp underflows beyond this
     cost = -math.log(score) + 0.0
     around = [cost, *(math.nextafter(cost, to) for to in (0.0, math.inf))]
-    return next((one for one in around if math.exp(-one) == score), cost)
+    return next((item for item in around if math.exp(-item) == score), cost)
 
 
 def _check_shift(frame_shift: float) -> None:
     if not 0 < frame_shift < math.inf:
-        raise UserError(f"the frame shift is {frame_shift} s", remedy="give seconds above 0; Kaldi's is 0.01")
+        raise codes.INVALID_KALDI_SHIFT(frame_shift=frame_shift)

@@ -1,7 +1,7 @@
-"""This module reads systems' lists of any kind, and the names that a command line gives them.
+"""Reads lists of any registered format, and parses the names that a command line gives them.
 
-The content tells what a list is: the first element tells a STDLIST or KWSLIST, the first line Kaldi's results, and the first
-bytes Parquet; another package says how its own are told; anything else is CSV.
+The content determines the format: the first element of a STDLIST or KWSLIST, the first line of Kaldi's results, the first
+bytes of Parquet, or another package's test. Everything else is CSV.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import evaluation as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.corpora.kaldi_data import Utterances
 from swsdist.corpora.kinds import is_rttm
-from swsdist.evaluation.task import System
+from swsdist.evaluation.scoring_task import System
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import READERS
 from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
 from swsdist.score.tables import in_schema
 
-#: Most bytes of a file that tell its form.
+#: Bytes of a file that are read to detect its format.
 HEAD = 4096
 
 #: Columns of a table of detections.
@@ -38,53 +39,49 @@ _ENDINGS = frozenset({".xml", ".csv", ".parquet", ".txt", ".gz", ".bz2", ".xz", 
 
 
 @dataclass(frozen=True)
-class Kaldi:
-    """Kaldi's results tell places by utterance and frame; this says where utterances lie, and how long a frame is, in s."""
+class KaldiOptions:
+    """How Kaldi's results locate detections: the places of utterances, and the length of a frame, s."""
 
     utterances: Utterances = field(default_factory=Utterances)
     frame_shift: float = 0.01
 
 
-class Asked(NamedTuple):
-    """How a list is to be read.
+class ReadOptions(NamedTuple):
+    """How to read a list.
 
     Attributes:
         conventions: whose rules for document names and for oddities.
         notices: takes what is odd; None: oddities are errors.
         storage: options for s3fs.
-        kaldi: how Kaldi's results tell places.
+        kaldi: how Kaldi's results locate detections.
     """
 
     conventions: Conventions
     notices: Notices | None
     storage: Mapping[str, object] | None
-    kaldi: Kaldi
+    kaldi: KaldiOptions
 
 
 def named_paths(arguments: Iterable[str]) -> dict[str, str]:
-    """Paths by name, of `NAME=PATH`, or of `PATH`, whose name is its last part without the endings of lists.
+    """Paths by name: `NAME=PATH`, or `PATH`, named by its file name without list endings.
 
     Raises:
         UserError: two have one name.
     """
-    found: dict[str, str] = {}
-    for given in arguments:
-        name, equals, path = given.partition("=")
+    paths: dict[str, str] = {}
+    for argument in arguments:
+        name, equals, path = argument.partition("=")
         if equals and not name:
-            raise UserError(
-                "the system has no name", where=given, remedy=f"name it: one={path}; or give the path alone"
-            )
-        if not equals or "/" in name or (Path(given).exists() and not Path(path).exists()):
-            last, path = PurePosixPath(given.rstrip("/")), given
+            raise codes.UNNAMED_SYSTEM(where=argument, path=path)
+        if not equals or "/" in name or (Path(argument).exists() and not Path(path).exists()):
+            last, path = PurePosixPath(argument.rstrip("/")), argument
             while last.suffix.lower() in _ENDINGS:
                 last = last.with_suffix("")
             name = last.name
-        if name in found:
-            raise UserError(
-                f"two systems are called {name!r}", where=path, remedy=f"name them: one={found[name]} another={path}"
-            )
-        found[name] = path
-    return found
+        if name in paths:
+            raise calibrate_codes.DUPLICATE_SYSTEM_NAME(where=path, name=name)
+        paths[name] = path
+    return paths
 
 
 def read_system(
@@ -93,33 +90,34 @@ def read_system(
     conventions: Conventions | str = STDEVAL,
     notices: Notices | None = None,
     storage: Mapping[str, object] | None = None,
-    kaldi: Kaldi | None = None,
+    kaldi: KaldiOptions | None = None,
     reader: str | None = None,
 ) -> System:
-    """Read a list of any kind that is registered (`swsdist.registry.registries.READERS`), told by its content.
+    """Read a list of any registered format (`swsdist.registry.registries.READERS`), detected by its content.
 
-    A STDLIST (QUESST's too) or KWSLIST, a table (CSV, Parquet) of detections, Kaldi's results, or what another package adds.
+    Formats: STDLIST (also QUESST's), KWSLIST, tables of detections (CSV, Parquet), Kaldi's results, and those of other
+    packages.
 
     Args:
         path: plain or packed, local or `s3://`.
         conventions: whose rules for document names and for oddities.
         notices: takes what is odd; None: oddities are errors.
         storage: options for s3fs.
-        kaldi: how results tell places; by default each utterance is a document.
-        reader: its name; None: as the content tells.
+        kaldi: how results locate detections; by default each utterance is a document.
+        reader: name of the reader; None: detected by content.
 
     Raises:
         UserError: there is no such file.
         DataError: it is broken; with file and line.
         ConfigError: there is no such reader.
     """
-    asked = Asked(conventions_of(conventions), notices, storage, kaldi or Kaldi())
-    system: System = READERS[reader or reader_of(path, storage)].load()(path, asked)
+    read_options = ReadOptions(conventions_of(conventions), notices, storage, kaldi or KaldiOptions())
+    system: System = READERS[reader or reader_of(path, storage)].load()(path, read_options)
     return system
 
 
 def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
-    """The name of the reader of a file, told by its content.
+    """The name of the reader for a file's content.
 
     Raises:
         UserError: there is no such file, or it is an RTTM, or a run folder.
@@ -130,14 +128,10 @@ def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
     _refuse_run(Folder(path.rstrip("/"), storage or {}))
     with opened(path, storage) as stream:
         head = stream.read(HEAD)
-    told = next((name for name in READERS if READERS[name].is_told(head)), None)
-    if told is None and is_rttm(head):
-        raise UserError(
-            "this is an RTTM, and no system's list",
-            where=path,
-            remedy="it tells what was said: give it as --rttm; a list is a STDLIST, a KWSLIST, a table or Kaldi's results",
-        )
-    return told or next(name for name in READERS if not READERS[name].tells)
+    reader = next((name for name in READERS if READERS[name].is_told(head)), None)
+    if reader is None and is_rttm(head):
+        raise codes.RTTM_AS_LIST(where=path)
+    return reader or next(name for name in READERS if not READERS[name].tells)
 
 
 def _refuse_run(folder: Folder) -> None:
@@ -145,15 +139,13 @@ def _refuse_run(folder: Folder) -> None:
         return
     there = [name for name in _EXPORTED if folder.exists(name)]
     make = f"write its list: swsdist export {folder.path('config.yaml')} --set report.exports=[csv]; then "
-    raise UserError(
-        "this is a run folder, and a list is wanted",
-        where=folder.path(),
-        remedy=f"{'' if there else make}name its list: {folder.path((*there, *_EXPORTED)[0])}",
+    raise codes.RUN_FOLDER_AS_LIST(
+        where=folder.path(), export="" if there else make, path=folder.path((*there, *_EXPORTED)[0])
     )
 
 
 def make_system(detections: object, name: str = "system") -> System:
-    """A system's answer from what is in memory.
+    """A system's list from tables in memory.
 
     Args:
         detections: arrow table, pandas DataFrame or mapping of columns: query_id, doc_id, start, end (s), score, maybe
@@ -168,7 +160,7 @@ def make_system(detections: object, name: str = "system") -> System:
 
 
 def with_durations(table: pa.Table) -> pa.Table:
-    """Detections of the schema DETECTED, with their durations (s)."""
+    """Add durations (s) to detections of the schema DETECTED."""
     from swsdist.score.trials.align import decimals
 
     duration = decimals(table["end"].to_numpy() - table["start"].to_numpy(), 6)

@@ -1,7 +1,7 @@
-"""This module turns the files of an evaluation into tables, by the rules of a protocol.
+"""Reads the files of an evaluation into a scoring task, by the rules of a protocol.
 
-A task is an ECF (how much audio), a term list, and references: occurrences looked up in an RTTM or CTM transcript, or a
-table of them. What the NIST programs pass over in silence is noted with a count (`swsdist.io.notices`), and refused where
+A task has an ECF (the amount of audio), a term list, and references: occurrences looked up in an RTTM or CTM transcript, or a
+table. Oddities that the NIST programs ignore silently are noted with a count (`swsdist.io.notices`), and are errors with
 `strict`.
 """
 
@@ -14,10 +14,11 @@ from typing import Unpack
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as score_codes
 from swsdist.core.types import REFERENCES, TERMS
 from swsdist.evaluation.eligible import references_of_terms, references_within
-from swsdist.evaluation.task import ScoringTask
+from swsdist.evaluation.scoring_task import ScoringTask
 from swsdist.io.notices import Notices
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
@@ -43,7 +44,7 @@ def read_task(
     Args:
         ecf: the ECF, or else `total_seconds`.
         rttm: transcript to look the terms up in; or `ctm`, or a table of references.
-        ctm: word alignments, in its place.
+        ctm: word alignments instead of an RTTM.
         terms: TLIST or KWLIST; not needed with a table of references, whose queries are then the terms.
         references: table (CSV or Parquet) of schema REFERENCES.
         protocol: its name, or one that was adapted.
@@ -59,16 +60,15 @@ def read_task(
     rules = registered(protocol) if isinstance(protocol, str) else protocol
     _refuse_quesst(rules)
     notices = notices if notices is not None else Notices()
-    sources = [name for name, given in (("rttm", rttm), ("ctm", ctm), ("references", references)) if given]
+    sources = [name for name, source in (("rttm", rttm), ("ctm", ctm), ("references", references)) if source]
     if len(sources) != 1:
-        raise UserError(
-            f"references are to come from {' and '.join(sources) or 'nothing'}",
-            remedy="give one of: an RTTM, a CTM, or a table of references",
-        )
-    if (ecf is None) == (total_seconds is None):
-        raise UserError("it is not told how much audio was searched", remedy="give either --ecf or --seconds")
+        raise codes.AMBIGUOUS_REFERENCES(sources=" and ".join(sources) or "none")
+    if ecf is not None and total_seconds is not None:
+        raise codes.CONFLICTING_AUDIO()
+    if ecf is None and total_seconds is None:
+        raise codes.UNKNOWN_AUDIO(purpose="scoring")
     if terms is None and references is None:
-        raise UserError("there is no term list", remedy="give the TLIST or KWLIST whose terms are to be looked up")
+        raise codes.NO_TERM_LIST()
     conventions = rules.rules
     excerpts = None
     if ecf is not None:
@@ -85,7 +85,9 @@ def read_task(
         true = references_of_terms(true, listed, references, notices)
     else:
         assert listed is not None
-        true, first_end, speakers = looked_up(rttm, ctm, listed, rules, conventions, lowercase, notices, storage)
+        true, first_end, speakers = look_up_references(
+            rttm, ctm, listed, rules, conventions, lowercase, notices, storage
+        )
     if excerpts is not None:
         true = references_within(true, first_end, excerpts, rules, ecf_filter, notices)
     total = total_seconds if excerpts is None else seconds(excerpts, conventions)
@@ -104,14 +106,14 @@ def make_task(
     documents: int | None = None,
     notices: Notices | None = None,
 ) -> ScoringTask:
-    """A task from what is in memory.
+    """A task from tables in memory.
 
     Args:
         references: arrow table, pandas DataFrame or mapping of columns: query_id, doc_id, start, end (s), maybe channel.
         total_seconds: T, s of audio that was searched.
         protocol: its name, or one that was adapted.
         terms: table TERMS likewise; None: the queries of the references.
-        documents: how many documents there are: needed if they are the trials, and for measures of pairs.
+        documents: number of documents; needed for document trials and for measures of pairs.
         notices: takes what is odd.
 
     Raises:
@@ -121,10 +123,7 @@ def make_task(
     rules = registered(protocol) if isinstance(protocol, str) else protocol
     _refuse_quesst(rules)
     if rules.trials == "segment" or (rules.trials == "document" and documents is None):
-        raise UserError(
-            f"trials of protocol {rules.name} are {rules.trials}s",
-            remedy="give documents=, their number, if trials are documents; segments need files (read_task)",
-        )
+        raise codes.UNSUPPORTED_TRIAL_UNIT(protocol=rules.name, unit=rules.trials)
     notices = notices if notices is not None else Notices()
     true = in_schema(references, REFERENCES, "references")
     if terms is None:
@@ -134,7 +133,7 @@ def make_task(
         listed = in_schema(terms, TERMS, "terms")
     for table, what in ((listed.select(["query_id"]), "terms"), (true, "references")):
         if (many := table.num_rows - table.group_by(table.column_names).aggregate([]).num_rows) > 0:
-            raise TableError(f"{many} rows are duplicates", where=what, remedy="drop them, or rename one")
+            raise codes.DUPLICATE_TASK_ROWS(where=what, count=many)
     true = references_of_terms(true, listed, "references", notices)
     return _task(rules, true, listed, None, total_seconds, documents, None, notices)
 
@@ -149,7 +148,7 @@ def _task(
     cut: pa.Table | None,
     notices: Notices,
 ) -> ScoringTask:
-    """Beta settled, and what can be told of references alone noted."""
+    """Compute the operating point, and note oddities of the references."""
     point = operating_point(
         rules,
         seconds=total,
@@ -163,28 +162,17 @@ def _task(
         rules = replace(rules, beta=point.beta, cost=point.cost, value=point.value)
     counts = references.group_by("query_id").aggregate([("start", "count")])["start_count"].to_pylist()
     if not counts:
-        notices.add(
-            "terms, that is all, have no reference: no rate is defined",
-            where="references",
-            remedy="check that terms, transcript and ECF belong together",
-            count=max(1, terms.num_rows),
-        )
+        notices.add(codes.NO_REFERENCED_TERMS, where="references", count=max(1, terms.num_rows))
     if (many := sum(count > trials for count in counts)) and rules.trials == "time":
         notices.add(
-            f"terms have more references than there are trials ({trials}): their false-alarm rates are negative",
-            where="references",
-            remedy="look at the trials per second and at the ECF",
-            count=many,
+            score_codes.NEGATIVE_FALSE_ALARM_RATES, where="references", count=many, largest=max(counts), trials=trials
         )
     return ScoringTask(rules, references, terms, excerpts, point, cut, notices)
 
 
 def _refuse_quesst(rules: Protocol) -> None:
     if rules.conventions == "quesst":
-        raise UserError(
-            "QUESST's trials are not detections",
-            remedy="use swsdist.score.measures.quesst, or `swsdist score --protocol quesst`",
-        )
+        raise codes.QUESST_TRIALS()
 
 
 def _terms(
@@ -194,8 +182,8 @@ def _terms(
         return None, True
     from swsdist.io.nist.termlist import read_termlist
 
-    found = read_termlist(path, storage, notices=notices, duplicates=not conventions.strict_lists)
-    return found.terms, found.lowercase
+    term_list = read_termlist(path, storage, notices=notices, duplicates=not conventions.strict_lists)
+    return term_list.terms, term_list.lowercase
 
 
 def _table_of_references(path: str, storage: Mapping[str, object] | None) -> pa.Table:
@@ -204,7 +192,7 @@ def _table_of_references(path: str, storage: Mapping[str, object] | None) -> pa.
     return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage)
 
 
-def looked_up(
+def look_up_references(
     rttm: str | None,
     ctm: str | None,
     terms: pa.Table,
@@ -217,16 +205,16 @@ def looked_up(
     """Occurrences of terms in a transcript.
 
     Args:
-        rttm, ctm: the transcript: one of them. In place of a CTM, lhotse's supervisions with their alignments.
+        rttm, ctm: the transcript, one of them. Lhotse supervisions with alignments may replace a CTM.
         terms: table TERMS.
-        rules: whose greatest gap between words.
-        conventions: whose rules.
+        rules: protocol with the maximum gap between words.
+        conventions: rules of the scoring program.
         lowercase: compare words without regard to case.
         notices: takes what is odd.
         storage: options for s3fs.
 
     Returns:
-        table REFERENCES; the end of each one's first word, s; and the stretches of speech of an RTTM (LEXEMES).
+        Table REFERENCES; the end of each reference's first word, s; and the stretches of speech of an RTTM (LEXEMES).
 
     Raises:
         UserError: there is no such file.
@@ -244,32 +232,29 @@ def looked_up(
         from swsdist.io.nist.ctm import read_ctm
 
         lexemes = (aligned_words if is_supervisions(str(ctm), storage) else read_ctm)(str(ctm), storage)
-    found = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
-    if found.repeated:
-        effect = "; as in STDEval each gets its occurrences once more" if conventions.repeats else ""
+    occurrences = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
+    if occurrences.repeated:
         notices.add(
-            f"terms have the text of another term{effect}",
-            where=found.repeated[0],
-            remedy="list each text once",
-            count=len(found.repeated),
+            codes.DUPLICATE_TERM_TEXTS_COUNTED if conventions.repeats else codes.DUPLICATE_TERM_TEXTS,
+            where=occurrences.repeated[0],
+            count=len(occurrences.repeated),
         )
-    if found.unsorted:
+    if occurrences.unsorted:
         effect = "KWSEval links the wrong words then" if conventions.links else "the order of the file counts"
         notices.add(
-            f"documents have words that are not in the order of time; {effect}",
-            where=f"{rttm or ctm}: {found.unsorted[0]}",
-            remedy="sort the transcript by file, channel and begin",
-            count=len(found.unsorted),
+            codes.UNSORTED_WORDS,
+            where=f"{rttm or ctm}: {occurrences.unsorted[0]}",
+            effect=effect,
+            count=len(occurrences.unsorted),
         )
-    return found.references, found.first_end, speakers
+    return occurrences.references, occurrences.first_end, speakers
 
 
 def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:
-    from swsdist.score.trials.making import missing_segments
     from swsdist.score.trials.segments import segments
 
     if excerpts is None or speakers is None or not speakers.num_rows:
-        raise missing_segments("references")
+        raise score_codes.MISSING_SEGMENTS(where="references")
     return segments(excerpts, speakers)
 
 
@@ -282,7 +267,7 @@ def protocol_for(
     storage: Mapping[str, object] | None = None,
     **parts: Unpack[Parts],
 ) -> Protocol:
-    """The protocol of that name, or the one that goes with a term list: `kwseval` with a KWLIST, else `stdeval`.
+    """The named protocol, or the default of a term list: `kwseval` for a KWLIST, else `stdeval`.
 
     Args:
         name: of a protocol; None: by the term list.
@@ -290,7 +275,7 @@ def protocol_for(
         segments: segment trials.
         documents: document trials.
         storage: options for s3fs.
-        parts: in place of its own (see `swsdist.score.measures.protocol.protocol`).
+        parts: overrides (see `swsdist.score.measures.protocol.protocol`).
 
     Raises:
         UserError: as of `protocol`; or segment trials by other conventions than KWSEval's.
@@ -303,5 +288,5 @@ def protocol_for(
 
             name = "kwseval" if next(elements(terms, storage)).name == "kwlist" else name
     if segments and documents:
-        raise UserError("a trial is a segment or a document, not both", remedy="leave one of them out")
+        raise codes.CONFLICTING_TRIAL_UNITS()
     return protocol(name, trials="segment" if segments else "document" if documents else None, **parts)

@@ -1,8 +1,7 @@
-"""This module writes a system's list as STDLIST, KWSLIST, CSV, Parquet or Kaldi's results, with the header
-and the queries of the list it was made of.
+"""Writes a list as STDLIST, KWSLIST, CSV, Parquet or Kaldi's results, with header and queries of its source list.
 
-It does not write what the readers drop: only the mean of a list's search times, and only the columns of a list, are left.
-Kaldi's results have no decisions. A STDLIST or KWSLIST has YES and NO only, so NO stands for what is not decided.
+Attributes that the readers drop are not written: of search times only the mean is kept, of a table only the columns of a
+list. Kaldi's results have no decisions. STDLIST and KWSLIST only have YES and NO, so undecided detections become NO.
 """
 
 from __future__ import annotations
@@ -13,26 +12,26 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.errors import UserError
-from swsdist.evaluation.lists import Kaldi
-from swsdist.evaluation.task import ScoringTask, System
+from swsdist.core.codes import evaluation as codes
+from swsdist.evaluation.lists import KaldiOptions
+from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.registry.registries import WRITERS
 
 _COLUMNS = ("query_id", "doc_id", "channel", "start", "end", "score", "decision")
 
 
-class About(NamedTuple):
-    """What is known of a list that is written.
+class ListContext(NamedTuple):
+    """Source and task of a list that is written.
 
     Attributes:
-        system: the list that it was made of, with header and queries.
-        task: what was asked; None where nothing is known of it.
-        kaldi: where the utterances of Kaldi's results lie.
+        system: the source list, with header and queries.
+        task: the scoring task; None if unknown.
+        kaldi: places of utterances for Kaldi's results.
     """
 
     system: System
     task: ScoringTask | None
-    kaldi: Kaldi
+    kaldi: KaldiOptions
 
 
 def write_list(
@@ -41,16 +40,16 @@ def write_list(
     system: System,
     task: ScoringTask | None,
     kind: str | None = None,
-    kaldi: Kaldi | None = None,
+    kaldi: KaldiOptions | None = None,
 ) -> str:
-    """Write a list of the kind that is named, or that the ending tells (.xml: as the list was read, of
-    Kaldi's results a KWSLIST, else STDLIST).
+    """Write a list in the named format, or in that of the file's ending (.xml: the format that was read; KWSLIST for Kaldi's
+    results; else STDLIST).
 
     Args:
         detections: the list.
         out: local file.
-        system: the list that was read: its header and its queries go into a STDLIST or KWSLIST.
-        task: its terms, too.
+        system: the source list; its header and queries go into a STDLIST or KWSLIST.
+        task: its terms go there, too.
         kind: a name of `swsdist.registry.registries.WRITERS`: stdlist, kwslist, csv, parquet, kaldi or one that another
         package adds. kaldi: of Kaldi's results; by default each document is an utterance.
 
@@ -67,7 +66,7 @@ def write_list(
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f".{out.name}.partial")
     try:
-        write(detections, partial, About(system, task, kaldi or Kaldi()))
+        write(detections, partial, ListContext(system, task, kaldi or KaldiOptions()))
         partial.replace(out)
     finally:
         partial.unlink(missing_ok=True)
@@ -75,7 +74,7 @@ def write_list(
 
 
 def kinds_of(out: Path) -> list[str]:
-    """The kinds that an ending may tell.
+    """The formats of a file's ending.
 
     Raises:
         UserError: it tells none.
@@ -84,52 +83,48 @@ def kinds_of(out: Path) -> list[str]:
     kinds = [name for name, ending in endings.items() if ending and ending == out.suffix.lower()]
     if not kinds:
         *others, last = dict.fromkeys(filter(None, endings.values()))
-        raise UserError(
-            f"the ending {out.suffix!r} tells no format",
-            where=str(out),
-            remedy=f"end it in {', '.join(others)} or {last}, or give --format",
-        )
+        raise codes.UNKNOWN_LIST_ENDING(where=str(out), ending=out.suffix, endings=f"{', '.join(others)} or {last}")
     return kinds
 
 
 def _told(out: Path, system: System) -> str:
-    """The kind that an ending tells; of XML the one that was read."""
+    """The format of a file's ending; for XML that of the source list."""
     kinds = kinds_of(out)
     return "kwslist" if "kwslist" in kinds and "kwlist_filename" in system.attributes else kinds[0]
 
 
 class _Header(TypedDict):
-    """What stands in the header of a STDLIST and of a KWSLIST alike."""
+    """Fields common to the headers of STDLIST and KWSLIST."""
 
     language: str
     system: str
     search_seconds: float
 
 
-def _listed(detections: pa.Table, about: About) -> tuple[list[pa.RecordBatch], dict[str, int], _Header]:
+def _listed(detections: pa.Table, about: ListContext) -> tuple[list[pa.RecordBatch], dict[str, int], _Header]:
     """Detections by query, all queries, and the header."""
     queries = list(about.system.search_times or {})
     if about.system.search_times is None and about.task is not None:
         queries = about.task.terms["query_id"].to_pylist()
-    known = {name: k for k, name in enumerate(queries)}
-    order = [known.setdefault(name, len(known)) for name in detections["query_id"].to_pylist()]
+    index_of = {name: k for k, name in enumerate(queries)}
+    order = [index_of.setdefault(name, len(index_of)) for name in detections["query_id"].to_pylist()]
     rows = _printable(detections).take(pa.array(np.argsort(order, kind="stable")))
-    given = about.system.attributes
+    attributes = about.system.attributes
     header: _Header = {
-        "language": given.get("language", "unknown"),
-        "system": given.get("system_id", "swsdist"),
+        "language": attributes.get("language", "unknown"),
+        "system": attributes.get("system_id", "swsdist"),
         "search_seconds": _mean_time(about.system),
     }
-    return rows.to_batches(), known, header
+    return rows.to_batches(), index_of, header
 
 
-def _terms(about: About, usual: str) -> str:
+def _terms(about: ListContext, usual: str) -> str:
     """The file of the terms."""
     header = about.system.attributes
     return header.get("termlist_filename") or header.get("kwlist_filename") or usual
 
 
-def stdlist(detections: pa.Table, out: Path, about: About) -> None:
+def stdlist(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a STDLIST."""
     from swsdist.io.nist.systemlist_writing import write_stdlist
 
@@ -139,7 +134,7 @@ def stdlist(detections: pa.Table, out: Path, about: About) -> None:
     write_stdlist(rows, queries, out, termlist=termlist, indexing_seconds=seconds, index_bytes=int(size), **header)
 
 
-def kwslist(detections: pa.Table, out: Path, about: About) -> None:
+def kwslist(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a KWSLIST."""
     from swsdist.io.nist.systemlist_writing import write_kwslist
 
@@ -148,7 +143,7 @@ def kwslist(detections: pa.Table, out: Path, about: About) -> None:
 
 
 def _printable(detections: pa.Table) -> pa.Table:
-    """With times as short decimals: a sum of doubles may be 1e-16 beside them, and would print 16 digits."""
+    """Times as short decimals: a sum of doubles may be 1e-16 off, and would print 16 digits."""
     for name in ("start", "end"):
         time = detections[name].to_numpy()
         short = np.rint(time * 1e6) / 1e6
@@ -158,7 +153,7 @@ def _printable(detections: pa.Table) -> pa.Table:
 
 
 def _number(text: str | None) -> float:
-    """A figure of a header, which programs write in many ways; 0 where it is none."""
+    """A number of a header, which programs write in many ways; 0 if it is none."""
     try:
         value = float(text or 0)
     except ValueError:
@@ -171,7 +166,7 @@ def _mean_time(system: System) -> float:
     return round(sum(times) / len(times), 6) if times else 0.0
 
 
-def csv(detections: pa.Table, out: Path, about: About) -> None:
+def csv(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a table as CSV."""
     from swsdist.io.tables import write_csv
 
@@ -179,14 +174,14 @@ def csv(detections: pa.Table, out: Path, about: About) -> None:
     write_csv(rows, rows.schema, out)
 
 
-def parquet(detections: pa.Table, out: Path, about: About) -> None:
+def parquet(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a table as Parquet."""
     import pyarrow.parquet
 
     pyarrow.parquet.write_table(_printable(detections).select(_COLUMNS), out)
 
 
-def kaldi_results(detections: pa.Table, out: Path, about: About) -> None:
+def kaldi_results(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write results as Kaldi's keyword search does.
 
     Raises:

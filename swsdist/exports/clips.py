@@ -9,14 +9,14 @@ from swsdist.core.codes import report as codes
 from swsdist.core.errors import AudioError
 from swsdist.exports.interface import Material
 
-#: Bytes of a clip's name that ids may take: a file system holds 255 in all.
+#: Bytes of ids in a clip's name: file systems allow 255 in all.
 _LONGEST = 160
 
 
 def write(material: Material, folder: Path) -> None:
     """Write `clips/`, the best first by name.
 
-    A hit in a document without a recording (its frames were given) has none.
+    A hit in a document without a recording (precomputed features) has no clip.
 
     Raises:
         UserError: a recording has changed since it was indexed, or no hit has one.
@@ -35,7 +35,7 @@ def write(material: Material, folder: Path) -> None:
 
 
 def clip_name(number: int, query: str, doc_id: str, start: float) -> str:
-    """Name of a hit's clip, for every file system: `001-q001-talk-12.30.wav`. The number tells hits apart."""
+    """Name of a hit's clip, for every file system: `001-q001-talk-12.30.wav`. The number makes it unique."""
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{query}-{doc_id}")
     short = safe.encode()[:_LONGEST].decode(errors="ignore")
     return f"{number:03d}-{short}-{start:.2f}.wav"

@@ -1,7 +1,7 @@
-"""What an export is given: the detections, and what some forms say besides.
+"""The input of an export: the detections, and metadata of some formats.
 
 An export is a function ``write(material, folder)``. It writes whole files below the folder, with the same names and bytes for
-the same detections, and raises a `UserError` where its form cannot say what they are; nothing of the folder is then used.
+the same detections, and raises a `UserError` if its format cannot represent them; then the folder is discarded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 
 class BestHit(TypedDict):
-    """A detection to listen to: where it is in which recording (local or a url), times in s."""
+    """A detection with its place in a recording (local or a url), times in s."""
 
     query_id: str
     doc_id: str
@@ -24,14 +24,14 @@ class BestHit(TypedDict):
 
 
 class Material(NamedTuple):
-    """What is written.
+    """The input of an export.
 
     Attributes:
         batches: gives DETECTIONS from the beginning each time, in their order.
-        query_ids: of all queries that were searched, found or not.
+        query_ids: of all searched queries, with or without detections.
         system: its name.
-        best: best hits, best first; of exports that say they read them.
-        undecided: how many of the best detections of a query are shown to people where nothing was decided.
+        best: best hits, best first; for exports that declare that they read them.
+        undecided: number of best detections per query to show where there are no decisions.
         storage: options for the file system of recordings.
     """
 

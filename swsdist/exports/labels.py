@@ -1,4 +1,4 @@
-"""Detections as Audacity's labels, a file a document: those decided YES, or else the best few of each query."""
+"""Detections as Audacity's labels, one file per document: YES decisions, or else the best few of each query."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swsdist.core import errors
 from swsdist.exports.interface import Material
 from swsdist.io.labels import write_labels
 
-#: A detection in the order of a query's: its score, and how early it comes in the list.
+#: Sort key of a detection within its query: its score, and minus its row.
 _Place = tuple[float, int]
 
 
@@ -21,7 +21,7 @@ def write(material: Material, folder: Path) -> None:
     """Write `labels/`.
 
     Raises:
-        UserError: a name cannot stand in a label.
+        UserError: a name is not valid in a label.
     """
     (folder / "labels").mkdir()
     try:
@@ -42,7 +42,7 @@ def _shown(material: Material) -> Iterator[pa.RecordBatch]:
 
 
 def _least(material: Material) -> dict[str, _Place]:
-    """By query: the last of its best detections, of those that nothing decided."""
+    """By query: the last of its best undecided detections."""
     best: dict[str, list[_Place]] = {}
     for _, undecided in _undecided(material) if material.undecided else ():
         for _, query, place in undecided:
@@ -55,7 +55,7 @@ def _least(material: Material) -> dict[str, _Place]:
 
 
 def _undecided(material: Material) -> Iterator[tuple[pa.RecordBatch, list[tuple[int, str, _Place]]]]:
-    """Each batch with its rows that nothing decided: number in the batch, query and place."""
+    """Each batch with its undecided rows: row in the batch, query and sort key."""
     count = 0
     for batch in material.batches():
         decision = batch.column("decision")

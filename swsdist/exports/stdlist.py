@@ -1,4 +1,4 @@
-"""Detections as a STDLIST of the NIST programs. What was not decided is NO in it, which knows nothing else."""
+"""Detections as a STDLIST of the NIST programs. Undecided detections become NO."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ def write(material: Material, folder: Path) -> None:
     """Write `stdlist.xml`.
 
     Raises:
-        UserError: the NIST program could not read it (a file name that it takes for a pattern, say).
+        UserError: the NIST program could not read it (for example a file name that is a pattern).
     """
     write_stdlist(material.batches(), list(material.query_ids), folder / "stdlist.xml", system=material.system)

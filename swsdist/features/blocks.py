@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import AudioError, ConfigError
+from swsdist.core.codes import features as codes
 from swsdist.features.interface import Batched, Extractor, Layered, Whole, frame_count, settled_by
 
 #: Frames computed, and stored in a row, at a time: 41 s at a shift of 10 ms.
@@ -43,10 +43,7 @@ def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]
         done += len(block)
         yield block
     if done == 0:
-        seconds = extractor.frame_length / extractor.sample_rate
-        raise AudioError(
-            f"shorter than one frame ({seconds:g} s)", reason="too-short", remedy="leave it out, or record more"
-        )
+        raise codes.TOO_SHORT(seconds=extractor.frame_length / extractor.sample_rate)
 
 
 #: A stretch of samples, and which of its frames count: from, and to (None: all that follow).
@@ -74,11 +71,7 @@ def _windows(extractor: Extractor, context: int, audio: Iterable[_Array]) -> Ite
 def _chunks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Stretch]:
     """The whole recording, or chunks that overlap; all chunks are of one length."""
     if not isinstance(extractor, Whole):
-        raise ConfigError(
-            f"extractor {extractor.name!r} has no context, nor whole_frames, chunk_frames and overlap_frames",
-            where="features.name",
-            remedy="see docs/ on how to add an extractor",
-        )
+        raise codes.UNKNOWN_FRAME_CONTEXT(where="features.name", name=extractor.name)
     hop, length = extractor.hop, extractor.frame_length
     chunk, overlap = extractor.chunk_frames, extractor.overlap_frames
     step, later = chunk - overlap, overlap - overlap // 2  # frames at a chunk's end that are the next one's
@@ -151,22 +144,23 @@ def _kept(extractor: Extractor, stretches: Iterable[_Stretch]) -> Iterator[_Arra
 
 def _computed(extractor: Extractor, stretches: list[_Stretch]) -> Iterator[_Array]:
     samples = [each[0] for each in stretches]
-    made = extractor.extract_batch(samples) if isinstance(extractor, Batched) else map(extractor.extract, samples)
-    for frames, (given, first, last) in zip(made, stretches, strict=True):
-        wanted = frame_count(extractor, len(given))
-        if frames.shape != (wanted, extractor.dimension):
-            raise ConfigError(
-                f"extractor {extractor.name!r} gives {' x '.join(map(str, frames.shape))} of {len(given)} samples, and by its "
-                f"hop, frame_length and dimension it is {wanted} x {extractor.dimension}",
+    results = extractor.extract_batch(samples) if isinstance(extractor, Batched) else map(extractor.extract, samples)
+    for frames, (stretch, first, last) in zip(results, stretches, strict=True):
+        expected = frame_count(extractor, len(stretch))
+        if frames.shape != (expected, extractor.dimension):
+            raise codes.WRONG_FRAME_SHAPE(
                 where="features.name",
-                remedy="times would be wrong: mend it; swsdist.testing.conformance.check_extractor tells what else is",
+                name=extractor.name,
+                shape=" x ".join(map(str, frames.shape)),
+                samples=len(stretch),
+                expected=f"{expected} x {extractor.dimension}",
             )
         yield _finite(extractor, frames)[first:last]
 
 
 def _finite(extractor: Extractor, frames: _Array) -> _Array:
     if not np.isfinite(frames).all():
-        raise AudioError(f"features of {extractor.name} are not finite", reason="not-finite")
+        raise codes.NON_FINITE_FEATURES(name=extractor.name)
     return frames
 
 

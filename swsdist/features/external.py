@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, field_validator
 
 from swsdist.config.section import IsPath
-from swsdist.core.errors import DataError, FramesError, StorageError, UserError
+from swsdist.core.codes import features as codes
+from swsdist.core.errors import DataError, StorageError, UserError
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.interface import Kind
 from swsdist.io.failures import UNREADABLE
@@ -68,7 +69,7 @@ class External(Options):
                 return value
         except (ValueError, ZeroDivisionError):
             pass
-        raise ValueError(f"{value!r} is no time in s, such as 0.01 or '256/22050'")
+        raise codes.INVALID_SECONDS.invalid(value=value)
 
     @cached_property
     def _ticks(self) -> tuple[int, int, int]:
@@ -122,100 +123,73 @@ class External(Options):
             StorageError: a server fails.
         """
         try:
-            found, told = read_item(item, storage)
+            array, stated_shift = read_item(item, storage)
         except DataError as error:
-            raise _wrong(item, key, error.message, error.remedy or "", "damaged") from error
+            raise codes.DAMAGED_FRAMES(
+                where=item.file, key=key, detail=error.message, fix=error.remedy or ""
+            ) from error
         except UserError as error:
-            # All else is no fault of the frames: the task is tried again, or fails.
+            # Other faults are not the frames': the task is tried again, or fails.
             forbidden = isinstance(error, StorageError) and error.code in UNREADABLE
             if not forbidden and not isinstance(error.__cause__, PermissionError):
                 raise
-            raise _wrong(item, key, error.message, error.remedy or "") from error
-        frames = self._shaped(found, item, key)
-        self._check_times(len(frames), told, seconds, item, key)
+            raise codes.UNREADABLE_FRAMES(
+                where=item.file, key=key, detail=error.message, fix=error.remedy or ""
+            ) from error
+        frames = self._shaped(array, item, key)
+        self._check_times(len(frames), stated_shift, seconds, item, key)
         for first in range(0, len(frames), BLOCK_FRAMES):
-            with np.errstate(over="ignore"):  # what is too large for float32 is told of
+            with np.errstate(over="ignore"):  # infinities are rejected below
                 block = np.ascontiguousarray(frames[first : first + BLOCK_FRAMES], np.float32)
             self._check_numbers(block, first, item, key)
             yield block
 
-    def _shaped(self, found: RawFrames, item: Item, key: str) -> RawFrames:
-        """An array (frames, dimension) of numbers; a flat one of binary Parquet is cut into frames."""
-        if found.ndim == 1 and item.form == "parquet" and found.size % self.dimension == 0:
-            found = found.reshape(-1, self.dimension)
-        if found.dtype.kind not in "fiu":
-            raise _wrong(
-                item,
-                key,
-                f"they are of the type {found.dtype}",
-                "write real numbers (float32 is what is kept)",
-                "no-frames",
+    def _shaped(self, array: RawFrames, item: Item, key: str) -> RawFrames:
+        """Frames (frames, dimension) of real numbers; a flat array of binary Parquet is cut into frames."""
+        if array.ndim == 1 and item.form == "parquet" and array.size % self.dimension == 0:
+            array = array.reshape(-1, self.dimension)
+        if array.dtype.kind not in "fiu":
+            raise codes.FRAMES_NOT_REAL(where=item.file, key=key, dtype=str(array.dtype))
+        if array.ndim != 2 or array.shape[1] != self.dimension:
+            transposed = array.ndim == 2 and array.shape[0] == self.dimension
+            raise (codes.TRANSPOSED_FRAMES if transposed else codes.WRONG_DIMENSION)(
+                where=item.file,
+                key=key,
+                shape=" x ".join(map(str, array.shape)) or "one number",
+                dimension=self.dimension,
             )
-        if found.ndim != 2 or found.shape[1] != self.dimension:
-            turned = found.ndim == 2 and found.shape[0] == self.dimension
-            raise _wrong(
-                item,
-                key,
-                f"an array of {' x '.join(map(str, found.shape)) or 'one number'}, and not frames x {self.dimension}",
-                "transpose it: a row is a frame" if turned else "correct features.options.dimension, or the frames",
-                "wrong-dimension",
-            )
-        if len(found) == 0:
-            raise _wrong(item, key, "there is no frame", "leave the document out", "too-short")
-        return found
+        if len(array) == 0:
+            raise codes.EMPTY_FRAMES(where=item.file, key=key)
+        return array
 
-    def _check_times(self, frames: int, told: float | None, seconds: float | None, item: Item, key: str) -> None:
+    def _check_times(self, count: int, stated: float | None, seconds: float | None, item: Item, key: str) -> None:
         shift = self.hop / self.sample_rate
-        if told is not None and abs(told - shift) > _SHIFT * shift:
-            raise _wrong(
-                item,
-                key,
-                f"the file tells a shift of {told:g} s, and features.options.shift is {shift:g} s",
-                "correct the option",
-                "wrong-shift",
-            )
+        if stated is not None and abs(stated - shift) > _SHIFT * shift:
+            raise codes.WRONG_SHIFT(where=item.file, key=key, stated=stated, shift=shift)
         if seconds is None:
             return
         # Frames of windows that overlap end between the last shift and the last window.
-        least = frames * shift
-        most = max(least, ((frames - 1) * self.hop + self.frame_length) / self.sample_rate)
+        least = count * shift
+        most = max(least, ((count - 1) * self.hop + self.frame_length) / self.sample_rate)
         allowed = max(self.tolerance, 2 * shift)
         if not least - allowed <= seconds <= most + allowed:
-            raise _wrong(
-                item,
-                key,
-                f"{frames} frames each {shift:g} s are {least:.2f} s, and the duration is {seconds:.2f} s",
-                "correct features.options.shift, look whether it is the same recording, or raise features.options.tolerance",
-                "wrong-duration",
+            raise codes.WRONG_DURATION(
+                where=item.file, key=key, count=count, shift=shift, length=least, duration=seconds
             )
 
     def _check_numbers(self, block: NDArray[np.float32], first: int, item: Item, key: str) -> None:
         finite = np.isfinite(block).all(axis=1)
         if not finite.all():
             frame = int(finite.argmin())
-            raise _wrong(
-                item,
-                key,
-                f"frame {first + frame} holds {block[frame][~np.isfinite(block[frame])][0]}",
-                "replace what is not finite, for example logarithms of 0 by a floor",
-                "not-finite",
-            )
+            value = float(block[frame][~np.isfinite(block[frame])][0])
+            raise codes.NON_FINITE_FRAMES(where=item.file, key=key, frame=first + frame, value=value)
         if self.kind != "posteriors":
             return
         sums = block.sum(axis=1, dtype=np.float64)
-        # All zero says nothing at all, and is taken so by the distances.
+        # The distances take a frame of zeros as one without information.
         right = (block >= 0).all(axis=1) & ((np.abs(sums - 1) <= _SUM) | (sums == 0))
         if not right.all():
             frame = int(right.argmin())
-            what = f"holds {block[frame].min():g}" if block[frame].min() < 0 else f"sums to {sums[frame]:g}"
-            raise _wrong(
-                item,
-                key,
-                f"frame {first + frame} is no posterior: it {what}",
-                "give probabilities that sum to 1, or set features.options.kind: features or logits",
-                "not-posteriors",
-            )
-
-
-def _wrong(item: Item, key: str, message: str, remedy: str, reason: str = "unreadable") -> FramesError:
-    return FramesError(f"frames of {key!r}: {message}", where=item.file, remedy=remedy, reason=reason)
+            least = block[frame].min()
+            problem = f"it contains {least:g}" if least < 0 else f"its sum is {sums[frame]:g}"
+            raise codes.FRAMES_NOT_POSTERIORS(where=item.file, key=key, frame=first + frame, problem=problem)

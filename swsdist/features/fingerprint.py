@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 
+from swsdist.core.codes import features as codes
 from swsdist.features.mfcc import Mfcc
 
 
@@ -35,7 +36,7 @@ class MfccFingerprint(Mfcc):
     @model_validator(mode="after")
     def _two_coefficients(self) -> MfccFingerprint:
         if self.dimension == 0:
-            raise ValueError("of one coefficient there is no fingerprint")
+            raise codes.SINGLE_COEFFICIENT.invalid()
         return self
 
     @property

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
+from swsdist.core.codes import features as codes
+
 
 class Mfcc(BaseModel):
     """MFCC extractor; its fields are its options."""
@@ -43,11 +45,11 @@ class Mfcc(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Mfcc:
         if self.win_length > self.n_fft:
-            raise ValueError(f"win_length {self.win_length} is larger than n_fft {self.n_fft}")
+            raise codes.WINDOW_EXCEEDS_FFT.invalid(win_length=self.win_length, n_fft=self.n_fft)
         if self.n_mfcc > self.n_mels:
-            raise ValueError(f"n_mfcc {self.n_mfcc} is larger than n_mels {self.n_mels}")
+            raise codes.TOO_MANY_CEPSTRA.invalid(key="n_mfcc", count=self.n_mfcc, bound="n_mels", most=self.n_mels)
         if self.delta_width % 2 == 0:
-            raise ValueError(f"delta_width {self.delta_width} is not odd")
+            raise codes.EVEN_DELTA_WIDTH.invalid(width=self.delta_width)
         return self
 
     @property

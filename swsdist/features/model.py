@@ -17,7 +17,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.codes import features as codes
+from swsdist.core.errors import ConfigError, DataError, recast
 from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, locate
 from swsdist.io.frames.numpy_files import bounded_arrays
@@ -47,7 +48,7 @@ class Model:
     def __post_init__(self) -> None:
         for name, array in self.arrays.items():
             if name == _SETTINGS or array.dtype.kind not in "biuf":
-                raise ValueError(f"array {name!r} of a model is of {array.dtype}: numbers and booleans only")
+                raise ValueError(f"array {name!r} of a model has the type {array.dtype}: use numbers or booleans")
 
     @property
     def fingerprint(self) -> str:
@@ -75,38 +76,32 @@ class Model:
         return out.getvalue()
 
 
-def load_model(folder: Folder, name: str, wanted: str | None = None) -> Model:
-    """Read a model; no code of the file is run.
+def load_model(folder: Folder, name: str, expected: str | None = None) -> Model:
+    """Read a model; no code of the file runs.
 
     Args:
-        folder, name: where it is.
-        wanted: the fingerprint it must have.
+        folder, name: place of the file.
+        expected: fingerprint that the model must have.
 
     Raises:
-        DataError: there is none, it is damaged, or it is another one.
+        DataError: the file is missing or damaged, or holds another model.
     """
     where = folder.path(name)
     try:
         data = folder.read_bytes(name)
     except FileNotFoundError:
-        raise DataError(
-            "the model is missing",
-            where=where,
-            remedy="fit it again, put it back, or name its new place in the config and run again",
-        ) from None
+        raise codes.MISSING_MODEL(where=where) from None
     except OSError as error:
-        told = as_file_fault(error, where)
-        raise DataError(f"the model cannot be read: {told.message}", where=where, remedy=told.remedy) from error
+        fault = as_file_fault(error, where)
+        raise codes.UNREADABLE_MODEL(where=where, detail=fault.message, fix=fault.remedy or "") from error
     try:
         arrays = bounded_arrays(io.BytesIO(data))
         header = json.loads(arrays.pop(_SETTINGS).tobytes())
         model = Model(header["name"], header["version"], arrays, header["settings"])
     except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"it is not a model ({error})", where=where, remedy="fit it again") from None
-    if wanted is not None and model.fingerprint != wanted:
-        raise DataError(
-            "the model is not the one that was used", where=where, remedy="put the right one there, or fit it again"
-        )
+        raise codes.NOT_A_MODEL(where=where, error=error) from None
+    if expected is not None and model.fingerprint != expected:
+        raise codes.OTHER_MODEL(where=where)
     return model
 
 
@@ -124,9 +119,9 @@ def read_model(path: str, where: str, read: Callable[[Model], T]) -> T:
     try:
         return read(load_model(*locate(str(local_file(path)))))
     except FileNotFoundError:
-        raise ConfigError("the model is missing", where=where, remedy="look at the url, or fit it again") from None
+        raise codes.NO_MODEL_OBJECT(where=where) from None
     except DataError as error:
-        raise ConfigError(error.message, where=where, remedy=error.remedy) from None
+        raise recast(error, ConfigError, where=where) from None
 
 
 def _little_endian(array: NDArray[np.generic]) -> NDArray[np.generic]:

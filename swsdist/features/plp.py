@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
+from swsdist.core.codes import features as codes
 from swsdist.features.mfcc import with_deltas
 
 #: Frames that RASTA remembers.
@@ -61,18 +62,18 @@ class Plp(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Plp:
         if self.win_length > self.n_fft:
-            raise ValueError(f"win_length {self.win_length} is larger than n_fft {self.n_fft}")
+            raise codes.WINDOW_EXCEEDS_FFT.invalid(win_length=self.win_length, n_fft=self.n_fft)
         if self.n_ceps > self.order + 1:
-            raise ValueError(f"n_ceps {self.n_ceps} is larger than order + 1, {self.order + 1}")
+            raise codes.TOO_MANY_CEPSTRA.invalid(
+                key="n_ceps", count=self.n_ceps, bound="order + 1 =", most=self.order + 1
+            )
         if self.order >= self._bands():
-            raise ValueError(f"order {self.order} is not below the number of bands, {self._bands()}")
+            raise codes.TOO_MANY_POLES.invalid(order=self.order, bands=self._bands())
         if self.delta_width % 2 == 0:
-            raise ValueError(f"delta_width {self.delta_width} is not odd")
+            raise codes.EVEN_DELTA_WIDTH.invalid(width=self.delta_width)
         empty = np.flatnonzero(self._filters.sum(axis=0) == 0)
         if len(empty):
-            raise ValueError(
-                f"band {empty[0]} of {self._bands()} has no point of the spectrum; take fewer, or a larger n_fft"
-            )
+            raise codes.EMPTY_BAND.invalid(band=int(empty[0]), bands=self._bands())
         return self
 
     def _bands(self) -> int:

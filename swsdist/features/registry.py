@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from swsdist.core.errors import ConfigError, DataError, SwsdistError
+from swsdist.core.codes import every_code
+from swsdist.core.codes import features as codes
+from swsdist.core.errors import SwsdistError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.interface import (
@@ -40,20 +42,20 @@ from swsdist.io.remote.copies import local_file
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 from swsdist.registry.registry import Entry, Registry
 
-#: Extractors that a process keeps: models are large, and a run has a few.
-_KEPT = 8
+#: Extractors that a process caches: models are large, and a run has a few.
+_CACHED = 8
 
 
-class _Seen(NamedTuple):
-    """What a file was when it was looked at."""
+class _FileState(NamedTuple):
+    """Size and time of a file."""
 
     path: str
     size: int
     mtime_ns: int
 
 
-_made: OrderedDict[str, tuple[Extractor | Given, list[_Seen]]] = OrderedDict()
-_sha256: dict[_Seen, str] = {}
+_created: OrderedDict[str, tuple[Extractor | Given, list[_FileState]]] = OrderedDict()
+_sha256: dict[_FileState, str] = {}
 
 
 def installed() -> dict[str, str]:
@@ -81,16 +83,16 @@ def create(
             of a transform, or it does not take what comes before it.
     """
     key = json.dumps([name, options, transforms], sort_keys=True, default=str)
-    kept = _made.get(key)
-    if kept is not None and kept[1] == _looked_at(kept[0]):
-        _made.move_to_end(key)
-        return kept[0]
+    cached = _created.get(key)
+    if cached is not None and cached[1] == _file_states(cached[0]):
+        _created.move_to_end(key)
+        return cached[0]
     extractor: Extractor | Given = _build(FEATURES, name, options, where)
     if transforms:
         extractor = transformed(extractor, [create_transform(one, of, where) for one, of in transforms])
-    _made[key] = extractor, _looked_at(extractor)
-    while len(_made) > _KEPT:
-        _made.popitem(last=False)
+    _created[key] = extractor, _file_states(extractor)
+    while len(_created) > _CACHED:
+        _created.popitem(last=False)
     return extractor
 
 
@@ -114,22 +116,26 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
     try:
         return entry.load()(**options)
     except ValidationError as error:
-        # What was given and is wrong comes before what lacks: a wrong name is often both.
-        first = min(error.errors(), key=lambda one: one["type"] == "missing")
+        # Invalid options come before missing ones: a misspelt name is both.
+        first = min(error.errors(), key=lambda problem: problem["type"] == "missing")
         place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
-        raise ConfigError(
-            first["msg"].removeprefix("Value error, "), where=place, remedy=f"see the options of {name} in docs/"
-        ) from None
+        problem = first["msg"].removeprefix("Value error, ")
+        if code := every_code().get(first["type"]):
+            raise code.error(problem, where=place, code=code.name) from None
+        raise codes.INVALID_FEATURE_OPTION(where=place, name=name, problem=problem) from None
     except (SwsdistError, OSError):
         raise
     except Exception as error:
         if entry.built_in:
             raise
         last = traceback.extract_tb(error.__traceback__)[-1]
-        raise ConfigError(
-            f"{name} cannot be made ({type(error).__name__}: {error}; {last.filename}, line {last.lineno})",
+        raise codes.EXTRACTOR_NOT_CREATED(
             where=where,
-            remedy=f"look at its options, or ask who wrote {entry.target}",
+            name=name,
+            error=f"{type(error).__name__}: {error}",
+            file=last.filename,
+            line=last.lineno,
+            target=entry.target,
         ) from error
 
 
@@ -152,7 +158,7 @@ def identity(extractor: Extractor | Given) -> dict[str, object]:
 
 def _identity(one: Framed | Transform) -> dict[str, object]:
     """Name, version and options; of a file or folder that an option names its content; of what only says a place nothing."""
-    contents = {str(path): _content(seen) for path, seen in zip(files_of(one), _looked_at(one), strict=True)}
+    contents = {str(path): _content(state) for path, state in zip(files_of(one), _file_states(one), strict=True)}
     named = {name: _named(value, contents) for name, value in one.describe().items()}
     options = {
         name: value if named[name] is None else f"sha256:{named[name]}"
@@ -242,38 +248,30 @@ def demand(extractor: Extractor | Given, wanted: str) -> None:
     """
     if recipe_fingerprint(identity(extractor)) != wanted:
         files = ", ".join(str(path) for path in files_of(extractor)) or "it has no files"
-        raise DataError(
-            f"the extractor {extractor.name} is not the one that was asked for ({files})",
-            where="features",
-            remedy="install the same version, and put the same files there, on every machine; or index again",
-        )
+        raise codes.OTHER_EXTRACTOR(where="features", name=extractor.name, files=files)
 
 
-def _looked_at(one: Framed | Transform) -> list[_Seen]:
-    """Its files as they are now."""
-    seen = []
+def _file_states(source: Framed | Transform) -> list[_FileState]:
+    """Current state of the files of an extractor or a transform."""
+    states = []
     try:
-        paths = files_of(one)
+        paths = files_of(source)
     except FileNotFoundError as error:
-        raise ConfigError(
-            "there is no such object",
-            where=f"features.options of {one.name}: {error.filename}",
-            remedy="look at the url",
-        ) from error
+        raise codes.MISSING_OPTION_OBJECT(where=f"features.options of {source.name}: {error.filename}") from error
     for path in paths:
         try:
             status = retry_local(Path(path).stat)
         except OSError as error:
-            where = f"features.options of {one.name}: {path}"
-            told = as_file_fault(error, where)
-            raise ConfigError(f"the file cannot be read: {told.message}", where=where, remedy=told.remedy) from error
-        seen.append(_Seen(str(path), status.st_size, status.st_mtime_ns))
-    return seen
+            where = f"features.options of {source.name}: {path}"
+            fault = as_file_fault(error, where)
+            raise codes.UNREADABLE_OPTION_FILE(where=where, detail=fault.message, fix=fault.remedy or "") from error
+        states.append(_FileState(str(path), status.st_size, status.st_mtime_ns))
+    return states
 
 
-def _content(seen: _Seen) -> str:
-    """SHA-256 of a file, taken once for as long as it stays as it is."""
-    if seen not in _sha256:
-        with Path(seen.path).open("rb") as file:
-            _sha256[seen] = hashlib.file_digest(file, "sha256").hexdigest()
-    return _sha256[seen]
+def _content(state: _FileState) -> str:
+    """SHA-256 of a file, computed once for each state."""
+    if state not in _sha256:
+        with Path(state.path).open("rb") as file:
+            _sha256[state] = hashlib.file_digest(file, "sha256").hexdigest()
+    return _sha256[state]

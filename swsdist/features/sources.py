@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from swsdist.config.model import Features
-from swsdist.core.errors import UserError
+from swsdist.core.codes import features as codes
 from swsdist.core.needs import Needs
 from swsdist.features.interface import Columns, Extractor, Given, columns_of, frame_shift, needs_of, tracks_of, use
 from swsdist.features.registry import create, demand, identity, recipe_fingerprint
@@ -71,7 +71,7 @@ def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
         ConfigError: an extractor cannot be made.
         UserError: two tracks have one name, or frame shifts differ.
     """
-    found = []
+    sources = []
     for one in features:
         transforms = tuple((each.name, dict(each.options)) for each in one.transforms)
         extractor = create(one.name, one.options, transforms=transforms)
@@ -83,36 +83,33 @@ def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
                 each._replace(name=f"{one.track}.{each.name}" if one.track else each.name) for each in yielded
             )
         known = recipe_fingerprint(identity(extractor))
-        found.append(Source(one.name, dict(one.options), extractor, known, tracks, transforms))
-    names = [track.name for source in found for track in source.tracks]
+        sources.append(Source(one.name, dict(one.options), extractor, known, tracks, transforms))
+    names = [track.name for source in sources for track in source.tracks]
     for name in names:
         if names.count(name) > 1:
-            raise UserError(
-                f"{names.count(name)} tracks are called {name}",
-                where="features",
-                remedy="give an extractor a `track` of its own",
-            )
-    recipes = [source.fingerprint for source in found]
-    for source in found:
+            raise codes.DUPLICATE_TRACK_NAME(where="features", count=names.count(name), name=name)
+    recipes = [source.fingerprint for source in sources]
+    for source in sources:
         if recipes.count(source.fingerprint) > 1:
-            raise UserError(
-                f"the extractor {source.name} is a duplicate: the same options",
-                where="features",
-                remedy="give each another `what`, which says what they are"
+            fix = (
+                "give each a different `what`, which describes the frames"
                 if isinstance(source.extractor, Given)
-                else "name it once; search.streams may use a track as often as it likes",
+                else "name it once; search.streams may use a track several times"
             )
-    for source in found[1:]:
+            raise codes.DUPLICATE_EXTRACTOR(where="features", name=source.name, fix=fix)
+    for source in sources[1:]:
         # A shift is a quotient of integers, so it is compared as one.
-        leading, other = found[0].extractor, source.extractor
+        leading, other = sources[0].extractor, source.extractor
         if leading.hop * other.sample_rate != other.hop * leading.sample_rate:
-            raise UserError(
-                f"the frame shifts of {found[0].tracks[0].name} and {source.tracks[0].name} differ: "
-                f"{frame_shift(leading):g} s and {frame_shift(other):g} s",
+            raise codes.UNEQUAL_FRAME_SHIFTS(
                 where="features",
-                remedy=f"tracks of one store have one shift; {_remedy(found[0], source)}, or make two stores",
+                first=sources[0].tracks[0].name,
+                second=source.tracks[0].name,
+                first_shift=frame_shift(leading),
+                second_shift=frame_shift(other),
+                fix=_remedy(sources[0], source),
             )
-    return tuple(found)
+    return tuple(sources)
 
 
 def _remedy(leading: Source, other: Source) -> str:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from swsdist.config.section import IsPath
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds
 from swsdist.features.fitting.warps import WarpRounds, likelihoods
@@ -174,17 +174,13 @@ class Vtln(BaseModel):
         """The mixture, and the factors of speakers."""
         where = "features.options.model"
         if self.model is None:
-            raise ConfigError(
-                "the factors of vtln are not fitted",
-                where=where,
-                remedy="run a chain that fits them (search), or name a model",
-            )
+            raise codes.MODEL_NOT_FITTED(where=where, name="vtln", otherwise="")
         return read_model(self.model, f"{where}: {self.model}", self._read)
 
     def _read(self, model: Model) -> tuple[Mixture, dict[str, float]]:
         speakers: Any = model.settings.get("speakers")
         if model.name != "vtln" or len(model.arrays["mean"]) != self._all[0].dimension:
-            raise DataError(f"it is a {model.name}, no model of vtln for these MFCC", remedy="fit it again")
+            raise codes.WRONG_MODEL(name=model.name, wanted="a vtln model for these MFCC")
         return Mixture.of(model), dict(zip(speakers, model.arrays["factors"].tolist(), strict=True))
 
     # -- frames ----------------------------------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from swsdist.fusion.joining import Meeting, join_lists, without_overlaps
-from swsdist.fusion.weights import Missing, comparable, filled, with_rescored
+from swsdist.fusion.weights import Missing, impute_scores, standardise_lists, with_rescored
 
 
-def joined(
+def join_systems(
     lists: Mapping[str, pa.Table], *, standardise: bool, meet: Meeting, overlap: float
 ) -> tuple[pa.Table, pa.Table]:
     """Lists as one, with null where a system made no detection.
@@ -35,17 +35,17 @@ def joined(
     Raises:
         UserError: there is no list.
     """
-    scaled, known = comparable(lists, standardise=standardise)
-    return join_lists(scaled, meet=meet, overlap=overlap), known
+    scaled, statistics = standardise_lists(lists, standardise=standardise)
+    return join_lists(scaled, meet=meet, overlap=overlap), statistics
 
 
-def without_gaps(
-    table: pa.Table, known: pa.Table, *, missing: Missing, overlap: float, rescored: Iterable[pa.Table] = ()
+def complete_list(
+    table: pa.Table, statistics: pa.Table, *, missing: Missing, overlap: float, rescored: Iterable[pa.Table] = ()
 ) -> pa.Table:
     """A joined list in which no score is missing, and no places of one query overlap.
 
     Args:
-        table, known: as `joined` gave them.
+        table, statistics: as `join_systems` gave them.
         missing: what stands for a missing score.
         overlap: of two places of a query that share more than this part of the shorter one, the better stays; 0 to 1.
         rescored: RESCORED, what systems say of places at which they made no detection.
@@ -53,6 +53,6 @@ def without_gaps(
     Returns:
         JOINED; the score is the mean of the systems' scores; in total order.
     """
-    for asked in rescored:
-        table = with_rescored(table, asked)
-    return without_overlaps(filled(table, missing, known).table, overlap)
+    for answers in rescored:
+        table = with_rescored(table, answers)
+    return without_overlaps(impute_scores(table, missing, statistics).table, overlap)

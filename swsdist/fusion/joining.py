@@ -30,9 +30,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import fusion as codes
 from swsdist.core.types import DETECTIONS, JOINED
-from swsdist.fusion.parts import in_order, with_parts
+from swsdist.fusion.parts import sort_list, with_parts
 
 Ints = NDArray[np.int64]
 
@@ -52,13 +52,13 @@ def join_lists(lists: Mapping[str, pa.Table], *, meet: Meeting = "overlap", over
 
     Returns:
         JOINED: a row a place, with the times and the score of its best detection. Its parts are of the systems by name;
-        without a detection of a system there the score is null. Rows in the order of `in_order`.
+        without a detection of a system there the score is null. Rows in the order of `sort_list`.
 
     Raises:
         UserError: there is no list.
     """
     if not lists:
-        raise UserError("there is nothing to be joined", remedy="name at least one system")
+        raise codes.NO_LISTS()
     names = sorted(lists)
     columns = ["query_id", "doc_id", "channel", "start", "end", "score"]
     tables = [_plain(lists[name].select(columns)) for name in names]
@@ -76,13 +76,13 @@ def join_lists(lists: Mapping[str, pa.Table], *, meet: Meeting = "overlap", over
 
     score = table["score"].to_numpy().astype(np.float64)
     join(bounds, score, first, last, system, len(names), overlap, meet == "middle", order, owner)
-    here = np.flatnonzero(owner == np.arange(len(owner)))
+    leaders = np.flatnonzero(owner == np.arange(len(owner)))
     row = np.empty(len(owner), np.int64)
-    row[here] = np.arange(len(here))
-    scores = np.full((len(here), len(names)), np.nan)
+    row[leaders] = np.arange(len(leaders))
+    scores = np.full((len(leaders), len(names)), np.nan)
     scores[row[owner], system[order]] = score[order]
-    places = table.take(pa.array(order[here]))
-    return in_order(with_parts(places, names, scores, ~np.isnan(scores)))
+    places = table.take(pa.array(order[leaders]))
+    return sort_list(with_parts(places, names, scores, ~np.isnan(scores)))
 
 
 def without_overlaps(table: pa.Table, overlap: float, *, between_queries: bool = False) -> pa.Table:
@@ -95,10 +95,10 @@ def without_overlaps(table: pa.Table, overlap: float, *, between_queries: bool =
         overlap: the share, 0 to 1.
         between_queries: detections of different queries compete too.
     """
-    return table.filter(pa.array(staying(table, overlap, between_queries=between_queries)))
+    return table.filter(pa.array(best_of_overlaps(table, overlap, between_queries=between_queries)))
 
 
-def staying(table: pa.Table, overlap: float, *, between_queries: bool = False) -> NDArray[np.bool_]:
+def best_of_overlaps(table: pa.Table, overlap: float, *, between_queries: bool = False) -> NDArray[np.bool_]:
     """Which rows `without_overlaps` leaves, bool (rows,)."""
     if not table.num_rows:
         return np.zeros(0, bool)

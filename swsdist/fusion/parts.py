@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import fusion as codes
 from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS
 from swsdist.io.notices import Notices
 
@@ -79,7 +79,7 @@ def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Flags]:
     many = lengths.pop()
     place = coded.indices.to_numpy()
     if lengths or not (place.reshape(-1, many) == place[:many]).all():
-        raise UserError("rows name different systems in their parts", remedy="join them anew, all of one config")
+        raise codes.INCONSISTENT_SYSTEMS()
     names = tuple(coded.dictionary.take(coded.indices[:many]).to_pylist())
     scores, given = np.full((len(column), many), np.nan), np.zeros((len(column), many), bool)
     scores[there] = flat.field("score").to_numpy(zero_copy_only=False).reshape(-1, many)
@@ -87,7 +87,7 @@ def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Flags]:
     return names, scores, given
 
 
-def in_order(table: pa.Table) -> pa.Table:
+def sort_list(table: pa.Table) -> pa.Table:
     """In total order: query_id, score descending, doc_id, channel, start, end."""
     return table.take(pc.sort_indices(table, _ORDER))
 
@@ -99,18 +99,18 @@ def with_parts_of(trials: pa.Table, joined: pa.Table) -> pa.Table:
         trials: TRIALS of these detections.
         joined: JOINED; no two rows of a query have the same place and times.
     """
-    rows = {key: row for row, key in enumerate(keys_of(joined))}
-    found = [rows.get(key) for key in keys_of(trials)]
-    parts = joined["parts"].combine_chunks().take(pa.array(found, pa.int64()))
+    rows = {key: row for row, key in enumerate(row_keys(joined))}
+    positions = [rows.get(key) for key in row_keys(trials)]
+    parts = joined["parts"].combine_chunks().take(pa.array(positions, pa.int64()))
     return trials.append_column(JOINED_TRIALS.field("parts"), parts).cast(JOINED_TRIALS)
 
 
-def keys_of(table: pa.Table) -> zip[tuple[object, ...]]:
+def row_keys(table: pa.Table) -> zip[tuple[object, ...]]:
     """The key of each row."""
     return zip(*(table[name].to_pylist() for name in KEY), strict=True)
 
 
-def places_in_common(table: pa.Table) -> dict[tuple[str, str], int]:
+def count_common_places(table: pa.Table) -> dict[tuple[str, str], int]:
     """Places that two systems both found, of each pair of systems in the order of their names, and of each with itself.
 
     Args:
@@ -126,21 +126,16 @@ def places_in_common(table: pa.Table) -> dict[tuple[str, str], int]:
     }
 
 
-def tell_of_apart(common: Mapping[tuple[str, str], int], notices: Notices) -> None:
+def warn_disjoint_systems(common: Mapping[tuple[str, str], int], notices: Notices) -> None:
     """Tell which systems never found the same place: a fusion of these joins nothing.
 
     Args:
-        common: of `places_in_common`, summed over all queries.
+        common: of `count_common_places`, summed over all queries.
         notices: takes it.
 
     Raises:
         OddError: notices are strict, and there are such.
     """
-    found = sorted(name for (name, other), count in common.items() if name == other and count)
-    apart = [f"{a} and {b}" for a, b in combinations(found, 2) if not common[a, b]]
-    notices.add(
-        "pairs of systems have no detection in common, and the scores of the one are filled in for the other",
-        where=", ".join(apart),
-        remedy="are they of one task: the same queries, names of documents and times?",
-        count=len(apart),
-    )
+    detecting = sorted(name for (name, other), count in common.items() if name == other and count)
+    disjoint = [f"{a} and {b}" for a, b in combinations(detecting, 2) if not common[a, b]]
+    notices.add(codes.DISJOINT_SYSTEMS, where=", ".join(disjoint), count=len(disjoint))

@@ -40,9 +40,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import fusion as codes
 from swsdist.core.types import DETECTIONS
-from swsdist.fusion.parts import KEY, in_order, keys_of, parts_of, with_parts
+from swsdist.fusion.parts import KEY, parts_of, row_keys, sort_list, with_parts
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted as Coefficients
 from swsdist.kernels.regression import linear, log_odds, maximise, prior_weights, total
@@ -70,7 +70,7 @@ RESCORED = pa.schema(
 )
 
 
-def comparable(lists: Mapping[str, pa.Table], *, standardise: bool) -> tuple[dict[str, pa.Table], pa.Table]:
+def standardise_lists(lists: Mapping[str, pa.Table], *, standardise: bool) -> tuple[dict[str, pa.Table], pa.Table]:
     """Lists as they are fused, and what is known of their scores.
 
     Standardised scores are less the mean of the query's detections in that list, over their standard deviation (q-norm, from
@@ -83,7 +83,7 @@ def comparable(lists: Mapping[str, pa.Table], *, standardise: bool) -> tuple[dic
     Returns:
         The lists, and KNOWN of all of them.
     """
-    made: dict[str, pa.Table] = {}
+    scaled: dict[str, pa.Table] = {}
     rows: list[dict[str, object]] = []
     for name, table in lists.items():
         names, code = coded(table["query_id"])
@@ -91,16 +91,16 @@ def comparable(lists: Mapping[str, pa.Table], *, standardise: bool) -> tuple[dic
         order = np.lexsort((scores, code))  # sums from the least to the greatest: the order of rows must not show
         bounds = np.append(np.flatnonzero(np.diff(code[order], prepend=-1)), len(code))
         for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            mine = order[begin:end]
-            mean, deviation = _moments(scores[mine]) if standardise else (0.0, 1.0)
+            query_rows = order[begin:end]
+            mean, deviation = _moments(scores[query_rows]) if standardise else (0.0, 1.0)
             if standardise:
-                scores[mine] = (scores[mine] - mean) / deviation
-            found = {"mean": mean, "deviation": deviation, "least": float(scores[mine[0]])}
-            rows.append({"system": name, "query_id": names[code[mine[0]]], **found})
+                scores[query_rows] = (scores[query_rows] - mean) / deviation
+            row = {"mean": mean, "deviation": deviation, "least": float(scores[query_rows[0]])}
+            rows.append({"system": name, "query_id": names[code[query_rows[0]]], **row})
         place = table.schema.get_field_index("score")
-        made[name] = table.set_column(place, table.schema.field(place), pa.array(scores))
+        scaled[name] = table.set_column(place, table.schema.field(place), pa.array(scores))
     order_of = [("system", "ascending"), ("query_id", "ascending")]
-    return made, pa.Table.from_pylist(rows, KNOWN).sort_by(order_of)
+    return scaled, pa.Table.from_pylist(rows, KNOWN).sort_by(order_of)
 
 
 def _moments(ascending: Floats) -> tuple[float, float]:
@@ -108,8 +108,8 @@ def _moments(ascending: Floats) -> tuple[float, float]:
     if ascending[0] == ascending[-1]:
         return float(ascending[0]), 1.0
     mean = total(ascending) / len(ascending)
-    apart = ascending - mean
-    return mean, math.sqrt(total(apart * apart) / len(ascending)) or 1.0
+    centred = ascending - mean
+    return mean, math.sqrt(total(centred * centred) / len(ascending)) or 1.0
 
 
 def with_rescored(table: pa.Table, rescored: pa.Table) -> pa.Table:
@@ -122,15 +122,15 @@ def with_rescored(table: pa.Table, rescored: pa.Table) -> pa.Table:
     if not rescored.num_rows or not table.num_rows:
         return table
     systems, scores, given = parts_of(table)
-    rows = {key: row for row, key in enumerate(keys_of(table))}
-    place = [rows[key] for key in keys_of(rescored)]
+    rows = {key: row for row, key in enumerate(row_keys(table))}
+    place = [rows[key] for key in row_keys(rescored)]
     columns = [systems.index(name) for name in rescored["system"].to_pylist()]
     scores[place, columns] = rescored["score"].to_numpy()
     return with_parts(table, systems, scores, given)
 
 
 @dataclass(frozen=True)
-class Filled:
+class ImputedList:
     """A joined list in which no score is missing, and how many were filled by each rule.
 
     Attributes:
@@ -143,32 +143,32 @@ class Filled:
     least: int
 
 
-def filled(table: pa.Table, missing: Missing, known: pa.Table) -> Filled:
+def impute_scores(table: pa.Table, missing: Missing, statistics: pa.Table) -> ImputedList:
     """Put what stands for missing scores into a joined list.
 
     Args:
         table: JOINED, with null scores; a row has at least one score.
         missing: the rule.
-        known: KNOWN, for the rule `least`.
+        statistics: KNOWN, for the rule `least`.
     """
     if not table.num_rows:
-        return Filled(table, 0, 0)
+        return ImputedList(table, 0, 0)
     systems, scores, given = parts_of(table)
     lacking = np.isnan(scores)
     by_least = 0
     if missing == "least" and lacking.any():
         names, code = coded(table["query_id"])
-        pairs = zip(known["system"].to_pylist(), known["query_id"].to_pylist(), strict=True)
-        least = dict(zip(pairs, known["least"].to_pylist(), strict=True))
+        pairs = zip(statistics["system"].to_pylist(), statistics["query_id"].to_pylist(), strict=True)
+        least = dict(zip(pairs, statistics["least"].to_pylist(), strict=True))
         for k, system in enumerate(systems):
-            mine = np.array([least.get((system, name), np.nan) for name in names], np.float64)
-            scores[:, k] = np.where(lacking[:, k], mine[code], scores[:, k])
+            least_scores = np.array([least.get((system, name), np.nan) for name in names], np.float64)
+            scores[:, k] = np.where(lacking[:, k], least_scores[code], scores[:, k])
         by_least = int(lacking.sum() - np.isnan(scores).sum())
     still = np.isnan(scores)
     scores = np.where(still, mean_of_rows(np.where(given, scores, np.nan))[:, None], scores)
     place = table.schema.get_field_index("score")
     table = table.set_column(place, table.schema.field(place), pa.array(mean_of_rows(scores)))
-    return Filled(in_order(with_parts(table, systems, scores, given)), int(still.sum()), by_least)
+    return ImputedList(sort_list(with_parts(table, systems, scores, given)), int(still.sum()), by_least)
 
 
 def mean_of_rows(scores: Floats) -> Floats:
@@ -180,14 +180,14 @@ def mean_of_rows(scores: Floats) -> Floats:
     ordered = np.sort(scores, axis=1)  # NaN last
     there = ~np.isnan(ordered)
     summed = np.zeros(len(scores))
-    for column, known in zip(ordered.T, there.T, strict=True):
-        summed = summed + np.where(known, column, 0.0)
+    for column, present in zip(ordered.T, there.T, strict=True):
+        summed = summed + np.where(present, column, 0.0)
     result: Floats = summed / there.sum(axis=1)
     return result
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LabelledRows:
     """Labelled rows of several systems' scores: a value that adds, with a zero.
 
     Attributes:
@@ -207,36 +207,33 @@ class Rows:
     queries: int = 0
 
     @classmethod
-    def of(cls, aligned: pa.Table, *, marks: bool) -> Rows:
+    def of(cls, aligned: pa.Table, *, marks: bool) -> LabelledRows:
         """Count an aligned list (JOINED_TRIALS), rows in any order.
 
         Args:
             aligned: all rows of its queries.
             marks: with columns that tell which systems made no detection.
         """
-        found = pc.is_valid(aligned["score"]).to_numpy()
+        detected = pc.is_valid(aligned["score"]).to_numpy()
         true = pc.is_valid(aligned["ref_start"]).to_numpy()
-        systems, columns = columns_of(aligned.filter(pa.array(found)), marks=marks)
-        hit = true[found].astype(np.int64)
-        missed, queries = int((true & ~found).sum()), pc.count_distinct(aligned["query_id"]).as_py()
+        systems, columns = columns_of(aligned.filter(pa.array(detected)), marks=marks)
+        hit = true[detected].astype(np.int64)
+        missed, queries = int((true & ~detected).sum()), pc.count_distinct(aligned["query_id"]).as_py()
         return _counted(systems, columns, hit, 1 - hit, missed, queries)
 
-    def __add__(self, other: Rows) -> Rows:
+    def __add__(self, other: LabelledRows) -> LabelledRows:
         if not self.systems or not other.systems:
-            one, none = (self, other) if self.systems else (other, self)
-            return Rows(
-                one.systems,
-                one.columns,
-                one.hits,
-                one.false_alarms,
-                one.missed + none.missed,
-                one.queries + none.queries,
+            item, none = (self, other) if self.systems else (other, self)
+            return LabelledRows(
+                item.systems,
+                item.columns,
+                item.hits,
+                item.false_alarms,
+                item.missed + none.missed,
+                item.queries + none.queries,
             )
         if self.systems != other.systems:
-            raise UserError(
-                f"lists of {', '.join(self.systems)} and of {', '.join(other.systems)} are not fused together",
-                remedy="join the lists of the same systems for all queries",
-            )
+            raise codes.MIXED_SYSTEMS(first=", ".join(self.systems), second=", ".join(other.systems))
         return _counted(
             self.systems,
             np.concatenate([self.columns, other.columns]),
@@ -249,16 +246,16 @@ class Rows:
 
 def _counted(
     systems: tuple[str, ...], columns: Floats, hits: Ints, false_alarms: Ints, missed: int, queries: int
-) -> Rows:
+) -> LabelledRows:
     if not len(columns):
-        return Rows(systems, columns, hits, false_alarms, missed, queries)
+        return LabelledRows(systems, columns, hits, false_alarms, missed, queries)
     columns = columns + 0.0  # -0.0 and 0.0 are one score
     order = np.lexsort(columns.T[::-1])
     columns = columns[order]
     new = np.append(True, (columns[1:] != columns[:-1]).any(axis=1))
     starts = np.flatnonzero(new)
     true, false = (np.add.reduceat(counts[order], starts) for counts in (hits, false_alarms))
-    return Rows(systems, columns[starts], true, false, missed, queries)
+    return LabelledRows(systems, columns[starts], true, false, missed, queries)
 
 
 def columns_of(table: pa.Table, *, marks: bool) -> tuple[tuple[str, ...], Floats]:
@@ -270,11 +267,7 @@ def columns_of(table: pa.Table, *, marks: bool) -> tuple[tuple[str, ...], Floats
     systems, scores, given = parts_of(table)
     if np.isnan(scores).any():
         row, place = (int(each[0]) for each in np.nonzero(np.isnan(scores)))
-        raise UserError(
-            f"system {systems[place]} has no score in a joined detection",
-            where=f"row {row + 1}, query {table['query_id'][row]}",
-            remedy="fill missing scores first",
-        )
+        raise codes.MISSING_SCORE(where=f"row {row + 1}, query {table['query_id'][row]}", system=systems[place])
     return systems, np.hstack([scores, (~given).astype(np.float64)]) if marks else scores
 
 
@@ -306,15 +299,12 @@ class Fusion:
             return result
         systems, columns = columns_of(table.filter(pa.array(there)), marks=bool(self.marks))
         if systems != self.systems:
-            raise UserError(
-                f"the fusion was fitted for {', '.join(self.systems)}, and these lists are of {', '.join(systems)}",
-                remedy="fuse the lists of the same systems, under the same names",
-            )
+            raise codes.FUSION_OF_OTHER_SYSTEMS(fitted=", ".join(self.systems), systems=", ".join(systems))
         result[there] = linear(columns, Coefficients((*self.weights, *self.marks), self.offset))
         return result
 
 
-def fit_fusion(parts: Iterable[Rows], *, trials: int | None = None, prior: float | None = None) -> Fusion:
+def fit_fusion(parts: Iterable[LabelledRows], *, trials: int | None = None, prior: float | None = None) -> Fusion:
     """Weights of greatest likelihood (see `regression`), whatever the order and the cut of the rows.
 
     Args:
@@ -333,9 +323,8 @@ def fit_fusion(parts: Iterable[Rows], *, trials: int | None = None, prior: float
         if trials is not None:
             n_false = float(rows.queries * trials - rows.missed - int(rows.hits.sum()))
         if n_false < total(false_alarms):
-            raise UserError(
-                f"{rows.queries} queries of {trials} trials cannot hold {int(total(false_alarms))} false alarms",
-                remedy="check seconds of audio and trials per second",
+            raise codes.TOO_MANY_FALSE_ALARMS(
+                queries=rows.queries, trials=trials, false_alarms=int(total(false_alarms))
             )
         target, other = prior / n_true, (1 - prior) / n_false
         # As heavy as there are detections, so that the weak prior on the slopes weighs what it weighs elsewhere.

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import kernels as codes
 
 Floats = NDArray[np.float64]
 
@@ -101,14 +101,11 @@ def prior_weights(hits: ArrayLike, false_alarms: ArrayLike, prior: float | None)
     number_true, number_false = total(true), total(false)
     if number_true <= 0 or number_false <= 0:
         missing = "hit" if number_true <= 0 else "false alarm"
-        raise UserError(
-            f"a logistic cannot be fitted: among the labelled detections there is no {missing}",
-            remedy="fit on more queries (fewer folds), or give a fitted FILE",
-        )
+        raise codes.ONE_KIND_OF_TRIAL(missing=missing)
     if prior is None:
         return true, false
     if not 0 < prior < 1:
-        raise UserError(f"the effective prior is {prior}", remedy="give a number between 0 and 1")
+        raise codes.BAD_EFFECTIVE_PRIOR(prior=prior)
     whole = number_true + number_false
     return true * (prior * whole / number_true), false * ((1 - prior) * whole / number_false)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import kernels as codes
 from swsdist.registry.registries import DISTANCES
 
 #: Largest local distance.
@@ -46,8 +46,5 @@ def weighted(terms: Sequence[tuple[str, int]]) -> Weighted:
     weights = tuple(weight * (finest // DISTANCES[name].unit) for name, weight in terms)
     shift = (sum(weights) - 1).bit_length()
     if finest >> shift == 0:
-        raise ConfigError(
-            f"{' + '.join(f'{weight} {name}' for name, weight in terms)} cannot be summed in 12 bits",
-            remedy="give the streams less unlike weights",
-        )
+        raise codes.WEIGHTS_TOO_UNEQUAL(terms=" + ".join(f"{weight} {name}" for name, weight in terms))
     return Weighted(weights, shift, finest >> shift)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.recurrences import tracing
 from swsdist.kernels.recurrences.registry import create
@@ -79,18 +79,13 @@ def path(
     known = create(recurrence, options)
     known.packing(len(query))
     if not 0 <= end_frame < len(document):
-        raise UserError(
-            f"the document has {len(document)} frames, and no frame {end_frame}", remedy="give the end of a detection"
-        )
+        raise codes.NO_SUCH_FRAME(frames=len(document), frame=end_frame)
     first = 0 if known.reach is None else max(0, end_frame - known.reach(len(query))) // known.grid * known.grid
     table = local_distances(query, document[first : end_frame + 1], distance)
     found, steps = traced(table, known.trace, known.option)
     frames = int(found.frames[-1])
     if frames == 0:
-        raise UserError(
-            f"no path ends at frame {end_frame}",
-            remedy="give the end of a detection; a query of bounded slope needs half as many frames before it",
-        )
+        raise codes.NO_PATH(frame=end_frame)
     if known.trace_path is not None:
         first = end_frame - frames + 1
         _, steps = traced(np.ascontiguousarray(table[:, -frames:]), known.trace_path, known.option)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.config.search import Search
-from swsdist.core.errors import UserError
+from swsdist.core.codes import methods as codes
 from swsdist.methods.method import Method
 from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
@@ -27,11 +27,7 @@ def demand_readable(search: Search, store: Store) -> None:
     """
     reads, kind = METHODS[search.method].reads, store.manifest.kind
     if kind != reads:
-        raise UserError(
-            f"the method {search.method} reads a store of {reads}, and this one holds {kind}",
-            where=store.folder.path(),
-            remedy="name another store, or another method (search.method)",
-        )
+        raise codes.NOT_METHOD_STORE(where=store.folder.path(), method=search.method, expected=reads, kind=kind)
 
 
 def identity(search: Search) -> list[object]:

@@ -1,12 +1,11 @@
-"""A chain is a graph of stages under names of their own, made from a config.
+"""Chains: a chain is a list of stages, wired into a graph.
 
-A chain is a list of stages. Each says which tables it takes (`Stage.takes`); where one step before it makes such a table, that
-is the one. Where several do, or it is of another run, or a stage stands in the list twice, a step says so by name::
+Each stage declares the tables it takes (`Stage.takes`); a table comes from the earlier step that makes it. If several steps
+make it, if it comes from another run, or if the list has a stage twice, a `Step` names the source::
 
     Index(), Queries(), Search(), Reduce(), Step("align.final", Align(), {"detections": "decide:scored"})
 
-The registry `swsdist.registry.registries.CHAINS` names the function that makes a chain from a config; nothing else knows of
-the chain.
+The registry `swsdist.registry.registries.CHAINS` names the function that makes a chain from a config.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.config import Config
-from swsdist.core.errors import UserError
+from swsdist.core.codes import pipeline as codes
 from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.finding import Finding
 from swsdist.pipeline.stage import Stage
@@ -29,13 +28,13 @@ Source = str | ExternalTable
 
 @dataclass(frozen=True)
 class Step:
-    """One use of a stage.
+    """A use of a stage in a chain.
 
     Attributes:
-        name: of its own; in commands and reports.
-        stage: what is done.
-        reads: the stage's word for a table -> where it comes from, or several such; the chain adds what goes without saying.
-        digests: names that its tables have in the run's digest, where they differ from the tables' own.
+        name: name in commands and reports.
+        stage: the stage.
+        reads: the stage's name of a table -> its source, or several; the chain adds unambiguous sources.
+        digests: names of its tables in the run's digest, if they differ from the tables' names.
     """
 
     name: str
@@ -45,34 +44,34 @@ class Step:
 
     @property
     def phase(self) -> str:
-        """What its cost counts as."""
+        """Phase of its cost."""
         return self.stage.phase
 
     def sources(self, word: str) -> tuple[Source, ...]:
-        """Where the table of a word comes from; nothing if it is not read."""
-        found = self.reads.get(word, ())
-        return (found,) if isinstance(found, str | ExternalTable) else found
+        """Sources of a table, by the stage's name; empty if it is not read."""
+        sources = self.reads.get(word, ())
+        return (sources,) if isinstance(sources, str | ExternalTable) else sources
 
 
 class ChainInputs:
-    """What a chain knows before its first step, such as corpus, queries and references; nothing by default."""
+    """Inputs of a chain that are read before its first step, such as corpus, queries and references; empty by default."""
 
     @property
     def hours(self) -> float:
-        """Hours of audio, as far as they are known."""
+        """Hours of audio, as far as earlier."""
         return 0.0
 
     @property
     def state(self) -> dict[str, str]:
-        """What says, besides the tasks, which tables a plan means."""
+        """Values that, besides the tasks, identify the tables of a plan."""
         return {}
 
     def recall(self, state: Mapping[str, str]) -> None:
-        """Go back to such a state, to look at a plan that was run."""
+        """Restore such a state, to inspect a finished plan."""
         del state
 
     def read(self, steps: frozenset[str]) -> None:
-        """Read the tables that these steps need: a mistake in the last is told before the first hour of work."""
+        """Read the tables that these steps need, so that mistakes in them show before any work."""
         del steps
 
 
@@ -81,20 +80,20 @@ class Chain:
     """A checked graph.
 
     Attributes:
-        name: as registered.
-        stages: in the order in which they run; one by itself is a step of its name.
-        steps: what is made of them.
-        own: what it knows before its first step.
-        report: writes what a run shows at its end, in the driver, of (outcome, chain_run, force); returns what it wrote, or
-            None where there is nothing new.
-        report_files: names in the run folder that it writes; without them, or when the plan changes, it is asked again.
-        notices: warnings about what a plan has made, of its chain run.
-        check: looks at what is cheap to read before any work, of `own`; yields findings.
-        summary: what a plan has made so far, in a line or more, of its chain run; for who ran a part of it.
-        first: configs of runs that come before its own first step, by name, each with a run folder of its own.
-        barrier: of its chain run, the name of a step that has ended, and `force`: raises an ImplausibleError where what the
-            step has made is too odd to go on.
-        rejected: table REJECTED of inputs that could not be used, of its chain run; by default what tasks rejected.
+        name: registered name.
+        stages: stages in their order; a bare stage becomes a step of its name.
+        steps: the wired steps.
+        inputs: inputs that are read before the first step.
+        report: function of (outcome, chain_run, force) that writes the report of a run, in the driver; returns the report, or
+            None if nothing changed.
+        report_files: files of the report in the run folder; the report is made again if one is missing or the plan changed.
+        notices: function of the chain run that returns warnings about its results.
+        check: function of `inputs` that makes cheap checks before any work; yields findings.
+        summary: function of the chain run that describes the results of a partial run, in a few lines.
+        prerequisites: configs of runs that must come first, by name; each has its own run folder.
+        barrier: function of the chain run, the name of a finished step, and `force`: raises an ImplausibleError if the step's
+            results are too implausible to go on.
+        rejected: function of the chain run that returns the table REJECTED; by default the tasks' rejections.
     """
 
     name: str
@@ -112,74 +111,67 @@ class Chain:
 
     def __post_init__(self, stages: Sequence[Step | Stage]) -> None:
         object.__setattr__(self, "steps", tuple(self._wired(stages)))
-        known: dict[str, Step] = {}
+        earlier: dict[str, Step] = {}
         for step in self.steps:
-            if step.name in known:
-                raise UserError(f"the chain {self.name} has two steps {step.name!r}", remedy="name them apart")
-            for source in (one for word in step.reads for one in step.sources(word)):
+            if step.name in earlier:
+                raise codes.DUPLICATE_STEP(chain=self.name, step=step.name)
+            for source in (source for word in step.reads for source in step.sources(word)):
                 if isinstance(source, ExternalTable):
                     continue
-                made, _, table = source.partition(":")
-                if made not in known or table not in known[made].stage.tables:
-                    raise UserError(
-                        f"step {step.name} of the chain {self.name} reads {source}, which no earlier step makes",
-                        remedy="a source is `step:table` of a step that stands before",
-                    )
-            for other in known.values():
+                maker, _, table = source.partition(":")
+                if maker not in earlier or table not in earlier[maker].stage.tables:
+                    raise codes.UNKNOWN_SOURCE(step=step.name, chain=self.name, source=source)
+            for other in earlier.values():
                 if other.stage.name == step.stage.name and not _alike(other.stage, step.stage):
-                    raise UserError(
-                        f"steps {other.name} and {step.name} of the chain {self.name} have different stages of one name, "
-                        f"{step.stage.name!r}, by which its tasks are sent",
-                        remedy="name the stages apart",
+                    raise codes.DUPLICATE_STAGE(
+                        first=other.name, second=step.name, chain=self.name, stage=step.stage.name
                     )
-            known[step.name] = step
+            earlier[step.name] = step
         labels = [label for step in self.steps for label, _ in self.digested(step)]
         if len(set(labels)) < len(labels):
-            raise UserError(f"two tables of the chain {self.name} are digested under one name: {', '.join(labels)}")
+            raise codes.DUPLICATE_DIGEST(chain=self.name, names=", ".join(labels))
 
     def _wired(self, stages: Sequence[Step | Stage]) -> Iterator[Step]:
-        """The steps, each with all that it reads."""
+        """The steps, with the sources of all tables."""
         before: list[Step] = []
-        for given in stages:
-            step = given if isinstance(given, Step) else Step(given.name, given)
-            found = dict(step.reads)
+        for entry in stages:
+            step = entry if isinstance(entry, Step) else Step(entry.name, entry)
+            reads = dict(step.reads)
             for word, table in {**step.stage.takes, **step.stage.may_take}.items():
-                makers = [one.name for one in before if table in one.stage.tables] if word not in found else []
+                makers = [item.name for item in before if table in item.stage.tables] if word not in reads else []
                 if len(makers) == 1:
-                    found[word] = f"{makers[0]}:{table}"
-                elif makers or (word in step.stage.takes and word not in found):
-                    which = f"several steps make: {', '.join(makers)}" if makers else "no earlier step makes"
-                    raise UserError(
-                        f"step {step.name} of the chain {self.name} takes {table}, which {which}",
-                        remedy=f"name its source: Step({step.name!r}, ..., {{{word!r}: 'step:{table}'}})",
+                    reads[word] = f"{makers[0]}:{table}"
+                elif makers:
+                    raise codes.AMBIGUOUS_TABLE(
+                        step=step.name, chain=self.name, table=table, makers=", ".join(makers), word=word
                     )
-            before.append(replace(step, reads=found))
+                elif word in step.stage.takes and word not in reads:
+                    raise codes.MISSING_TABLE(step=step.name, chain=self.name, table=table, word=word)
+            before.append(replace(step, reads=reads))
         yield from before
 
     def step(self, name: str) -> Step:
-        """The step of a name.
+        """Find a step by name.
 
         Raises:
-            UserError: there is none.
+            UserError: no such step.
         """
         for step in self.steps:
             if step.name == name:
                 return step
-        raise UserError(
-            f"there is no stage {name!r}", remedy=f"stages are: {', '.join(step.name for step in self.steps)}"
-        )
+        raise codes.NO_SUCH_STAGE(stage=name, stages=", ".join(step.name for step in self.steps))
 
     def maker(self, table: str) -> Step | None:
-        """The last step that makes a table of this name; None if there is none."""
+        """The last step that makes a table of this name, or None."""
         return next((step for step in reversed(self.steps) if table in step.stage.tables), None)
 
     def digested(self, step: Step) -> Iterator[tuple[str, str]]:
-        """Name in the digest, and name, of each table of a step that is digested."""
+        """Name in the digest and name of each digested table of a step."""
         for table, declared in step.stage.tables.items():
             if declared.digested:
                 yield step.digests.get(table, table), table
 
 
-def _alike(one: Stage, other: Stage) -> bool:
-    """Whether two stages do the same."""
-    return type(one) is type(other) and vars(one) == vars(other)
+def _alike(stage: Stage, other: Stage) -> bool:
+    """Whether two stages are equal."""
+    return type(stage) is type(other) and vars(stage) == vars(other)

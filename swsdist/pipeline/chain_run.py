@@ -30,20 +30,20 @@ from swsdist.store import parquet
 
 T = TypeVar("T", bound=TaskResult)
 
-#: Tasks that are looked up together.
+#: Tasks looked up at once.
 _BATCH = 8192
 
 
 @dataclass(frozen=True)
 class StepSelection:
-    """Which steps to run.
+    """The steps to run.
 
     Attributes:
-        until: the last one; all by default.
-        redo_from: this one and all later ones are done again.
-        only: this one, and no other; earlier ones must be done.
-        keep_going: go on after a stage that is wanted whole, although a task of it failed.
-        shared: the folder is one of many plans, even where a single one is run now: what has fixed names in it is left out.
+        until: last step; None: run all.
+        redo_from: redo this step and all later ones.
+        only: run this step alone; earlier ones must be done.
+        keep_going: go on after failed tasks of an `all_or_nothing` stage.
+        shared: the folder belongs to several plans, even if one is run now: skip outputs with fixed names.
     """
 
     until: str | None = None
@@ -53,10 +53,10 @@ class StepSelection:
     shared: bool = False
 
     def steps(self, chain: Chain) -> list[Step]:
-        """Those of a chain, in their order.
+        """The selected steps of a chain, in order.
 
         Raises:
-            UserError: the chain has no step of a name.
+            UserError: the chain has no such step.
         """
         for name in (self.until, self.redo_from, self.only):
             if name is not None:
@@ -66,8 +66,8 @@ class StepSelection:
         return list(chain.steps[: len(names) if last is None else names.index(last) + 1])
 
     def redoes(self, chain: Chain, step: Step) -> bool:
-        """Whether a step is done again although it was done."""
-        names = [one.name for one in chain.steps]
+        """Whether a step is redone even if it is done."""
+        names = [step.name for step in chain.steps]
         return self.redo_from is not None and names.index(step.name) >= names.index(self.redo_from)
 
 
@@ -91,18 +91,18 @@ class ChainRun:
 
     @property
     def complete(self) -> bool:
-        """Whether the last step of the chain has ended."""
+        """Whether all steps have ended; steps that replace files of fixed names do not count."""
         return all(step.name in self.outcomes for step in self.chain.steps if not step.stage.replaces)
 
     def inputs(self, step: Step, round: int = 0) -> Inputs:
-        """What a step may look at."""
+        """The inputs of a step."""
         stage = step.stage
         inputs = Inputs(
             self.config,
             self.ledger,
             self.chain.inputs,
             (stage.name, stage.version),
-            {word: tuple(self._made(source) for source in step.sources(word)) for word in step.reads},
+            {word: tuple(self._input_table(source) for source in step.sources(word)) for word in step.reads},
             self.outcomes.get(step.name, StepOutcome()),
             round,
             step.name in self.redo,
@@ -110,50 +110,50 @@ class ChainRun:
         inputs.place = stage.place(inputs)
         return inputs
 
-    def _made(self, source: Source) -> InputTable:
+    def _input_table(self, source: Source) -> InputTable:
         if isinstance(source, ExternalTable):
-            return self.ledger.memoize(("elsewhere", *source), lambda: external_table.read(source, self.run.storage))
+            return self.ledger.memoize(("external", *source), lambda: external_table.read(source, self.run.storage))
         name, _, table = source.partition(":")
         step = self.chain.step(name)
         return InputTable(source, table, self.receipts(name), self.place(step))
 
     def place(self, step: Step) -> str:
-        """Root of the folder that a step writes to; the run folder if empty."""
+        """Root of the folder that a step writes to; empty: the run folder."""
         stage = step.stage
         return stage.place(Inputs(self.config, self.ledger, self.chain.inputs, (stage.name, stage.version)))
 
     def receipts(self, step: str) -> ReceiptList:
-        """Of a step's tasks; none if it has not run."""
+        """Receipts of a step's tasks; empty if it has not run."""
         return self.outcomes[step].receipts if step in self.outcomes else ReceiptList()
 
     def results(self, step: str, kind: type[T]) -> list[T]:
-        """What a step's tasks told."""
+        """Results of a step's tasks."""
         return self.receipts(step).results(kind)
 
     def parts(self, step: str, table: str) -> Parts:
-        """Files of a table in the folder that the step writes to.
+        """Files of a table in the step's folder.
 
         Raises:
-            KeyError: its stage makes no table of that name.
+            KeyError: the stage has no such table.
         """
         if table not in (tables := self.chain.step(step).stage.tables):
             raise KeyError(f"{step} makes no table {table!r}; it makes {', '.join(tables)}")
         return self.receipts(step).parts(table)
 
     def notices(self) -> list[str]:
-        """Warnings about what was made."""
+        """Warnings about the results."""
         return self.chain.notices(self) if self.chain.notices is not None else []
 
     def rejected(self) -> pa.Table:
-        """REJECTED: inputs that could not be used, and tasks that failed."""
+        """REJECTED: unusable inputs and failed tasks."""
         if self.chain.rejected is not None:
             return self.chain.rejected(self)
-        rows = [row for ended in self.outcomes.values() for receipt in ended.receipts for row in receipt.rejected]
-        rows += [failure.row() for ended in self.outcomes.values() for failure in ended.failures]
+        rows = [row for outcome in self.outcomes.values() for receipt in outcome.receipts for row in receipt.rejected]
+        rows += [failure.row() for outcome in self.outcomes.values() for failure in outcome.failures]
         return pa.Table.from_pylist(rows, REJECTED)
 
     def read(self, step: str, table: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """A table, file by file."""
+        """Read a table, file by file."""
         place = self.place(self.chain.step(step))
         for part in self.parts(step, table):
             yield parquet.read(self.ledger.folder(place), part.name, columns)
@@ -161,13 +161,13 @@ class ChainRun:
 
 @dataclass
 class Outcome:
-    """How a run went.
+    """The outcome of a run.
 
     Attributes:
-        chain_runs: its plans, by name.
-        began: seconds since 1970.
-        wall: seconds it took.
-        ray_start, ray_stop: seconds; None without Ray.
+        chain_runs: chain runs by the name of their plan.
+        began: start time, s since 1970.
+        wall: duration, s.
+        ray_start, ray_stop: duration of starting and stopping Ray, s; None without Ray.
         single_plan: whether its plan is the only one of the folder.
         preceding: the chain's prerequisite runs, by name.
     """
@@ -184,34 +184,37 @@ class Outcome:
 
     @property
     def chain_run(self) -> ChainRun:
-        """The only plan.
+        """The only chain run.
 
         Raises:
-            ValueError: there are several.
+            ValueError: the run has several.
         """
         (only,) = self.chain_runs.values()
         return only
 
     @property
     def tasks_done(self) -> int:
-        """Tasks that were done now."""
-        return sum(ended.done for chain_run in self.chain_runs.values() for ended in chain_run.outcomes.values())
+        """Number of tasks done in this run."""
+        return sum(outcome.done for chain_run in self.chain_runs.values() for outcome in chain_run.outcomes.values())
 
     @property
     def failures(self) -> list[Failure]:
-        """Tasks that failed, each once."""
-        found: dict[tuple[str, str], Failure] = {}
+        """Failed tasks, each once."""
+        failures: dict[tuple[str, str], Failure] = {}
         for chain_run in self.chain_runs.values():
-            for ended in chain_run.outcomes.values():
-                for failure in ended.failures:
-                    found.setdefault((failure.task.stage, failure.task.fingerprint), failure)
-        return list(found.values())
+            for outcome in chain_run.outcomes.values():
+                for failure in outcome.failures:
+                    failures.setdefault((failure.task.stage, failure.task.fingerprint), failure)
+        return list(failures.values())
 
 
 def prepare_chain_run(
     name: str, config: Config, ledger: Ledger, selection: StepSelection, alone: bool = True
 ) -> ChainRun:
-    """A plan before its first step; if it is not alone in its ledger, without steps whose outputs have fixed names."""
+    """A chain run before its first step.
+
+    If the ledger has several plans (`alone` is false), steps whose outputs have fixed names are left out.
+    """
     chain: Chain = CHAINS[config.chain].load()(config, ledger)
     steps = [step for step in selection.steps(chain) if alone or not step.stage.replaces]
     redo = frozenset(step.name for step in steps if selection.redoes(chain, step))
@@ -224,10 +227,10 @@ def prepare_chain_run(
 
 
 def load_outcome(config: Config) -> Outcome:
-    """What is done of a run, without doing anything: of the steps that were begun, what is left counts as failed.
+    """The outcome of a run so far, from its folder. Open tasks of steps that were begun count as failed.
 
     Raises:
-        StoreError: nothing was run in its folder.
+        StoreError: the folder holds no run.
     """
     ledger = Ledger(Folder(config.run, config.storage))
     chain_run = prepare_chain_run(ONLY, config, ledger, StepSelection())
@@ -235,28 +238,30 @@ def load_outcome(config: Config) -> Outcome:
     for step in chain_run.steps:
         if step.name not in begun:
             break
-        ended = chain_run.outcomes[step.name] = StepOutcome()
-        for one in plan_rounds(chain_run, step):
-            ended.receipts += one.done
-            left = (replace(task, payload=None, common=None) for task in one.left)
-            ended.failures += [Failure(task, "not done", "it is not done", 0) for task in left]
-        ended.skipped = len(ended.receipts)
-        names = Names(ended.receipts.fingerprints)
-        chain_run.plan.steps[step.name] = PlannedStep(step.stage.name, names, ended.tasks, chain_run.inputs(step).place)
+        outcome = chain_run.outcomes[step.name] = StepOutcome()
+        for plan_round in plan_rounds(chain_run, step):
+            outcome.receipts += plan_round.done
+            left = (replace(task, payload=None, common=None) for task in plan_round.left)
+            outcome.failures += [Failure(task, "not done", "the task is not done", 0) for task in left]
+        outcome.skipped = len(outcome.receipts)
+        names = Names(outcome.receipts.fingerprints)
+        chain_run.plan.steps[step.name] = PlannedStep(
+            step.stage.name, names, outcome.tasks, chain_run.inputs(step).place
+        )
         chain_run.plan.state = dict(chain_run.chain.inputs.state)
     return Outcome(ledger, {ONLY: chain_run}, time.time())
 
 
 @dataclass(frozen=True)
 class StepRound:
-    """A round of a step in a plan.
+    """The planned tasks of one round of a step.
 
     Attributes:
-        receipts: of its stage.
-        place: root of the folder that it writes to.
-        names, work: of its tasks, in their order.
-        rows: of those that are done, in `receipts`; -1 of others.
-        left: those that are not done, each once.
+        receipts: all receipts of the stage.
+        place: root of the folder that the step writes to.
+        names, work: fingerprints and sizes of the tasks, in order; (n,).
+        rows: int64 (n,), row in `receipts` of each finished task; -1: open.
+        left: open tasks, each once.
     """
 
     receipts: Receipts
@@ -268,23 +273,23 @@ class StepRound:
 
     @property
     def done(self) -> ReceiptList:
-        """Receipts of its tasks that are done, in their order."""
-        found = ReceiptList()
-        found.extend(self.receipts, self.rows[self.rows >= 0])
-        return found
+        """Receipts of the finished tasks, in order."""
+        finished = ReceiptList()
+        finished.extend(self.receipts, self.rows[self.rows >= 0])
+        return finished
 
 
 def plan_rounds(chain_run: ChainRun, step: Step) -> Iterator[StepRound]:
-    """The rounds of a step. What is done is only counted; what is left waits in a file.
+    """Plan a step, round by round. Finished tasks are only counted; open ones are spooled to a file.
 
-    The receipts of a round are to be put into `chain_run.ended` before the next is asked for; the last round that is given is
-    the first that has a task left to do.
+    The caller adds the receipts of a round to `chain_run.outcomes` before it requests the next round. Without that, as in a dry
+    run, planning is exact up to the first round with an open task.
     """
     for number in range(1_000_000):
-        one = _round(chain_run, step, chain_run.inputs(step, number))
-        if len(one.names) or number == 0:
-            yield one
-        if not len(one.names) or not step.stage.rounds or chain_run.outcomes[step.name].failures:
+        item = _round(chain_run, step, chain_run.inputs(step, number))
+        if len(item.names) or number == 0:
+            yield item
+        if not len(item.names) or not step.stage.rounds or chain_run.outcomes[step.name].failures:
             return
 
 
@@ -295,18 +300,18 @@ def _round(chain_run: ChainRun, step: Step, inputs: Inputs) -> StepRound:
     while tasks := list(islice(planned, _BATCH)):
         digits = names_of(task.fingerprint for task in tasks)
         if step.name in chain_run.redo:
-            known = np.full(len(tasks), -1, np.int64)
+            done = np.full(len(tasks), -1, np.int64)
         else:
-            known = chain_run.ledger.rows(stage.name, inputs.place, digits)
-        for k in np.flatnonzero(known < 0):
+            done = chain_run.ledger.rows(stage.name, inputs.place, digits)
+        for k in np.flatnonzero(done < 0):
             left.put(tasks[k])
         names.append(digits)
         work.append(np.array([task.work for task in tasks], np.float64))
-        rows.append(known)
-    whole, found = np.concatenate(names), np.concatenate(rows)
-    names.clear()  # of a million tasks these are 32 MB
-    once = first_of_each(whole[found < 0])
+        rows.append(done)
+    all_names, all_rows = np.concatenate(names), np.concatenate(rows)
+    names.clear()  # 32 MB for a million tasks
+    once = first_of_each(all_names[all_rows < 0])
     if len(once) < len(left):
         left = left.only(once)
     receipts = chain_run.ledger.receipts(stage.name, inputs.place)
-    return StepRound(receipts, inputs.place, whole, np.concatenate(work), found, left)
+    return StepRound(receipts, inputs.place, all_names, np.concatenate(work), all_rows, left)

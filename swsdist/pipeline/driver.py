@@ -1,8 +1,8 @@
-"""The driver runs a chain step by step; it does what is left to do and leaves alone what is done.
+"""The driver runs a chain step by step.
 
-For each step it plans, finds the tasks whose receipts and outputs exist, runs the others, and finishes. Several plans go side
-by side; a task that several of them name is done once. The driver knows neither Ray nor any stage by its name. It makes an
-executor when the first task needs one, so a run with nothing left starts none.
+For each step it plans, skips the tasks whose receipts and outputs exist, runs the others, and calls `Stage.finish`. Several
+plans run side by side; a task that they share is done once. The driver depends neither on Ray nor on any stage. It starts an
+executor with the first task, so a run without open tasks starts none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from functools import partial
 import numpy as np
 
 from swsdist.config import Config
-from swsdist.core.errors import IncompleteError, SwsdistError, UserError
+from swsdist.core.codes import pipeline as codes
+from swsdist.core.errors import SwsdistError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
@@ -32,33 +33,33 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 
 
 def run_stages(config: Config, selection: StepSelection, progress: Progress) -> Outcome:
-    """Run what is left of a config's chain.
+    """Run the open tasks of a config's chain.
 
     Raises:
-        LockedError: another process works in the run folder, or changes the store.
-        UserError, DataError: nothing sensible can be done.
+        LockedError: another process works in the run folder or changes the store.
+        UserError, DataError: the run cannot go on.
     """
     return run_plans({ONLY: config}, selection, progress)
 
 
 def run_plans(configs: Mapping[str, Config], selection: StepSelection, progress: Progress) -> Outcome:
-    """Run what is left of several configs in one ledger: each task that they share is done once.
+    """Run the open tasks of several configs in one ledger; shared tasks are done once.
 
-    What has fixed names in the folder (exports, the report) is of a single plan, and left out where there are several.
+    Outputs with fixed names (exports, the report) belong to a single plan, and are left out if there are several.
 
     Args:
-        configs: by the name of the plan; all with the same run folder, storage and executor.
+        configs: configs by the name of their plan; all with the same run folder, storage and executor.
+        selection: the steps to run.
+        progress: receives the progress.
 
     Raises:
-        As `run_stages`; UserError: the configs name several run folders, or executors, or a folder that holds something else.
+        As `run_stages`; UserError: the configs differ in run folder or executor, or the folder holds other files.
     """
     first = next(iter(configs.values()))
     if any((config.run, config.storage) != (first.run, first.storage) for config in configs.values()):
-        raise UserError("the plans of a ledger have one run folder", where="run", remedy="give all the same `run`")
+        raise codes.DIFFERENT_RUN_FOLDERS(where="run")
     if any(config.executor != first.executor for config in configs.values()):
-        raise UserError(
-            "the plans of a ledger have one executor", where="executor", remedy="give all the same section `executor`"
-        )
+        raise codes.DIFFERENT_EXECUTORS(where="executor")
     ledger = Ledger(Folder(first.run, first.storage))
     demand_run_folder(ledger.run)
     alone = len(configs) == 1 and not selection.shared
@@ -68,71 +69,69 @@ def run_plans(configs: Mapping[str, Config], selection: StepSelection, progress:
     _run_first(outcome, selection, progress)
     for chain_run in chain_runs.values():
         chain_run.chain.inputs.read(frozenset(step.name for step in chain_run.steps))
-    with locked(ledger.run, progress.note) as mine:
+    with locked(ledger.run, progress.note) as run_lock:
         ledger.forget()
         with ExitStack() as stack:
             stack.callback(progress.close)
             progress = watch = stack.enter_context(monitored(outcome, progress))
-            machinery = stack.enter_context(open_services(outcome, first, progress.note))
-            machinery.heard = watch.heard
+            services = stack.enter_context(open_services(outcome, first, progress.note))
+            services.on_event = watch.journal_event
             for name in _order([chain_run.steps for chain_run in chain_runs.values()]):
-                _run_locked(name, outcome, selection, machinery, progress, mine)
+                _run_locked(name, outcome, selection, services, progress, run_lock)
                 for chain_run in chain_runs.values():
                     if chain_run.chain.barrier is not None and name in chain_run.outcomes:
                         chain_run.chain.barrier(chain_run, name, force=chain_run.config.force)
-                if not selection.keep_going and _waits(name, chain_runs.values()):
+                if not selection.keep_going and _stops_after(name, chain_runs.values()):
                     break
-            mine.check()
-            machinery.settle(whole=selection.only is None and selection.until is None)
-        mine.check()
+            run_lock.check()
+            services.settle(complete=selection.only is None and selection.until is None)
+        run_lock.check()
         for chain_run in chain_runs.values():
             if chain_run.chain.report is not None and chain_run.complete and alone:
-                made = chain_run.chain.report(outcome, chain_run, False)
-                if made is not None:
-                    outcome.reports[chain_run.name] = made
+                report = chain_run.chain.report(outcome, chain_run, False)
+                if report is not None:
+                    outcome.reports[chain_run.name] = report
     outcome.wall = time.perf_counter() - clock
     return outcome
 
 
 def _run_first(outcome: Outcome, selection: StepSelection, progress: Progress) -> None:
-    """Run to their ends what chains want to come before them, each in its own folder; what is done of it is left alone.
+    """Run the prerequisites of the chains, each in its own folder; finished tasks are skipped.
 
     Raises:
-        IncompleteError: a task of one failed.
+        IncompleteError: a task of a prerequisite failed.
     """
     if selection.only is not None:
-        return  # what comes before must be done
+        return  # prerequisites must be done
     for chain_run in outcome.chain_runs.values():
         for name, config in (
             chain_run.chain.prerequisites() if chain_run.chain.prerequisites is not None else {}
         ).items():
-            made = run_stages(config, StepSelection(keep_going=selection.keep_going), progress.before(name))
-            outcome.preceding[name] = made
-            if made.failures:
-                failure = made.failures[0]
-                raise IncompleteError(
-                    f"{len(made.failures)} tasks of {name}, which comes first, failed: {failure.message}",
-                    where=made.ledger.run.path(),
-                    remedy="run again: what was computed is kept",
+            preceding = run_stages(config, StepSelection(keep_going=selection.keep_going), progress.before(name))
+            outcome.preceding[name] = preceding
+            if preceding.failures:
+                failure = preceding.failures[0]
+                raise codes.PREREQUISITE_FAILED(
+                    where=preceding.ledger.run.path(), count=len(preceding.failures), name=name, failure=failure.message
                 )
 
 
 def _order(several: Sequence[Sequence[Step]]) -> list[str]:
-    """The steps of all chains in one order that keeps each chain's."""
-    found: list[str] = []
+    """All steps in one order that keeps the order of each chain."""
+    order: list[str] = []
     for steps in several:
         place = 0
         for step in steps:
-            if step.name in found:
-                place = found.index(step.name) + 1
+            if step.name in order:
+                place = order.index(step.name) + 1
             else:
-                found.insert(place, step.name)
+                order.insert(place, step.name)
                 place += 1
-    return found
+    return order
 
 
-def _waits(name: str, chain_runs: Iterable[ChainRun]) -> bool:
-    """Whether what comes after a step would be of a part, and so be done again: a stage that is wanted whole has failed."""
+def _stops_after(name: str, chain_runs: Iterable[ChainRun]) -> bool:
+    """Whether the run stops after a step: a task of an `all_or_nothing` stage failed, so later steps would be redone."""
     return any(
         chain_run.outcomes[name].failures and chain_run.chain.step(name).stage.all_or_nothing
         for chain_run in chain_runs
@@ -141,65 +140,65 @@ def _waits(name: str, chain_runs: Iterable[ChainRun]) -> bool:
 
 
 def _run_locked(
-    name: str, outcome: Outcome, selection: StepSelection, machinery: RunServices, progress: Progress, mine: Lock
+    name: str, outcome: Outcome, selection: StepSelection, services: RunServices, progress: Progress, run_lock: Lock
 ) -> None:
-    """Run a step in all plans that have it, and keep others out of the folders that it writes to."""
+    """Run a step in all plans that have it, with locks on the folders that it writes to."""
     ledger = outcome.ledger
-    having = {
+    chain_runs = {
         key: chain_run
         for key, chain_run in outcome.chain_runs.items()
         if any(step.name == name for step in chain_run.steps)
     }
-    with ExitStack() as held:
-        locks = [mine]
-        places = {chain_run.inputs(chain_run.chain.step(name)).place for chain_run in having.values()}
+    with ExitStack() as stack:
+        locks = [run_lock]
+        places = {chain_run.inputs(chain_run.chain.step(name)).place for chain_run in chain_runs.values()}
         for root in sorted({ledger.folder(place).root for place in places} - {ledger.run.root}):
-            # Only while the store may change: any number of runs may search one store at the same time.
-            locks.append(held.enter_context(locked(ledger.folder(root), progress.note, mine.replaced)))
+            # The store is locked only while it may change: any number of runs may search it at once.
+            locks.append(stack.enter_context(locked(ledger.folder(root), progress.note, run_lock.replaced)))
             ledger.forget(root)
-        _run_step(name, having, selection, machinery, progress, locks)
+        _run_step(name, chain_runs, selection, services, progress, locks)
 
 
 def _run_step(
     name: str,
     chain_runs: Mapping[str, ChainRun],
     selection: StepSelection,
-    machinery: RunServices,
+    services: RunServices,
     progress: Progress,
     locks: Sequence[Lock],
 ) -> None:
-    """Run a step in all plans that have it, round after round."""
+    """Run a step in all plans that have it, round by round."""
     clock = time.perf_counter()
-    worked = False
+    ran_tasks = False
     steps = {key: chain_run.chain.step(name) for key, chain_run in chain_runs.items()}
     first = next(iter(steps.values()))
     for chain_run in chain_runs.values():
         chain_run.outcomes[name] = StepOutcome()
-    going = {key: plan_rounds(chain_run, steps[key]) for key, chain_run in chain_runs.items()}
-    while going:
-        planned = {key: next(one, None) for key, one in going.items()}
-        going = {key: going[key] for key, one in planned.items() if one is not None}
+    planners = {key: plan_rounds(chain_run, steps[key]) for key, chain_run in chain_runs.items()}
+    while planners:
+        planned = {key: next(planned_round, None) for key, planned_round in planners.items()}
+        planners = {key: planners[key] for key, planned_round in planned.items() if planned_round is not None}
         failed: dict[tuple[str, bytes], Failure] = {}
-        todo = _todo(planned)
-        if any(todo.values()):
-            count = sum(map(len, todo.values()))
-            _refuse(name, selection, count, planned)
-            _demand_held(locks)
-            _begin(first, chain_runs, planned, machinery, progress, todo)
-            with _left(chain_runs, steps, planned, machinery, locks):
-                for needs, tasks in _by_needs(steps, chain_runs, todo):
-                    for task, result in machinery.run(first, tasks, needs, partial(progress.part, first)):
+        open_tasks = _open_tasks(planned)
+        if any(open_tasks.values()):
+            count = sum(map(len, open_tasks.values()))
+            _demand_earlier_steps(name, selection, count, planned)
+            _demand_locks(locks)
+            _announce(first, chain_runs, planned, services, progress, open_tasks)
+            with _commits_when_interrupted(chain_runs, steps, planned, services, locks):
+                for needs, tasks in _by_needs(steps, chain_runs, open_tasks):
+                    for task, result in services.run(first, tasks, needs, partial(progress.part, first)):
                         if isinstance(result, Receipt):
-                            machinery.ledger.note(task, result)
+                            services.ledger.note(task, result)
                         else:
                             failed[task.place, task.fingerprint.encode()] = result
                         progress.task(first, result)
-            _demand_held(locks)
-            worked = True
-        for key in going:
-            one = planned[key]
-            assert one is not None
-            _book(chain_runs[key], steps[key], one, failed, todo[key])
+            _demand_locks(locks)
+            ran_tasks = True
+        for key in planners:
+            planned_round = planned[key]
+            assert planned_round is not None
+            _record(chain_runs[key], steps[key], planned_round, failed, open_tasks[key])
     wall = time.perf_counter() - clock
     done = max(1, sum(chain_run.outcomes[name].done for chain_run in chain_runs.values()))
     for chain_run in chain_runs.values():
@@ -211,174 +210,182 @@ def _run_step(
         names = Names(ended.receipts.fingerprints)
         chain_run.plan.steps[name] = PlannedStep(step.stage.name, names, ended.tasks, inputs.place)
         chain_run.plan.state = dict(chain_run.chain.inputs.state)
-    if worked:
-        _demand_held(locks)
+    if ran_tasks:
+        _demand_locks(locks)
         written = {(step.stage.name, chain_runs[key].inputs(step).place) for key, step in steps.items()}
         for stage, place in sorted(written):
-            machinery.ledger.pack(stage, place)
-        machinery.save_plans()
+            services.ledger.pack(stage, place)
+        services.save_plans()
         progress.end(first, wall)
 
 
 @contextmanager
-def _left(
+def _commits_when_interrupted(
     chain_runs: Mapping[str, ChainRun],
     steps: Mapping[str, Step],
     planned: Mapping[str, StepRound | None],
-    machinery: RunServices,
+    services: RunServices,
     locks: Sequence[Lock],
 ) -> Iterator[None]:
-    """Tasks of a step are being done; if that is interrupted, or was before, stages commit what is done."""
+    """While tasks run: if this run is interrupted, or an earlier one was, stages commit the finished tasks."""
 
-    def leave(before: bool) -> None:
-        for key, one in planned.items():
+    def commit(before: bool) -> None:
+        for key, planned_round in planned.items():
             chain_run, step = chain_runs[key], steps[key]
-            if one is None or step.name in chain_run.redo:
-                continue  # what is done again takes the place of the old as a whole
+            if planned_round is None or step.name in chain_run.redo:
+                continue  # redone results replace the old ones all at once
             stage, inputs = step.stage, chain_run.inputs(step)
-            rows = one.rows if before else chain_run.ledger.rows(stage.name, one.place, one.names)
+            rows = (
+                planned_round.rows
+                if before
+                else chain_run.ledger.rows(stage.name, planned_round.place, planned_round.names)
+            )
             inputs.outcome = StepOutcome()
-            inputs.outcome.receipts.extend(chain_run.ledger.receipts(stage.name, one.place), rows[rows >= 0])
+            inputs.outcome.receipts.extend(chain_run.ledger.receipts(stage.name, planned_round.place), rows[rows >= 0])
             if len(inputs.outcome.receipts):
-                _demand_held(locks)
+                _demand_locks(locks)
                 stage.commit_partial(inputs)
 
-    leave(before=True)  # who was killed could not
+    commit(before=True)  # a killed run could not commit
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        with suppress(SwsdistError, OSError):  # receipts tell what is done all the same
-            machinery.end_workers()  # they may finish their tasks meanwhile, which the driver does not see
-            for place in {one.place for one in planned.values() if one is not None}:
-                machinery.ledger.forget(place)
-            leave(before=False)
+        with suppress(SwsdistError, OSError):  # the receipts remain
+            services.end_workers()  # the driver does not see tasks that they finish meanwhile
+            for place in {planned_round.place for planned_round in planned.values() if planned_round is not None}:
+                services.ledger.forget(place)
+            commit(before=False)
         raise
 
 
-def _todo(planned: Mapping[str, StepRound | None]) -> dict[str, Spool]:
-    """By plan the tasks that are left; of those that several plans name the first of these has it."""
+def _open_tasks(planned: Mapping[str, StepRound | None]) -> dict[str, Spool]:
+    """Open tasks by plan; a shared task belongs to the first plan that names it."""
     if len(planned) == 1:
-        return {key: one.left if one is not None else Spool() for key, one in planned.items()}
+        return {
+            key: planned_round.left if planned_round is not None else Spool() for key, planned_round in planned.items()
+        }
     taken: set[tuple[str, str]] = set()
-    found: dict[str, Spool] = {}
-    for key, one in planned.items():
-        found[key] = Spool()
-        for task in one.left if one is not None else ():
+    tasks_of: dict[str, Spool] = {}
+    for key, planned_round in planned.items():
+        tasks_of[key] = Spool()
+        for task in planned_round.left if planned_round is not None else ():
             if (task.place, task.fingerprint) not in taken:
                 taken.add((task.place, task.fingerprint))
-                found[key].put(task)
-    return found
+                tasks_of[key].put(task)
+    return tasks_of
 
 
 def _by_needs(
-    steps: Mapping[str, Step], chain_runs: Mapping[str, ChainRun], todo: Mapping[str, Spool]
+    steps: Mapping[str, Step], chain_runs: Mapping[str, ChainRun], open_tasks: Mapping[str, Spool]
 ) -> list[tuple[tuple[Needs, ...], Sequence[Task]]]:
-    """Tasks that need the same: one plan of a ledger may search on a GPU, and another on CPUs."""
-    found: dict[tuple[Needs, ...], list[Spool]] = {}
-    for key, tasks in todo.items():
+    """Open tasks grouped by resource needs: one plan may search on a GPU and another on CPUs."""
+    tasks_of: dict[tuple[Needs, ...], list[Spool]] = {}
+    for key, tasks in open_tasks.items():
         if tasks:
-            found.setdefault(steps[key].stage.needs(chain_runs[key].config), []).append(tasks)
-    return [(needs, together(spools)) for needs, spools in found.items()]
+            tasks_of.setdefault(steps[key].stage.needs(chain_runs[key].config), []).append(tasks)
+    return [(needs, together(spools)) for needs, spools in tasks_of.items()]
 
 
-def _refuse(name: str, selection: StepSelection, left: int, planned: Mapping[str, StepRound | None]) -> None:
-    """Raises UserError if an earlier step than the chosen one is not done."""
+def _demand_earlier_steps(
+    name: str, selection: StepSelection, left: int, planned: Mapping[str, StepRound | None]
+) -> None:
+    """Raise a UserError if a step before the selected one is not done."""
     if selection.only is not None and name != selection.only:
-        raise UserError(
-            f"stage {name} is not done: {left} of {_all(planned)[0]} tasks are left",
-            where=f"--only {selection.only}",
-            remedy="leave --only out, or run that stage first",
+        raise codes.EARLIER_STAGE_OPEN(
+            where=f"--only {selection.only}", stage=name, left=left, tasks=_size_of(planned)[0]
         )
 
 
-def _all(planned: Mapping[str, StepRound | None]) -> tuple[int, float]:
-    """How many tasks a round has in all plans, each once, and how much work they are."""
+def _size_of(planned: Mapping[str, StepRound | None]) -> tuple[int, float]:
+    """Number and work of a round's tasks in all plans, each task once."""
     count, work = 0, 0.0
     places: dict[str, list[StepRound]] = {}
-    for one in planned.values():
-        if one is not None:
-            places.setdefault(one.place, []).append(one)
+    for planned_round in planned.values():
+        if planned_round is not None:
+            places.setdefault(planned_round.place, []).append(planned_round)
     for some in places.values():
-        names = np.concatenate([one.names for one in some])
+        names = np.concatenate([planned_round.names for planned_round in some])
         once = np.unique(names, return_index=True)[1]
         count += len(once)
-        work += float(np.concatenate([one.work for one in some])[once].sum())
+        work += float(np.concatenate([planned_round.work for planned_round in some])[once].sum())
     return count, work
 
 
 def _may_commit(name: str, selection: StepSelection, locks: Sequence[Lock]) -> None:
-    """Raises UserError if another step is to run and nothing else, or if a folder was taken over meanwhile."""
+    """Raise a UserError if only another step may run, and a LockedError if a lock was lost."""
     if selection.only is not None and name != selection.only:
-        raise UserError(
-            f"stage {name} is not done: there is no task left, but what it holds is to change",
-            where=f"--only {selection.only}",
-            remedy="leave --only out, or run that stage first",
-        )
-    _demand_held(locks)
+        raise codes.EARLIER_STAGE_UNCOMMITTED(where=f"--only {selection.only}", stage=name)
+    _demand_locks(locks)
 
 
-def _demand_held(locks: Iterable[Lock]) -> None:
-    """Raises LockedError if a folder was taken over meanwhile: what another driver writes there is not written over."""
+def _demand_locks(locks: Iterable[Lock]) -> None:
+    """Raise a LockedError if another driver took over a folder: its files must not be overwritten."""
     for lock in locks:
         lock.check()
 
 
-def _begin(
+def _announce(
     step: Step,
     chain_runs: Mapping[str, ChainRun],
     planned: Mapping[str, StepRound | None],
-    machinery: RunServices,
+    services: RunServices,
     progress: Progress,
-    todo: Mapping[str, Spool],
+    open_tasks: Mapping[str, Spool],
 ) -> None:
-    """A step has something to do: tell it to who looks from outside."""
-    for key, one in planned.items():
-        if one is None:
+    """Publish the plan and the start of a step that has open tasks."""
+    for key, planned_round in planned.items():
+        if planned_round is None:
             continue
         chain_run = chain_runs[key]
-        names = Names(np.concatenate([chain_run.outcomes[step.name].receipts.fingerprints, one.names]))
-        chain_run.plan.steps[step.name] = PlannedStep(step.stage.name, names, len(names), one.place, ended=False)
-    count, whole = _all(planned)
-    left, work = sum(map(len, todo.values())), sum(tasks.work for tasks in todo.values())
-    places = {one.place for key, one in planned.items() if one is not None and todo[key]}
-    machinery.begin(step, count, count - left, places)
+        names = Names(np.concatenate([chain_run.outcomes[step.name].receipts.fingerprints, planned_round.names]))
+        chain_run.plan.steps[step.name] = PlannedStep(
+            step.stage.name, names, len(names), planned_round.place, ended=False
+        )
+    count, planned_work = _size_of(planned)
+    left, work = sum(map(len, open_tasks.values())), sum(tasks.work for tasks in open_tasks.values())
+    places = {
+        planned_round.place for key, planned_round in planned.items() if planned_round is not None and open_tasks[key]
+    }
+    services.begin(step, count, count - left, places)
     if step.stage.replaces:
         for place in places:
-            machinery.ledger.drop(step.stage.name, place)
+            services.ledger.drop(step.stage.name, place)
     if step.stage.unit == "s":
         hours = sum(
             chain_runs[key].chain.step(step.name).stage.hours(chain_runs[key].inputs(step), tasks)
-            for key, tasks in todo.items()
+            for key, tasks in open_tasks.items()
             if tasks
         )
     else:
-        hours = next(iter(chain_runs.values())).chain.inputs.hours * (work / whole if whole else 0.0)
-    for key, tasks in todo.items():
+        hours = next(iter(chain_runs.values())).chain.inputs.hours * (work / planned_work if planned_work else 0.0)
+    for key, tasks in open_tasks.items():
         if tasks:
             chain_runs[key].chain.step(step.name).stage.prepare(chain_runs[key].inputs(step))
     progress.stage(step, left, count - left, work, hours)
 
 
-def _book(
-    chain_run: ChainRun, step: Step, one: StepRound, failed: Mapping[tuple[str, bytes], Failure], mine: Spool
+def _record(
+    chain_run: ChainRun, step: Step, step_round: StepRound, failed: Mapping[tuple[str, bytes], Failure], tasks: Spool
 ) -> None:
-    """Put what came of a round into a plan; `mine` are the tasks that were done for it."""
-    ended, rows, stage = chain_run.outcomes[step.name], one.rows.copy(), step.stage.name
+    """Add the results of a round to a chain run; `tasks` are the tasks that were run for it."""
+    ended, rows, stage = chain_run.outcomes[step.name], step_round.rows.copy(), step.stage.name
     left = rows < 0
-    rows[left] = chain_run.ledger.rows(stage, one.place, one.names[left])
-    names = np.unique(one.names[left])
-    for name in one.names[left] if failed else ():
-        if (one.place, name) in failed:
-            ended.failures.append(failed[one.place, name])
-    bad = np.array([name for name in names if (one.place, name) in failed], "S32") if failed else names[:0]
-    rows[np.isin(one.names, bad)] = -1
-    now = chain_run.ledger.receipts(stage, one.place)
-    if now is one.receipts:
+    rows[left] = chain_run.ledger.rows(stage, step_round.place, step_round.names[left])
+    names = np.unique(step_round.names[left])
+    for name in step_round.names[left] if failed else ():
+        if (step_round.place, name) in failed:
+            ended.failures.append(failed[step_round.place, name])
+    bad = np.array([name for name in names if (step_round.place, name) in failed], "S32") if failed else names[:0]
+    rows[np.isin(step_round.names, bad)] = -1
+    now = chain_run.ledger.receipts(stage, step_round.place)
+    if now is step_round.receipts:
         ended.receipts.extend(now, rows[rows >= 0])
-    else:  # those of before were dropped, since their outputs are replaced
+    else:  # the earlier receipts were dropped, since their outputs are replaced
         for k in np.flatnonzero(rows >= 0):
-            ended.receipts.extend(now if left[k] else one.receipts, rows[k : k + 1])
-    own = left if len(mine) == len(names) else np.isin(one.names, names_of(task.fingerprint for task in mine))
-    done = int((own & (rows >= 0)).sum())
+            ended.receipts.extend(now if left[k] else step_round.receipts, rows[k : k + 1])
+    run_here = (
+        left if len(tasks) == len(names) else np.isin(step_round.names, names_of(task.fingerprint for task in tasks))
+    )
+    done = int((run_here & (rows >= 0)).sum())
     ended.done += done
     ended.skipped += int((rows >= 0).sum()) - done

@@ -1,11 +1,11 @@
-"""A chain may read tables of other runs, which it names by run, step and table."""
+"""Tables of other runs that a chain reads, named by run, step and table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from swsdist.core.errors import StoreError
+from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import InputTable
 from swsdist.pipeline.ledger import Ledger
@@ -13,12 +13,12 @@ from swsdist.pipeline.plan import ONLY, load_plans, receipts_of
 
 
 class ExternalTable(NamedTuple):
-    """A table of another run. Its files' content identifies it, whatever their names are.
+    """A table of another run. The content of its files identifies it, not their names.
 
     Attributes:
-        run: its folder.
-        table: `step:table` there.
-        plan: which of its plans.
+        run: folder of the run.
+        table: `step:table` in that run.
+        plan: name of the plan.
     """
 
     run: str
@@ -30,22 +30,24 @@ class ExternalTable(NamedTuple):
 
 
 def read(source: ExternalTable, storage: Mapping[str, Any]) -> InputTable:
-    """What another run has made.
+    """Find a table of another run.
 
     Raises:
-        StoreError: it is no run, or it has not made that table to its end.
+        StoreError: the folder holds no run, or the step is not done.
     """
     folder = Folder(source.run, storage)
     plans = load_plans(folder)
     step, _, table = source.table.partition(":")
     if source.plan not in plans or step not in plans[source.plan].steps:
-        raise StoreError(
-            f"there is no step {step} in a plan {source.plan!r}",
+        raise codes.NO_SUCH_SOURCE(
             where=folder.path(),
-            remedy=f"its plans are {', '.join(plans)}, with the steps {', '.join(plans[next(iter(plans))].steps)}",
+            step=step,
+            plan=source.plan,
+            plans=", ".join(plans),
+            steps=", ".join(plans[next(iter(plans))].steps),
         )
     planned = plans[source.plan].steps[step]
-    found = receipts_of(Ledger(folder), planned)
-    if len(found) < planned.planned:
-        raise StoreError(f"its step {step} is not done", where=folder.path(), remedy="run it to its end, then this one")
-    return InputTable(str(source), table, found, planned.place or folder.root)
+    receipts = receipts_of(Ledger(folder), planned)
+    if len(receipts) < planned.planned:
+        raise codes.INCOMPLETE_SOURCE(where=folder.path(), step=step)
+    return InputTable(str(source), table, receipts, planned.place or folder.root)

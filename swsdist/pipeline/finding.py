@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        name: what.
-        good: whether it is as it must be; None: the work can be done, but something is odd.
-        text: what was found.
+        name: name of the check.
+        good: True: passed; False: failed; None: passed with a warning.
+        text: details.
     """
 
     name: str

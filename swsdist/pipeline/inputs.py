@@ -1,4 +1,4 @@
-"""A stage plans from its inputs: the config, what its chain knows, and what earlier steps have made."""
+"""Inputs of a stage: the config, the chain's inputs, and the tables of earlier steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from swsdist.config import Config
-from swsdist.core.errors import UserError
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.partition import ALL_SLOTS
 from swsdist.pipeline.ledger import Ledger, StepOutcome
@@ -22,10 +22,10 @@ class InputTable(NamedTuple):
     """A table that a step reads.
 
     Attributes:
-        source: where it comes from, as the chain says.
-        table: its name there.
-        receipts: of the tasks that made its files.
-        root: of the folder that they lie in; empty for the run folder.
+        source: its source, as the chain names it.
+        table: its name in the source.
+        receipts: receipts of the tasks that made its files.
+        root: root of their folder; empty: the run folder.
     """
 
     source: str
@@ -35,26 +35,26 @@ class InputTable(NamedTuple):
 
     @property
     def parts(self) -> Parts:
-        """Its files; `name` is as `Context.place` takes it."""
-        found = self.receipts.parts(self.table)
-        return found.under(self.root) if self.root else found
+        """Its files, with names for `Context.place`."""
+        parts = self.receipts.parts(self.table)
+        return parts.under(self.root) if self.root else parts
 
 
 @dataclass
 class Inputs:
-    """The inputs of one step of one plan.
+    """The inputs of a step in a chain run.
 
     Attributes:
-        config: of the plan.
-        ledger: of the run.
-        knows: what the chain knows before its first step; see `own`.
+        config: config of the plan.
+        ledger: ledger of the run.
+        provided: the chain's inputs; see `chain_inputs`.
         stage: name and version of the step's stage.
-        made: the tables that it reads, by the stage's words.
-        mine: what this step itself has come to so far.
-        round: of a stage in rounds, from 0; earlier rounds' receipts are those of `mine`.
-        redo: everything is to be done again.
-        place: root of the folder that the step writes to; the run folder if empty.
-        commits: is called by a stage before `Stage.finish` changes what is there; raises where that is not to be.
+        tables: tables that it reads, by the stage's names.
+        outcome: outcome of this step so far.
+        round: number of the round, from 0; `outcome` has the receipts of earlier rounds.
+        redo: whether all tasks are redone.
+        place: root of the folder that the step writes to; empty: the run folder.
+        commits: called by `Stage.finish` before it changes files; raises an error where it must not.
     """
 
     config: Config
@@ -69,48 +69,45 @@ class Inputs:
     commits: Callable[[], None] = lambda: None
 
     def chain_inputs(self, kind: type[OfChain]) -> OfChain:
-        """What the chain knows before its first step, as a value of the type that the stage needs.
+        """The chain's inputs, as the type that the stage needs.
 
         Raises:
-            UserError: the chain knows something else.
+            UserError: the chain has inputs of another type.
         """
         if not isinstance(self.provided, kind):
-            raise UserError(
-                f"the stage {self.stage[0]} needs {kind.__name__}, which this chain does not have",
-                remedy="use the stage in a chain that has",
-            )
+            raise codes.MISSING_CHAIN_INPUTS(stage=self.stage[0], kind=kind.__name__)
         return self.provided
 
     def receipts(self, word: str) -> ReceiptList:
-        """Of the tasks that made the files of a table, in the order of their plan; all sources one after the other."""
-        found = ReceiptList()
-        for made in self.tables.get(word, ()):
-            found += made.receipts
-        return found
+        """Receipts of the tasks that made a table, source after source, in the order of their plan."""
+        receipts = ReceiptList()
+        for table in self.tables.get(word, ()):
+            receipts += table.receipts
+        return receipts
 
     def results(self, word: str, kind: type[T]) -> list[tuple[Receipt, T]]:
-        """The same, each with what its task told."""
+        """Those receipts, each with its task's result."""
         return [(receipt, receipt.result_as(kind)) for receipt in self.receipts(word)]
 
     def parts(self, word: str) -> Parts:
-        """Files of a table; `name` is as `Context.place` takes it."""
-        return together([made.parts for made in self.tables.get(word, ())])
+        """Files of a table, with names for `Context.place`."""
+        return together([table.parts for table in self.tables.get(word, ())])
 
     def task(self, *matters: Any, label: str, work: float, payload: P, slots: range = ALL_SLOTS) -> Task[P]:
         """A task of this step.
 
         Args:
-            matters: JSON values, all that its outputs depend on besides the stage and its version.
+            matters: JSON values: all that the outputs depend on besides the stage and its version.
             label, work, payload, slots: see `Task`.
         """
         return self.named(fingerprint(*self.stage, *matters), label=label, work=work, payload=payload, slots=slots)
 
     def naming(self, *matters: Any) -> Naming:
-        """Names tasks whose `matters` begin alike: what they begin with is read once."""
+        """Make names of tasks whose `matters` begin alike; the common beginning is hashed once."""
         return Naming(*self.stage, *matters)
 
     def named(
         self, name: str, *, label: str, work: float, payload: P, common: Any = None, slots: range = ALL_SLOTS
     ) -> Task[P]:
-        """A task of this step that has its name, of `naming`, already."""
+        """A task of this step, with a name from `naming`."""
         return Task(self.stage[0], name, label, work, payload, self.place, common, slots)

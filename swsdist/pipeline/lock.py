@@ -1,15 +1,15 @@
 """A lock lets one driver at a time work in a run folder or store.
 
-The lock is a small file with host, process and a heartbeat. It is stale when the process is known to be gone (same host), or
-when the file has not changed for 60 s. That is watched: clocks of different hosts are never compared, so one that is an hour
-off neither loses a lock nor keeps one for ever. Tasks need no lock: their outputs are named by fingerprint, and a late or
-repeated writer writes the same bytes to the same name.
+The lock is a small file with host, process and a heartbeat. It is stale when its process is known to be gone (same host), or
+when the file has not changed for 60 s. The waiting process watches the file itself; clocks of different hosts are never
+compared, so a wrong clock neither loses a lock nor keeps one. Tasks need no lock: their outputs are named by fingerprint, and
+late or repeated writers write the same bytes to the same name.
 
-In a local folder one process at a time looks and writes: who has the kernel's lock of the folder (flock), or, where the kernel
-cannot lock (some network file systems), who could make a file there. On S3 a file is written only if none is there, or only
-over the stale one that was watched (If-None-Match, If-Match), and a heartbeat only over the one before. Where an S3 server
-knows no conditions, a process writes the file and reads it again after a moment; the last writer holds the lock. A holder that
-lost its lock (it was stopped for a minute, say, and another took over) stops at the end of its stage.
+In a local folder, one process at a time reads and writes the lock: the holder of the kernel's lock of the folder (flock), or,
+on file systems without flock, the process that created a claim file. On S3, writes are conditional: only if no file exists, or
+only over the stale file that was watched (If-None-Match, If-Match); a heartbeat only over the previous one. If an S3 server
+does not support conditions, a process writes the file and reads it again after a moment; the last writer holds the lock. A
+holder that lost its lock (suspended for a minute, for example) stops at the end of its stage.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes.io import READ_ONLY_FILE_SYSTEM
 from swsdist.core.errors import LockedError, StorageError
 from swsdist.io.failures import DENIED, TEMPORARY, storage_errors
@@ -38,19 +39,19 @@ _CLAIM = f"{TEMPORARY}/lock.claim"
 STALE_AFTER = 60.0
 _BEAT = 10.0
 _LOOK = 1.0
-_SIGNS = 2.5  # beats that are waited for
+_SIGNS = 2.5  # heartbeats to wait for
 _SETTLE = 0.5
 
 
 class _Seen(NamedTuple):
-    """A lock as it lies there: its file's bytes, and its identity, which on S3 a write can be made to depend on."""
+    """The content of a lock file, and its identity, for conditional writes on S3."""
 
     text: bytes
     identity: str
 
     @property
     def holder(self) -> dict[str, Any] | None:
-        """Who holds it; None if the file is damaged."""
+        """The holder; None if the file is damaged."""
         try:
             values: dict[str, Any] = json.loads(self.text)
         except ValueError:
@@ -59,128 +60,120 @@ class _Seen(NamedTuple):
 
 
 class Lock:
-    """The lock that one holder has on one folder.
+    """One holder's lock on one folder.
 
     Args:
         folder: the folder.
-        told: is told if another's heartbeat has to be waited for.
-        dead: the holder of another folder's lock that was found dead; what it held here need not be watched again.
+        notify: called with a message before a wait for another process's heartbeat.
+        dead: a holder that is known to be dead; its lock is taken over without a wait.
 
     Attributes:
-        replaced: the dead holder whose lock this one took over; None if there was none.
-        writable: whether anything can be written to the folder.
+        replaced: the dead holder whose lock was taken over, or None.
+        writable: whether the folder can be written to.
     """
 
     def __init__(
-        self, folder: Folder, told: Callable[[str], None] | None = None, dead: dict[str, Any] | None = None
+        self, folder: Folder, notify: Callable[[str], None] | None = None, dead: dict[str, Any] | None = None
     ) -> None:
         self._folder = folder
-        self._told = told
+        self._notify = notify
         self._dead = dead
         self.replaced: dict[str, Any] | None = None
         self.writable = True
-        self._identity: str | None = None  # of the file, where writes can be made to depend on it
+        self._identity: str | None = None  # of the file, for conditional writes
         pid = os.getpid()
-        self._mine = {"host": socket.gethostname(), "pid": pid, "boot": _boot_id(), "born": _born(pid)}
-        self._mine["token"] = uuid.uuid4().hex
+        self._identity_here = {"host": socket.gethostname(), "pid": pid, "boot": _boot_id(), "born": _born(pid)}
+        self._identity_here["token"] = uuid.uuid4().hex
 
     def identity(self) -> dict[str, Any]:
-        """Host and process of the holder, as `alive` wants them."""
-        return dict(self._mine)
+        """Host and process of the holder, for `alive`."""
+        return dict(self._identity_here)
 
     def take(self) -> None:
-        """Raises LockedError if a living process holds the folder; it is waited for a sign of life of one on another host."""
+        """Take the lock. Raises LockedError if a live process holds it; for one on another host, waits for a heartbeat."""
         stale = self._watch()
         self.replaced = stale.holder if stale is not None else None
-        with _alone(self._folder) as alone:
-            if alone:
-                now = _look(self._folder)
+        with _exclusive(self._folder) as exclusive:
+            if exclusive:
+                now = _read(self._folder)
                 if now is not None and (stale is None or now.text != stale.text):
                     raise self._refused(now)
                 self._folder.write_bytes(NAME, self._text())
             else:
                 self._put(stale)
         if not self.held():
-            raise LockedError(
-                "another process began here at the same moment", where=self._folder.path(), remedy="run again later"
-            )
+            raise codes.LOCK_CONFLICT(where=self._folder.path())
 
     def _watch(self) -> _Seen | None:
-        """The lock of a process that is gone, if there is one."""
-        seen = _look(self._folder)
-        if seen is None or seen.holder is None or (living := _lives_here(seen.holder)) is False:
+        """The lock of a dead process, or None."""
+        seen = _read(self._folder)
+        if seen is None or seen.holder is None or (living := _alive_here(seen.holder)) is False:
             return seen
         if living:
             raise self._refused(seen)
         if self._dead is not None and process(self._dead) == process(seen.holder):
             return seen
-        if self._told is not None:
-            self._told(f"{_name(seen.holder)} may work in {self._folder.path()}: waiting for a sign of life")
+        if self._notify is not None:
+            self._notify(f"{_name(seen.holder)} may work in {self._folder.path()}: waiting for a heartbeat")
         changed = _changes(self._folder, NAME, seen.text, STALE_AFTER)
         if changed:
-            raise self._refused(_look(self._folder) or seen)
+            raise self._refused(_read(self._folder) or seen)
         return None if changed is None else seen
 
     def _refused(self, seen: _Seen) -> LockedError:
-        return LockedError(
-            f"{_name(seen.holder or {})} is working here",
-            where=self._folder.path(),
-            remedy="wait for it, or stop it (a dead one's lock is taken over when it has not changed for "
-            f"{STALE_AFTER:.0f} s)",
+        holder = seen.holder or {}
+        return codes.FOLDER_IN_USE(
+            where=self._folder.path(), pid=holder.get("pid", "?"), host=holder.get("host", "?"), seconds=STALE_AFTER
         )
 
     def _put(self, stale: _Seen | None) -> None:
-        """Write the file on S3, if it is as it was seen."""
+        """Write the file on S3, if it has not changed."""
         text = self._text()
         try:
             self._identity = self._folder.write_if_unchanged(NAME, text, stale.identity if stale is not None else None)
             if self._identity is None or self._folder.write_if_unchanged(NAME, text, None) is None:
-                return  # if another was quicker, reading will tell
+                return  # another process may have been quicker: `held` decides
         except UnsupportedOperation:
             self._folder.write_bytes(NAME, text)
-        # The server does not heed conditions, or does not know them.
+        # The server ignores or lacks conditional writes.
         self._identity = None
         time.sleep(_SETTLE)
 
     def held(self) -> bool:
-        """Whether the file still is this holder's."""
-        return bool((read(self._folder) or {}).get("token") == self._mine["token"])
+        """Whether this holder still has the lock."""
+        return bool((read(self._folder) or {}).get("token") == self._identity_here["token"])
 
     def check(self) -> None:
-        """Raises LockedError if the folder was lost to another process; one that cannot be written to was never held."""
+        """Raise LockedError if another process took over the lock; a folder that is not writable has none."""
         if self.writable and not self.held():
-            raise LockedError(
-                "the lock was lost: another process took it over, or removed it",
-                where=self._folder.path(),
-                remedy="run again when no other process works here; what was computed is kept",
-            )
+            raise codes.LOCK_LOST(where=self._folder.path())
 
     def beat(self) -> None:
-        """Say that the holder lives."""
-        with suppress(Exception):  # it may pass; if it does not, the tasks will say so
+        """Write a heartbeat."""
+        with suppress(Exception):  # a lasting error shows in the tasks
             if self._identity is not None:
                 now = self._folder.write_if_unchanged(NAME, self._text(), self._identity)
-                if now is None and self.held():  # the last beat was written, but its answer was lost
+                if now is None and self.held():  # the last beat was written, but the response was lost
                     now = self._folder.identity(NAME)
                 self._identity = now or self._identity
             elif self.held():
-                with _alone(self._folder):
+                with _exclusive(self._folder):
                     if self.held():
                         self._folder.write_bytes(NAME, self._text())
 
     def release(self) -> None:
-        """Give the folder back."""
+        """Release the lock."""
         if self.held():
             self._folder.remove(NAME)
 
     def _text(self) -> bytes:
-        # The last makes two beats differ, whatever the clock says.
-        return json.dumps({**self._mine, "t": time.time(), "beat": uuid.uuid4().hex[:8]}).encode()
+        # `beat` makes two heartbeats differ, whatever the clock shows.
+        return json.dumps({**self._identity_here, "t": time.time(), "beat": uuid.uuid4().hex[:8]}).encode()
 
 
 @contextmanager
-def _alone(folder: Folder) -> Iterator[bool]:
-    """Be the one process that looks at a local folder's lock and writes it, after a wait; False on S3."""
+def _exclusive(folder: Folder) -> Iterator[bool]:
+    """Wait for exclusive access to the lock file of a local folder; yields False on S3."""
     place = folder.local()
     if place is None:
         yield False
@@ -203,10 +196,10 @@ def _alone(folder: Folder) -> Iterator[bool]:
 
 
 def _make(claim: Path) -> None:
-    """Make the file that a process has beside the lock while it is alone; of one that died meanwhile it is taken away."""
+    """Create the claim file for exclusive access; one of a dead process is removed after `STALE_AFTER`."""
     seen, since = 0, 0.0
     while True:
-        with storage_errors(str(claim)), suppress(FileNotFoundError):  # it went just now
+        with storage_errors(str(claim)), suppress(FileNotFoundError):  # removed just now
             claim.parent.mkdir(exist_ok=True)
             try:
                 claim.touch(exist_ok=False)
@@ -222,17 +215,16 @@ def _make(claim: Path) -> None:
 
 @contextmanager
 def locked(
-    folder: Folder, told: Callable[[str], None] | None = None, dead: dict[str, Any] | None = None
+    folder: Folder, notify: Callable[[str], None] | None = None, dead: dict[str, Any] | None = None
 ) -> Iterator[Lock]:
-    """Hold the folder; `told` and `dead` are as in `Lock`.
+    """Hold the lock of a folder; `notify` and `dead` as in `Lock`.
 
-    Where nothing can be written, nothing is held either: who finds all done there may look at it, and who has something to
-    write is told at its first file.
+    A folder that is not writable is not locked: it can be read, and the first write fails.
 
     Raises:
-        LockedError: a living process holds it.
+        LockedError: a live process holds the lock.
     """
-    lock = Lock(folder, told, dead)
+    lock = Lock(folder, notify, dead)
     try:
         lock.take()
     except StorageError as error:
@@ -250,7 +242,7 @@ def locked(
 
 @contextmanager
 def beating(beat: Callable[[], None]) -> Iterator[None]:
-    """Meanwhile a sign of life is given every few seconds, and none after it."""
+    """Call `beat` every few seconds inside the context."""
     stop = threading.Event()
 
     def signs() -> None:
@@ -267,31 +259,31 @@ def beating(beat: Callable[[], None]) -> Iterator[None]:
 
 
 def read(folder: Folder) -> dict[str, Any] | None:
-    """Who holds the folder, alive or not; None if nobody."""
-    seen = _look(folder)
+    """The holder of the folder's lock, alive or dead; None: not locked."""
+    seen = _read(folder)
     return None if seen is None else seen.holder
 
 
 def alive(holder: dict[str, Any]) -> bool:
-    """Whether the holder of a lock seems to live, at a glance: of one on another host, by its clock and ours."""
-    here = _lives_here(holder)
-    return bool(abs(time.time() - holder["t"]) < STALE_AFTER) if here is None else here
+    """Whether a holder seems alive, without waiting: on another host, by its clock and ours."""
+    local = _alive_here(holder)
+    return bool(abs(time.time() - holder["t"]) < STALE_AFTER) if local is None else local
 
 
 def lives(folder: Folder, holder: dict[str, Any], name: str = NAME, within: float = inf) -> bool:
-    """Whether the holder of a lock, or who writes another file as often, lives, whatever its host's clock says.
+    """Whether the holder of a lock, or the writer of a similar heartbeat file, is alive, whatever its host's clock shows.
 
-    What seems dead by its clock, or ahead of ours, is watched for a sign of life, unless it is by more seconds than `within`.
+    If its clock makes it seem dead, or ahead of ours, by at most `within` seconds, the file is watched for a heartbeat.
     """
     if alive(holder):
         return True
-    if _lives_here(holder) is False or abs(time.time() - holder["t"]) > within:
+    if _alive_here(holder) is False or abs(time.time() - holder["t"]) > within:
         return False
-    return bool(_changes(folder, name, None, _SIGNS * _BEAT))  # whose file is gone ended just now
+    return bool(_changes(folder, name, None, _SIGNS * _BEAT))  # a file that is gone: the process just ended
 
 
 def _changes(folder: Folder, name: str, seen: bytes | None, seconds: float) -> bool | None:
-    """Whether a file changes within so many seconds from what was seen of it, or is there now; None if it goes."""
+    """Whether a file changes within `seconds` from `seen` (or its present content); None if it is removed."""
     deadline = time.monotonic() + seconds
     try:
         seen = folder.read_bytes(name) if seen is None else seen
@@ -304,16 +296,16 @@ def _changes(folder: Folder, name: str, seen: bytes | None, seconds: float) -> b
     return False
 
 
-def _look(folder: Folder) -> _Seen | None:
+def _read(folder: Folder) -> _Seen | None:
     try:
-        identity = folder.identity(NAME)  # first: if the file changes meanwhile, nothing is written over it
+        identity = folder.identity(NAME)  # before the content: a change in between makes a conditional write fail
         return _Seen(folder.read_bytes(NAME), identity)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def _lives_here(holder: dict[str, Any]) -> bool | None:
-    """Whether a process of this host lives; None if it is of another host."""
+def _alive_here(holder: dict[str, Any]) -> bool | None:
+    """Whether a process of this host is alive; None if it is on another host."""
     if holder["host"] != socket.gethostname() or holder["boot"] != _boot_id():
         return None
     born = _born(holder["pid"])
@@ -321,7 +313,7 @@ def _lives_here(holder: dict[str, Any]) -> bool | None:
 
 
 def process(holder: dict[str, Any]) -> tuple[Any, ...]:
-    """What names the process of a holder, also after its number was given to another."""
+    """Identity of a holder's process, unique even if its pid is reused."""
     return tuple(holder.get(key) for key in ("host", "boot", "pid", "born"))
 
 
@@ -330,9 +322,9 @@ def _name(holder: dict[str, Any]) -> str:
 
 
 def _born(pid: int) -> int | None:
-    """When a process began, in clock ticks since the start of the machine; None if it is gone.
+    """Start time of a process, in clock ticks since boot; None if it is gone.
 
-    Tells it from a later one that was given the same number.
+    It distinguishes processes that have the same pid.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -342,7 +334,7 @@ def _born(pid: int) -> int | None:
 
 
 def _boot_id() -> str:
-    """Tells containers and reboots apart that share a host name."""
+    """Identity of the boot and the container, which host names do not distinguish."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}:{Path('/proc/self/ns/pid').readlink()}"

@@ -1,4 +1,4 @@
-"""A plan lists the tasks that make up each step. The plans of a ledger say which of the folder's tables are current.
+"""Plans: the list of tasks of each step. The plans of a ledger define which tables of the folder are current.
 
 A run has one plan, a sweep has many. A list of tasks that several plans share is written once.
 """
@@ -13,7 +13,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from swsdist.core.errors import StoreError, UserError
+from swsdist.core.codes import pipeline as codes
+from swsdist.core.errors import StoreError
 from swsdist.core.path_safety import demand_inside
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.pipeline.ledger import Ledger
@@ -25,8 +26,8 @@ SCHEMA = "swsdist-plan/3"
 
 _SCHEMA_NAME = b'"swsdist-plan/'
 
-#: What else is left by runs that were broken off, or lost their plan; by systems that come before their fusion; by sweeps of
-#: lists; and a store that was put where a run looks for it.
+#: Files that mark a run folder without a plan: of interrupted runs, of systems before their fusion, of sweeps of lists, and of
+#: a store at the place where a run expects it.
 _MARKS = (
     "lock.json",
     "receipts/*.json*",
@@ -40,7 +41,7 @@ _MARKS = (
     "store/lock.json",
 )
 
-#: The plan of a run that has no other.
+#: Name of the only plan of a run.
 ONLY = "run"
 
 
@@ -49,11 +50,11 @@ class PlannedStep:
     """The tasks of a step.
 
     Attributes:
-        stage: its stage.
-        tasks: fingerprints of those that are done, or, while it goes on, of all that are known.
-        planned: how many there are.
-        place: root of the folder that they write to; the run folder if empty.
-        ended: whether it has come to its end.
+        stage: name of the stage.
+        tasks: fingerprints of the finished tasks; while the step runs, of all planned so far.
+        planned: number of tasks.
+        place: root of the folder that they write to; empty: the run folder.
+        ended: whether the step has ended.
     """
 
     stage: str
@@ -69,10 +70,10 @@ class Plan:
 
     Attributes:
         chain: name of its chain.
-        config: the whole config without secrets, plain values.
+        config: config without secrets, plain values.
         order: names of all steps of the chain.
-        steps: by name, in their order.
-        state: what else says which tables are current (a store's state, say), as the chain gives it.
+        steps: planned steps by name, in order.
+        state: further values of the chain that identify the current tables, such as a store's state.
     """
 
     chain: str
@@ -82,22 +83,22 @@ class Plan:
     state: dict[str, str] = field(default_factory=dict)
 
     def tables(self) -> tuple[Any, ...]:
-        """What names its tables: two plans with equal ones show the same."""
+        """Values that identify the plan's tables: plans with equal values have equal tables."""
         steps = {name: step.tasks for name, step in self.steps.items() if not self.in_state(step.place)}
         return self.chain, self.state, steps
 
     def in_state(self, place: str) -> bool:
-        """Whether the state tells what there is in a step's folder: a store, which may be shared, or compacted."""
+        """Whether `state` identifies the tables of a step's folder: that of a store, which may be shared or compacted."""
         return bool(place) and place in self.state.values()
 
 
 def demand_run_folder(run: Folder) -> None:
-    """That a folder may be written to: it is not there, it is empty, or it is that of a run, which goes on.
+    """Check that a folder may be used for a run: it does not exist, is empty, or holds a run.
 
-    Folders without files, and names that begin with a dot, count for nothing.
+    Folders without files and names that begin with a dot are ignored.
 
     Raises:
-        UserError: it holds something else, which nothing may be written between.
+        UserError: the folder holds other files.
     """
     place = run.local()
     if run.exists(NAME):
@@ -109,37 +110,32 @@ def demand_run_folder(run: Folder) -> None:
             files = list(run.listing())
             names = sorted({name.split("/")[0] for name in files})
         else:
-            names = sorted(one.name for one in place.iterdir() if _holds_files(one))
-            files = [one.relative_to(place).as_posix() for mark in _MARKS for one in place.glob(mark)]
+            names = sorted(path.name for path in place.iterdir() if _holds_files(path))
+            files = [path.relative_to(place).as_posix() for mark in _MARKS for path in place.glob(mark)]
     except (FileNotFoundError, NotADirectoryError):
-        return  # who writes to it tells what is wrong
+        return  # a later write reports the error
     names = [name for name in names if not name.startswith(".")]
     is_store = "manifest.json" in names
     if not names or (not is_store and any(fnmatch(name, mark) for name in files for mark in _MARKS)):
         return
-    told = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    raise UserError(
-        "this is a feature store, not the folder of a run"
-        if is_store
-        else f"this folder holds something else than a run of swsdist: {told}",
-        where=run.path(),
-        remedy="name a folder that is empty or not there, or that of a run: `run` in the file, or --run FOLDER; nothing was "
-        "written",
-    )
+    listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    if is_store:
+        raise codes.STORE_AS_RUN(where=run.path())
+    raise codes.FOREIGN_FOLDER(where=run.path(), names=listed)
 
 
 def _holds_files(path: Path) -> bool:
-    """Whether it is a file, or a folder with one in it or below it, or that cannot be read; no name that begins with a dot."""
+    """Whether the path is a file, or a folder that has files or cannot be read; names that begin with a dot do not count."""
     if path.name.startswith(".") or path.is_symlink() or not path.is_dir():
         return not path.name.startswith(".")
     try:
-        return any(_holds_files(one) for one in path.iterdir())
+        return any(_holds_files(path) for path in path.iterdir())
     except PermissionError:
         return True
 
 
 def save_plans(run: Folder, plans: Mapping[str, Plan]) -> None:
-    """Write all plans of a ledger. A list of tasks is one string, since a million strings are much to write and to read."""
+    """Write all plans of a ledger. A list of tasks is one string: a million strings are slow to write and to read."""
     lists: dict[str, str] = {}
     values: dict[str, Any] = {}
     for name, plan in plans.items():
@@ -162,20 +158,14 @@ def load_plans(run: Folder) -> dict[str, Plan]:
     """The plans of a run folder, by name.
 
     Raises:
-        StoreError: it is not a run folder, was written by another version, or names what no plan does.
+        StoreError: not a run folder, written by another version, or with names that no plan has.
     """
     try:
         values = json.loads(run.read_bytes(NAME))
     except FileNotFoundError:
-        raise StoreError(
-            "this is not a run folder: it has no plan.json", where=run.path(), remedy="name the folder of a run"
-        ) from None
+        raise codes.NOT_A_RUN(where=run.path()) from None
     except (ValueError, RecursionError) as error:
-        raise StoreError(
-            f"its plan.json is damaged ({error})",
-            where=run.path(NAME),
-            remedy="run the config again: the plan is made anew, and what was computed is kept",
-        ) from None
+        raise codes.DAMAGED_PLAN(where=run.path(NAME), detail=error) from None
     try:
         if values["schema"] != SCHEMA:
             raise ValueError(values["schema"])
@@ -195,28 +185,26 @@ def load_plans(run: Folder) -> dict[str, Plan]:
 
 
 def another_version(run: Folder) -> StoreError:
-    """What to say of a plan that this version cannot have written."""
-    return StoreError(
-        "its plan.json was written by another version of swsdist", where=run.path(), remedy="run the config again"
-    )
+    """The error for a plan that this version cannot have written."""
+    return codes.OTHER_PLAN_VERSION(where=run.path())
 
 
 def receipts_of(ledger: Ledger, planned: PlannedStep) -> ReceiptList:
-    """Of a step's tasks that are done, in their order."""
+    """Receipts of a step's finished tasks, in order."""
     rows = ledger.rows(planned.stage, planned.place, planned.tasks.array)
-    found = ReceiptList()
-    found.extend(ledger.receipts(planned.stage, planned.place), rows[rows >= 0])
-    return found
+    receipts = ReceiptList()
+    receipts.extend(ledger.receipts(planned.stage, planned.place), rows[rows >= 0])
+    return receipts
 
 
 def _relative(place: str, run: Folder) -> str:
-    """A folder below that of the run is written as it lies to it, since the run may be moved."""
+    """Folders below the run folder are stored as relative paths, so that the run can be moved."""
     return f".{place[len(run.root) :]}" if place.startswith(f"{run.root}/") else place
 
 
 def _absolute(place: str, run: Folder) -> str:
     if place.startswith("./"):
         return run.path(demand_inside(place[2:], run.path(NAME), "a place"))
-    # A store elsewhere may have any path, and is read as a store; a url is S3's. But none may look as if it lay in the run.
+    # An external store may have any path; a url is one of S3. A path with `..` must not seem to lie in the run folder.
     scheme, separator, path = place.partition("://") if is_remote(place) else ("", "", place)
     return f"{scheme}{separator}{posixpath.normpath(path)}" if ".." in path.split("/") else place

@@ -1,4 +1,4 @@
-"""The machinery is what a run needs while it works: journal, executors, and plans; it starts with the first task."""
+"""Services of a run: journal, executors and the saved plans; they start with the first task."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from dataclasses import replace
 from swsdist.accounts.journal import DriverJournal
 from swsdist.accounts.records import pack
 from swsdist.config import Config, dump_config, without_secrets
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes.io import READ_ONLY_FILE_SYSTEM
-from swsdist.core.errors import PassingError, StorageError, StoreError
+from swsdist.core.errors import PassingError, StorageError, StoreError, recast
 from swsdist.core.needs import Needs
 from swsdist.io.failures import FULL, TEMPORARY
 from swsdist.io.filesystem import Folder
@@ -20,30 +21,37 @@ from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.execution.executor import Executor, Serial
 from swsdist.pipeline.execution.failure_files import FOLDER, failure_file, remove_failures, save_failure
-from swsdist.pipeline.execution.worker import Parts
+from swsdist.pipeline.execution.worker import PartListener
 from swsdist.pipeline.plan import Plan, load_plans, save_plans
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
-#: Seconds after which a temporary file that did not change is nobody's.
+#: Age in s after which an unchanged temporary file is removed.
 _ABANDONED = 3600.0
 
 
-#: Tasks that fail one after the other for what may pass, a server that does not answer say, before the run ends.
-_IN_VAIN = 8
+#: Consecutive transient failures that abort the run.
+_MOST_TRANSIENT = 8
 
-#: Causes of failure after which nothing more can be written: the run ends with its stage, and shows no results of a part.
+#: Causes of failure after which nothing can be written: the run stops after the stage, without partial results.
+_RUN_AGAIN = "run again: computed results are kept"
+
 _STOP = FULL | {READ_ONLY_FILE_SYSTEM.name}
 
 
 class RunServices:
-    """The machinery of one run; `note` is told what is worth a line.
+    """The services of one run.
+
+    Args:
+        outcome: of the run.
+        config: with the settings of the executor.
+        note: called with messages for the user.
 
     Attributes:
-        heard: is told what the driver's journal is told.
+        on_event: called with each event of the driver's journal and its values.
     """
 
-    heard: Callable[[str, Mapping[str, object]], None] | None = None
+    on_event: Callable[[str, Mapping[str, object]], None] | None = None
 
     def __init__(self, outcome: Outcome, config: Config, note: Callable[[str], None]) -> None:
         self.ledger = outcome.ledger
@@ -51,8 +59,8 @@ class RunServices:
         self._config = config
         self._note = note
         self._journal: DriverJournal | None = None
-        self._swept: set[str] = set()
-        self._failed: set[str] | None = None  # files of failures that lie in the folder
+        self._cleaned: set[str] = set()
+        self._failed: set[str] | None = None  # files of earlier failures
         self._serial: Serial | None = None
         self._workers: Executor | None = None
         stages = {
@@ -64,20 +72,20 @@ class RunServices:
 
     @property
     def journal(self) -> DriverJournal:
-        """The driver's, opened when there is something to do."""
+        """The driver's journal, opened on first use."""
         if self._journal is None:
-            self._show_these()
+            self._make_current()
             self._journal = DriverJournal(self.ledger.run)
-            self._journal.heard = self.heard
-            if self.heard is not None:
-                self.heard("up", {"host": self._journal.host, "pid": os.getpid(), "journal": self._journal.name})
+            self._journal.on_event = self.on_event
+            if self.on_event is not None:
+                self.on_event("up", {"host": self._journal.host, "pid": os.getpid(), "journal": self._journal.name})
         return self._journal
 
-    def _show_these(self) -> None:
-        """From now on the folder is that of these plans."""
-        # What a report shows is about to change; if this run is killed, no old one is taken for its own.
+    def _make_current(self) -> None:
+        """Make these plans the current ones of the folder."""
+        # The results are about to change: if this run is killed, no outdated report must remain.
         self._remove_reports()
-        # The plan tells whose folder it is, so it comes before a file that anybody's folder may hold.
+        # plan.json marks a run folder, so it is written before files that any folder may hold.
         self.save_plans()
         self._write_config()
 
@@ -88,104 +96,123 @@ class RunServices:
 
     def _remove_reports(self) -> None:
         if not self._outcome.single_plan:
-            return  # what it shows is of another plan
+            return  # the report belongs to another plan
         for chain_run in self._outcome.chain_runs.values():
             for name in chain_run.chain.report_files:
                 self.ledger.run.remove(name)
 
     def begin(self, step: Step, tasks: int, done: int, places: set[str]) -> None:
-        """A step that has something to do in these folders begins."""
-        first = self._journal is None  # then the plans are written with it
+        """Start a step that has open tasks in these folders."""
+        first = self._journal is None  # then opening the journal saves the plans
         self.journal.write("stage", stage=step.name, tasks=tasks, done=done, unit=step.stage.unit)
-        for place in {"", *places} - self._swept:
-            self._swept.add(place)
-            _sweep(self.ledger.folder(place))
+        for place in {"", *places} - self._cleaned:
+            self._cleaned.add(place)
+            _remove_abandoned(self.ledger.folder(place))
         if not first:
             self.save_plans()
 
     def save_plans(self) -> None:
-        """Write the plans as they stand, beside those of other names."""
-        save_plans(self.ledger.run, {**self._others(), **self._mine()})
+        """Save these plans beside the folder's other plans."""
+        save_plans(self.ledger.run, {**self._other_plans(), **self._own_plans()})
 
-    def _mine(self) -> dict[str, Plan]:
+    def _own_plans(self) -> dict[str, Plan]:
         return {name: chain_run.plan for name, chain_run in self._outcome.chain_runs.items()}
 
-    def _others(self) -> dict[str, Plan]:
+    def _other_plans(self) -> dict[str, Plan]:
         try:
             return load_plans(self.ledger.run)
-        except StoreError:  # none yet, or of another version
+        except StoreError:  # no plan yet, or one of another version
             return {}
 
-    def settle(self, whole: bool) -> None:
-        """All chosen steps have ended: the plans in the folder become these.
+    def settle(self, complete: bool) -> None:
+        """Save the plans after the last selected step.
 
-        Where nothing was left to do, the folder may tell of another config that was run after this one. Then the other's
-        report goes, so that a new one is written.
+        Without open tasks, the folder may have the plan of another config that was run later; then that config's report is
+        removed, so that a new one is written.
+
+        Args:
+            complete: whether all steps were selected.
         """
         if self._journal is not None:
             self.save_plans()
-            if whole and not set(self._others()) - set(self._mine()):
+            if complete and not set(self._other_plans()) - set(self._own_plans()):
                 still = {failure.file for failure in self._outcome.failures}
                 remove_failures(self.ledger.run, (self._failed or set()) - still)
             return
-        there, mine = self._others(), self._mine()
-        same = all(name in there and there[name].tables() == plan.tables() for name, plan in mine.items())
-        if not same and (whole or not self._outcome.single_plan):
-            self._show_these()
+        saved, plans = self._other_plans(), self._own_plans()
+        same = all(name in saved and saved[name].tables() == plan.tables() for name, plan in plans.items())
+        if not same and (complete or not self._outcome.single_plan):
+            self._make_current()
 
     def run(
-        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
+        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
-        """Do tasks where the step's tasks run; `needs` are alternatives, the best first; `told` is told of parts of tasks.
+        """Run tasks on the step's executor. Failures are saved to files, which are removed when the task succeeds.
 
-        What fails is kept in a file; a file of what is done now goes.
+        Args:
+            step: of the tasks.
+            tasks: open tasks of one stage.
+            needs: alternative resources of a worker, the best first.
+            on_part: called with the finished part of running tasks.
 
         Raises:
-            StorageError: so many tasks failed one after the other since a server does not answer, say: the rest would too;
-                or some failed since nothing can be written any more: what comes next could not either.
+            StorageError: `_MOST_TRANSIENT` consecutive tasks failed for a transient cause, or tasks failed because nothing can
+                be written.
         """
-        vain, stopped = 0, []
+        transient, stopped = 0, []
         if self._failed is None:
             self._failed = set(self.ledger.run.listing(FOLDER))
-        for task, given in self._run(step, tasks, needs, told):
-            result = save_failure(self.ledger.run, given) if isinstance(given, Failure) else given
+        for task, returned in self._run(step, tasks, needs, on_part):
+            result = save_failure(self.ledger.run, returned) if isinstance(returned, Failure) else returned
             storage = result.storage if isinstance(result, Failure) else None
             if isinstance(result, Receipt):
                 remove_failures(self.ledger.run, self._failed & {failure_file(task)})
             elif result.file:
                 self._failed.add(result.file)
-            vain = vain + 1 if isinstance(storage, PassingError) else 0
+            transient = transient + 1 if isinstance(storage, PassingError) else 0
             if storage is not None and storage.code in _STOP:
                 stopped.append(storage)
             yield task, result
-            if storage is not None and vain >= _IN_VAIN:
-                raise _told(storage, f"{vain} tasks failed one after the other")
+            if storage is not None and transient >= _MOST_TRANSIENT:
+                failed = codes.CONSECUTIVE_FAILURES(
+                    where=storage.where, count=transient, detail=storage.message, advice=storage.remedy or _RUN_AGAIN
+                )
+                raise recast(failed, type(storage))
         if stopped:
-            raise _told(stopped[0], f"{len(stopped)} of {len(tasks)} tasks of {step.name} failed")
+            storage = stopped[0]
+            failed = codes.STORAGE_FAILURES(
+                where=storage.where,
+                count=len(stopped),
+                tasks=len(tasks),
+                stage=step.name,
+                detail=storage.message,
+                advice=storage.remedy or _RUN_AGAIN,
+            )
+            raise recast(failed, type(storage))
 
     def _run(
-        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
+        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
         settings = self._config.executor
         if step.stage.in_driver or settings.kind == "serial":
             if self._serial is None:
-                # Beside Ray only what is small is done here; nodes have caches, and the driver may be no node.
+                # Beside Ray, only small tasks run here, without a cache: caches belong to nodes.
                 context = self._context if settings.kind == "serial" else replace(self._context, cache=None)
                 self._serial = Serial(context, self.journal, settings)
-            return self._serial.run(tasks, needs, told)
+            return self._serial.run(tasks, needs, on_part)
         if self._workers is None:
             from swsdist.pipeline.execution.ray_executor import RayExecutor
 
             self._workers = RayExecutor(self._context, self.journal, settings, self._note)
-        return self._workers.run(tasks, needs, told)
+        return self._workers.run(tasks, needs, on_part)
 
     def end_workers(self) -> None:
-        """End other processes' work: from now on nothing more is done."""
+        """Stop the workers."""
         if self._workers is not None:
             self._workers.close()
 
     def close(self) -> None:
-        """Give back what was started."""
+        """Close executors and journal."""
         try:
             if self._workers is not None:
                 if self._journal is not None:
@@ -196,41 +223,31 @@ class RunServices:
                     self._workers.start_seconds,
                     self._workers.stop_seconds,
                 )
-        finally:  # a signal may come while Ray ends
+        finally:  # even if a signal comes while Ray shuts down
             if self._journal is not None:
                 with suppress(StorageError):
                     self._journal.write("ray", start=self._outcome.ray_start, stop=self._outcome.ray_stop)
                 self._journal.close()
 
     def pack(self) -> None:
-        """Put the journals of what has ended into one table."""
+        """Pack the journals of finished processes into one table."""
         if self._journal is not None:
             pack(self.ledger.run)
 
 
-def _told(error: StorageError, count: str) -> StorageError:
-    return type(error)(
-        f"{count}: {error.message}",
-        where=error.where,
-        remedy=f"{error.remedy or 'run again: what was computed is kept'}",
-        code=error.code,
-        values=error.values,
-    )
-
-
 @contextmanager
 def open_services(outcome: Outcome, config: Config, note: Callable[[str], None]) -> Iterator[RunServices]:
-    """It is closed at the end, whatever happens."""
-    machinery = RunServices(outcome, config, note)
+    """Open the services of a run, and close them at its end."""
+    services = RunServices(outcome, config, note)
     try:
-        yield machinery
+        yield services
     finally:
-        machinery.close()
-    machinery.pack()
+        services.close()
+    services.pack()
 
 
-def _sweep(folder: Folder) -> None:
-    """Remove temporary files whose writers were killed: nobody has written to them for an hour."""
+def _remove_abandoned(folder: Folder) -> None:
+    """Remove temporary files of killed writers: unchanged for an hour."""
     place = folder.local(TEMPORARY)
     for file in place.glob("*") if place is not None else ():
         with suppress(FileNotFoundError):

@@ -1,14 +1,14 @@
-"""A stage cuts one arrow in the way of the data into tasks, and says what a task does.
+"""Stages: a stage divides one step of the data flow into tasks, and defines what a task does.
 
 ::
 
-    plan(inputs)         -> iterator of Task   pure: the same inputs give the same tasks in the same order
-    run(task, context)   -> Done               reads its inputs, publishes its outputs
-    finish(inputs)       -> None               after the last task, in the driver: commit what the tasks made
+    plan(inputs)         -> iterator of Task   deterministic: equal inputs give equal tasks in the same order
+    run(task, context)   -> TaskOutput         reads the inputs, publishes the outputs
+    finish(inputs)       -> None               in the driver, after the last task: commits the outputs
 
-A stage knows no other stage. It reads tables by words of its own; the chain says which step of it makes each of them
-(`swsdist.pipeline.chain`). A stage in **rounds** plans again after each round, and sees what its earlier rounds made; it ends
-with the first round that has no task.
+A stage knows no other stage. It has its own names for the tables it reads; the chain maps each to the step that makes it
+(`swsdist.pipeline.chain`). A stage in **rounds** plans again after each round, with the results of earlier rounds, and ends
+with the first round without tasks.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from swsdist.store import parquet
 
 T = TypeVar("T")
 
-#: What more of something makes of a stage's tasks: more of them, larger ones, larger as far as more detections are kept
-#: (`reduce.nbest`), or neither.
+#: How a stage's tasks grow with more data: in number, in size, in size with the detections kept (`reduce.nbest`), or not.
 Growth = Literal["more", "larger", "kept", "same"]
 
 
@@ -39,11 +38,10 @@ class Table:
     """A table that a stage makes.
 
     Attributes:
-        schema: of its rows; None for files of another kind, whose digest is of their bytes.
-        key: column that it is partitioned by; None: it is not.
-        order: columns that put the rows of one key into a canonical order; none where each key's rows lie in one file, in
-            total order.
-        digested: whether it is a part of the run's digest.
+        schema: of the rows; None: not a table, the digest is of the files' bytes.
+        key: partition column; None: not partitioned.
+        order: columns that sort the rows of a key into canonical order; empty: a key's rows lie in one file, sorted.
+        digested: whether the run's digest covers the table.
     """
 
     schema: pa.Schema | None
@@ -54,15 +52,15 @@ class Table:
 
 @dataclass
 class Context:
-    """A task may use its context: the folders, and a memory of its process.
+    """The environment of a task: folders, resources, and a cache in its process.
 
     Attributes:
         run: the run folder.
-        stages: of the chains whose tasks come, by name.
-        memory: what is `kept` for the next tasks here.
-        granted: CPUs, memory and GPUs that this worker has.
-        listener: is told how much of the present task is done; set by who runs it.
-        cache: folder on the node's own disk for files of a remote store, and bytes that it may hold.
+        stages: stages by name.
+        memory: values of `cached`.
+        granted: CPUs, memory and GPUs of this worker.
+        listener: called with the finished part of the present task, 0 to 1.
+        cache: folder on the node's disk that caches files of remote stores, and its capacity in bytes.
     """
 
     run: Folder
@@ -76,15 +74,15 @@ class Context:
         return {**self.__dict__, "memory": {}, "listener": None}
 
     def cached(self, name: str, key: object, make: Callable[[], T]) -> T:
-        """What was made of a key, kept for the next tasks here; under a name, of one key at a time."""
+        """The value of `make` for a key, cached in this process: one key for each name."""
         if name not in self.memory or self.memory[name][0] != key:
             self.memory.pop(name, None)
             self.memory[name] = key, make()
-        found: T = self.memory[name][1]
-        return found
+        value: T = self.memory[name][1]
+        return value
 
     def report(self, part: float) -> None:
-        """Tell how much of the present task is done, 0 to 1; it moves the progress bar, and may be told often."""
+        """Report the finished part of the present task, 0 to 1, for the progress bar; cheap enough to call often."""
         if self.listener is not None:
             self.listener(min(1.0, part))
 
@@ -94,23 +92,23 @@ class Context:
         return self.run.storage
 
     def folder(self, task: Task) -> Folder:
-        """Where a task's receipt and outputs lie."""
+        """The folder of a task's receipt and outputs."""
         return Folder(task.place, self.storage) if task.place else self.run
 
     def place(self, name: str) -> tuple[Folder, str]:
-        """Folder and name of a file as `Inputs.files` names it: in this run, or a whole path."""
+        """Folder and name of an input file: a name in this run, or an absolute path."""
         return locate(name, self.storage) if "://" in name or name.startswith("/") else (self.run, name)
 
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
-        """A whole table.
+        """Read a table.
 
         Raises:
-            StoreError: it is missing or damaged.
+            StoreError: the file is missing or damaged.
         """
         return parquet.read(*self.place(name), columns)
 
     def read_bytes(self, name: str) -> bytes:
-        """A whole file."""
+        """Read a file."""
         folder, rest = self.place(name)
         return folder.read_bytes(rest)
 
@@ -122,7 +120,7 @@ class Context:
         schema: pa.Schema,
         suffix: str = ".parquet",
     ) -> Part:
-        """Write a table's file of a task: a row group a table of `rows`. Several files of one table have a suffix each."""
+        """Write a table of a task, one row group for each item of `rows`; files of one table need different suffixes."""
         count = 0
 
         def counted() -> Iterator[pa.Table]:
@@ -142,25 +140,25 @@ class Context:
 
 
 class Stage(ABC, Generic[P]):
-    """One arrow in the way of the data. Its instances have no state: all that a task needs is in the task.
+    """One step of the data flow. Instances are stateless: a task holds everything that it needs.
 
-    P is the type of its tasks' payload.
+    P is the type of the tasks' payload.
 
     Attributes:
-        name: in fingerprints, files and receipts.
-        version: raised whenever the same inputs give other bytes.
-        unit: of a task's work: `s` of audio, `cells`, or rows of some kind.
-        phase: what its cost counts as, for the chain's report; empty: it counts as nothing.
-        takes: the tables that it reads: its word for each, and the name of the table as the stage has it that makes it.
-        may_take: the same of tables that it can do without.
-        tables: what it makes, by name.
-        in_driver: its tasks are few and small, and run in the driver.
-        rounds: it plans again after each round of tasks, until none is left.
-        replaces: the names of its outputs are fixed, so one config's take the place of another's.
+        name: name in fingerprints, files and receipts.
+        version: raised whenever equal inputs give other bytes.
+        unit: unit of a task's work: `s` of audio, `cells`, or a kind of rows.
+        phase: phase of its cost in the report; empty: none.
+        takes: tables that it reads: its own name of each -> the name in the stage that makes it.
+        may_take: optional tables, likewise.
+        tables: tables that it makes, by name.
+        in_driver: whether its tasks, few and small, run in the driver.
+        rounds: whether it plans again after each round of tasks, until a round has none.
+        replaces: whether its outputs have fixed names, so that another config's replace them.
         any_device: its output has the same bytes on every alternative of `needs`, so workers of several kinds may share its
             tasks; otherwise all workers get the first alternative that fits any node.
         all_or_nothing: if one of its tasks fails, the run stops before the next step, unless `StepSelection.keep_going`.
-        with_hours, with_queries: what more hours of documents, or more query examples, make of its tasks; for forecasts only.
+        with_hours, with_queries: how its tasks grow with hours of documents and with query examples; for forecasts.
     """
 
     name: ClassVar[str]
@@ -179,45 +177,45 @@ class Stage(ABC, Generic[P]):
     with_queries: ClassVar[Growth] = "larger"
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
-        """What a worker must have: alternatives, the best first."""
+        """Alternative resources of a worker, the best first."""
         return (Needs(),)
 
     def place(self, inputs: Inputs) -> str:
-        """Root of the folder that its receipts and outputs lie in; the run folder if empty."""
+        """Root of the folder of its receipts and outputs; empty: the run folder."""
         return ""
 
     @abstractmethod
     def plan(self, inputs: Inputs) -> Iterator[Task[P]]:
-        """Its tasks (of the round `inputs.round`), given that all that it reads has come to its end."""
+        """Plan the tasks of the round `inputs.round`; all steps that it reads have ended."""
 
     def prepare(self, inputs: Inputs) -> None:
-        """Some of its tasks are about to be done: write what these read besides tables that stages have made."""
+        """Called before open tasks are run: write files that they read besides the tables of other stages."""
 
     @abstractmethod
     def run(self, task: Task[P], context: Context) -> TaskOutput:
-        """Do one."""
+        """Run a task."""
 
     def reads(self, task: Task[P]) -> Iterable[tuple[str, int]]:
-        """Files of stores that a task reads from its node's cache, by SHA-256, and their bytes: it goes where they lie."""
+        """SHA-256 and bytes of the store files that a task reads through the node's cache, for its placement."""
         return ()
 
     def warm(self, task: Task[P], context: Context) -> None:
-        """Load what the first task would have to load, so that no task is charged for it."""
+        """Load libraries, models and the like before the first task, so that their cost is not charged to it."""
 
     def finish(self, inputs: Inputs) -> None:
-        """All its tasks have come to their end: commit what they made, after a call of `inputs.commits`."""
+        """Called after the last task: call `inputs.commits`, then commit the outputs."""
 
     def commit_partial(self, inputs: Inputs) -> None:
-        """Some of its tasks are done, those of `inputs.outcome`, and the others may never be: commit what of it can be used."""
+        """Called when a run is interrupted: commit what can be used of the finished tasks, those of `inputs.outcome`."""
 
     def hours(self, inputs: Inputs, tasks: Iterable[Task[P]]) -> float:
-        """Hours of audio that these tasks go through, an hour once; asked of stages whose work is s of audio."""
+        """Hours of audio in these tasks, each hour once; called for stages whose unit is `s`."""
         return sum(task.work for task in tasks) / 3600
 
     def expected(self, inputs: Inputs) -> float | None:
-        """How much work there may be, before it can be planned; None if that cannot be told."""
+        """Estimate of the work before it can be planned; None: unknown."""
         return None
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
-        """SHA-256 of what it made that is in none of its `tables`, by name."""
+        """SHA-256, by name, of outputs that are in none of its `tables`."""
         return {}

@@ -1,10 +1,11 @@
-"""A task says what is to be done, apart from who does it; its receipt says that it is done.
+"""Tasks, their results and their receipts.
 
-A task is named by the fingerprint of all that its outputs depend on. Its receipt is written last and holds the size and SHA-256
-of each output. A task whose receipt and outputs exist is skipped: that one rule is resume, caching and incremental indexing.
+A task's name is the fingerprint of everything that its outputs depend on. Its receipt is written last, with the size and
+SHA-256 of each output. A task whose receipt and outputs exist is skipped; resuming, caching and incremental indexing all
+follow from this rule.
 
-A task holds the part of the config that it needs, so it means the same in whatever plan it stands. Its payload has a type
-of its own, a NamedTuple as a rule; it is pickled on its way to a worker, and nobody else writes it down.
+A task holds the part of the config that it needs, so it means the same in every plan. Each stage defines the type of its
+payload, usually a NamedTuple; payloads are pickled on their way to a worker, and never stored.
 """
 
 from __future__ import annotations
@@ -29,25 +30,26 @@ P = TypeVar("P", default=Any)
 
 
 class TaskResult(Protocol):
-    """A stage's tasks tell the driver a NamedTuple of JSON values; each stage has a type of its own."""
+    """The values that a task returns to the driver: a NamedTuple of JSON values; each stage defines its type."""
 
     def _asdict(self) -> dict[str, Any]: ...
 
 
 def result_as(kind: type[T], values: Values) -> T:
-    """What a task told, as a value of its stage's type; what a task of an earlier version told besides is left out."""
+    """The result of a task as the stage's type; fields that only an earlier version had are dropped."""
     return kind(**{name: values[name] for name in kind.__annotations__ if name in values})
 
 
 class Part(NamedTuple):
-    """A file of a table, as a task made it.
+    """An output file of a task.
 
     Attributes:
-        table: of its stage.
-        name: of the file in its folder.
-        size, sha256: of the file.
-        rows: of the table; 0 for what is no table.
-        slots: the least and the greatest slot (`swsdist.core.partition`) of the rows' partition key.
+        table: the stage's name of the table.
+        name: file name in the folder.
+        size: bytes.
+        sha256: of the file's bytes.
+        rows: rows of the table; 0 for other files.
+        slots: lowest and highest slot (`swsdist.core.partition`) of the rows' partition key.
     """
 
     table: str
@@ -60,17 +62,17 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Task(Generic[P]):
-    """A piece of work, small enough to send.
+    """A unit of work, small enough to send to a worker.
 
     Attributes:
         stage: name of its stage.
-        fingerprint: names it and its outputs.
-        label: for people.
-        work: how much it is, in the stage's unit.
-        payload: all that `run` needs to know.
-        place: root of the folder where its receipt and outputs lie; the run folder if empty.
-        common: what `run` needs to know besides and many tasks share: one object in the driver.
-        slots: of the rows that it makes.
+        fingerprint: name of the task and of its outputs.
+        label: description for people.
+        work: size, in the stage's unit.
+        payload: input of `Stage.run`.
+        place: root of the folder of its receipt and outputs; empty: the run folder.
+        common: further input that many tasks share: one object in the driver.
+        slots: partition slots of its output rows.
     """
 
     stage: str
@@ -85,13 +87,13 @@ class Task(Generic[P]):
 
 @dataclass(frozen=True)
 class TaskOutput:
-    """The result of a task.
+    """The return value of `Stage.run`.
 
     Attributes:
-        outputs: files it published.
-        told: what later stages and the report need to know of it.
+        outputs: published files.
+        result: values for later stages and the report.
         rejected: rows of REJECTED.
-        cells: query frames x document frames that were searched.
+        cells: searched cells: query frames x document frames.
     """
 
     outputs: tuple[Part, ...]
@@ -102,9 +104,9 @@ class TaskOutput:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a task.
+    """The cost of a task: times in s, sizes in bytes.
 
-    CPU is user and system time of all threads and children, `gpu_s` the time for which a GPU was held, in s; memory in bytes.
+    CPU time is that of all threads and child processes; `gpu_s` is the time for which a GPU was reserved.
     """
 
     cpu_user: float
@@ -128,7 +130,7 @@ _STORED = {"result": "told"}
 
 @dataclass(frozen=True)
 class Receipt:
-    """A receipt says that a task is done, what it made, and what it cost."""
+    """The record of a finished task: its outputs, result and cost."""
 
     stage: str
     version: int
@@ -145,29 +147,29 @@ class Receipt:
     finished: float
 
     def result_as(self, kind: type[T]) -> T:
-        """What the task told, as a value of its stage's type."""
+        """The result as the stage's type."""
         return result_as(kind, self.result)
 
     def parts(self, table: str) -> list[Part]:
-        """The outputs that are files of a table."""
+        """Output files of a table."""
         return [part for part in self.outputs if part.table == table]
 
     def to_json(self) -> str:
-        """In one line."""
+        """One line of JSON."""
         values = {_STORED.get(name, name): value for name, value in asdict(self).items()}
         return json.dumps({**values, "outputs": [part._asdict() for part in self.outputs]}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "a receipt") -> Receipt:
-        """From what `to_json` gave.
+        """Parse the output of `to_json`.
 
         Args:
-            text: one line.
-            where: the file that it stands in.
+            text: one line of JSON.
+            where: the file, for messages.
 
         Raises:
-            ValueError, TypeError, KeyError: it is cut off, or of another version.
-            StoreError: an output lies outside of the folder that the receipt is of.
+            ValueError, TypeError, KeyError: the text is truncated, or of another version.
+            StoreError: an output lies outside the receipt's folder.
         """
         values = json.loads(text)
         values["outputs"] = tuple(_part(output, where) for output in values["outputs"])
@@ -184,14 +186,14 @@ def _part(values: Mapping[str, Any], where: str) -> Part:
 
 @dataclass(frozen=True)
 class Failure:
-    """A task that could not be done, after all attempts.
+    """A task that failed for good, after all attempts.
 
     Attributes:
         reason: one word: `data`, `bug`, `killed`, `system`, or the code of a StorageError (`disk-full`, ...).
-        message: what was wrong, and where.
-        traceback: as Python prints it; empty where there is none.
-        storage: what a file system or server did, if that was it.
-        file: in the run folder, where it is kept; empty if it is not.
+        message: the error and its place.
+        traceback: Python's traceback; empty: none.
+        storage: the error of a file system or server, if that was the cause.
+        file: file of the failure in the run folder; empty: not written.
     """
 
     task: Task
@@ -203,7 +205,7 @@ class Failure:
     file: str = ""
 
     def row(self) -> Values:
-        """As a row of REJECTED."""
+        """A row of REJECTED."""
         return {
             "kind": "task",
             "id": f"{self.task.stage}-{self.task.fingerprint}",

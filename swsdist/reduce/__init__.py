@@ -1,1 +1,1 @@
-"""Reducing turns candidates into detections: it removes overlaps, keeps the best, and gathers statistics."""
+"""Reduction of candidates to detections: overlaps removed, N best kept, statistics summed."""

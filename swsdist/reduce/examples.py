@@ -1,22 +1,22 @@
-"""Several examples of a query, each searched by itself, make one list: the best score counts, or their mean.
+"""Examples of a query, each searched separately, merged into one list: by best score, or by mean score.
 
 **best**: the candidates of all examples compete, see `swsdist.reduce.detections`.
 
 **mean**, for a query of several examples:
 
-1. The score of a candidate is q-normed by the candidates of its own example: what is a good score differs between
-   examples, as they differ in length and clearness.
-2. The best candidate in a document, of whatever example, is a place, and takes its times from it. All that overlap it, by the
-   rule of suppression, were found there too, and belong to no other place; then the best of those that are left, and so on.
-3. The score of a place is the mean over all examples that found anything in the collection, each with its best candidate
-   there. An example that found nothing there counts with its own mean, which is 0: that it kept other candidates
-   says that the place is not among its best, and no more.
+1. The score of a candidate is q-normed by the candidates of the same example, since scores of examples of different
+   length and quality are not comparable.
+2. The best candidate in a document, of any example, is a place, with the times of that candidate. All candidates that overlap
+   it, by the rule of suppression, belong to this place only. The best remaining candidate is the next place, and so on.
+3. The score of a place is the mean over all examples with candidates in the collection, each with its best candidate
+   at the place. An example without a candidate there counts with its mean, 0: its other candidates show only that
+   the place is not among its best.
 
-A mean over many examples varies less than one over few. So means are q-normed again, as all scores are, by the stage that
-follows: statistics are over the means of all places. They are exact sums: a q-normed score is rounded to a multiple of
-1 / `fineness`, and with K examples minus the sum of these integers stands as a cost of scale K `fineness`.
+A mean over many examples varies less than a mean over few, so the next stage q-norms the means again, with statistics over the
+means of all places. Sums are exact: a q-normed score is rounded to a multiple of 1 / `fineness`; for K examples, minus the sum
+of these integers is a cost of scale K `fineness`.
 
-A query of one example has nothing to average, and is what `best` makes of it.
+A query of one example is merged as by `best`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, Tally, made, summed, to_table
+from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, Tally, load_statistics, summed, to_table
 from swsdist.calibrate.steps.q_norm import example_moments, standardised
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
@@ -43,20 +43,20 @@ from swsdist.reduce.spans import Best, Names, SpanFilter, Spans, spans_of
 from swsdist.reduce.speakers import Speakers
 from swsdist.registry.registries import METHODS
 
-#: What statistics look at of CANDIDATES.
+#: The columns of CANDIDATES that statistics read.
 _MEANS = pa.schema([CANDIDATES.field(name) for name in ("query_id", "doc_id", "channel", "example", "cost", "scale")])
 
 
 def rules_of(
     search: Search, reduce: Reduce, *, tick: float, nbest: int, system: str, statistics: Sequence[str]
 ) -> dict[str, Any]:
-    """What candidates are reduced by: arguments of `reduce_examples`, plain JSON.
+    """Arguments of `reduce_examples` for a config, as plain JSON.
 
     Args:
         search, reduce: sections of the config.
         tick, nbest, system, statistics: see `Bucket`.
     """
-    # A template is one example, and of one the best is that.
+    # A template is one example.
     examples = "mean" if search.examples == "mean" else "best"
     unit = weighted([(term.distance, term.weight) for term in search.terms()]).unit
     return {
@@ -67,12 +67,12 @@ def rules_of(
         "overlap": reduce.overlap,
         "system": system,
         "statistics": list(statistics),
-        # Means stay whole numbers of 1024 to the unit of one distance.
+        # Means stay multiples of 1/1024 of the unit of one distance.
         "fineness": 1024 * unit if examples == "mean" else 1,
     }
 
 
-#: A q-normed score is a whole number of 1 / FINENESS, where nothing else is said.
+#: By default a q-normed score is a multiple of 1 / FINENESS.
 FINENESS = 1 << 21
 
 
@@ -94,16 +94,16 @@ def reduce_examples(
 
     Args:
         examples: whether the best of a query's examples counts, or their mean.
-        candidates: gives CANDIDATES, one table a file; asked twice for the mean.
+        candidates: gives CANDIDATES, one table per file; called twice for the mean.
         tick, overlap, nbest, system, merge, statistics, speakers, span_filter: see `Bucket`.
         fineness: of q-normed scores that are averaged.
 
     Returns:
-        Of a mean, `cost`, `frames` and `example` are those of the place's best candidate, and the statistics are of the means
-        of all places, of example 0.
+        For the mean: `cost`, `frames` and `example` of the place's best candidate, and statistics over the means
+        of all places, with example 0.
 
     Raises:
-        ConfigError: posteriors of means would be summed, or there is no such statistic.
+        ConfigError: posteriors of means would be summed, or no such statistic.
         DataError: see `Bucket`.
     """
     if examples == "best":
@@ -123,8 +123,8 @@ def reduce_examples(
     several = Counter(query_id for query_id, _ in {key[:2] for key in sums.values})
     known = example_moments(sums)
     single = pa.array([query_id for query_id, count in several.items() if count == 1], pa.string())
-    wanted = made(statistics)
-    parts: dict[str, list[Tally]] = {name: [Tally(each.quantities)] for name, each in wanted.items()}
+    wanted = load_statistics(statistics)
+    parts: dict[str, list[Tally]] = {name: [Tally(item.quantities)] for name, item in wanted.items()}
     names = Names()
     best = Best(names, nbest, span_filter)
 
@@ -140,8 +140,8 @@ def reduce_examples(
         )
         best.add(places)
         means = whose(means)
-        for name, each in wanted.items():
-            parts[name] += [each.of(whose(table.filter(alone))), each.of(means)]
+        for name, item in wanted.items():
+            parts[name] += [item.of(whose(table.filter(alone))), item.of(means)]
     return Reduced(best.table(tick, system), to_table({name: summed(some) for name, some in parts.items()}))
 
 
@@ -184,7 +184,7 @@ def _places(
 def _normalised(
     spans: Spans, names: Names, known: Mapping[tuple[str, int], tuple[float, float]]
 ) -> NDArray[np.float64]:
-    """The scores, each q-normed by its own example."""
+    """The scores, q-normed by example."""
     apart = spans.example.max() + 1
     keys, row = np.unique(spans.query * apart + spans.example, return_inverse=True)
     pairs = np.array([known[names.query_ids[key // apart], key % apart] for key in keys.tolist()])

@@ -1,15 +1,15 @@
-"""Several candidates of a query at one place in a document make one detection.
+"""Overlapping candidates of a query in a document become one detection.
 
-Both rules agree on what belongs together: the best candidate of a document is a place, and all that overlap it by more
-than a part of the shorter of the two belong to it, and to no other place; then the best of those that are left, and so on.
-Overlap is counted in ticks, for in seconds rounding would decide whether half is more than half. A document
-lies whole in one file, so places do not depend on how the work was cut.
+Both rules form the same groups: the best candidate of a document is a place, with all candidates that overlap it by more
+than a part of the shorter of the two. The best remaining candidate is the next place, and so on.
+Overlap is counted in ticks, since seconds would need rounding. A document
+is in one file only, so places do not depend on the partition of the work.
 
-**best**: the place's best candidate stays, as it is.
+**best**: the place's best candidate is kept unchanged.
 
-**sum**: it stays, and its posterior is the sum of those of all candidates of the place, at most 1. Posteriors are taken to the
+**sum**: it is kept, with the sum of the posteriors of all candidates of the place, at most 1. Posteriors are taken to the
 nearest multiple of 2^-40 and added as integers, so the sum is exact in any order: cost = -(sum of round(p 2^40)), scale = 2^40.
-That is for hypotheses of which at most one is true, as the paths of a lattice are.
+The sum is for mutually exclusive hypotheses, such as the paths of a lattice.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ POSTERIOR = 1 << 40
 
 
 def claim_places(spans: Spans, overlap: float) -> tuple[Spans, NDArray[np.int64], NDArray[np.int64]]:
-    """Which candidate of the same query and document takes the place of which.
+    """For each candidate, the candidate of the same query and document that suppresses it.
 
     Args:
-        spans: all those of each of their documents.
+        spans: all spans of each of their documents.
         overlap: see `swsdist.reduce.detections.Bucket`.
 
     Returns:
-        The spans, those of a query and document together; their rows, of each query and document the best first; and of each
-        place in that order the place of the one that takes its place, its own where it stays.
+        The spans, grouped by query and document; their rows, best first within each group; and for each position in that
+        order the position of the span that suppresses it, or its own position if it is kept.
     """
     if spans.rows == 0:
         return spans, np.empty(0, np.int64), np.empty(0, np.int64)
     starts = _starts(spans)
-    # Those of one example stand together as they come; and then there are as many runs as there are keys.
+    # Spans of one example arrive grouped; then there are as many runs as keys.
     if len(starts) > 1 and not _stand_together(spans, starts):
         spans = spans.take(np.lexsort((spans.channel, spans.document, spans.query)))
         starts = _starts(spans)
@@ -73,7 +73,7 @@ def _stand_together(spans: Spans, starts: NDArray[np.int64]) -> bool:
 
 
 def merge_overlaps(spans: Spans, overlap: float, merge: Merge) -> Spans:
-    """One span a place.
+    """One span per place.
 
     Raises:
         DataError: `sum`, and a score is not in [0, 1].
@@ -86,7 +86,7 @@ def merge_overlaps(spans: Spans, overlap: float, merge: Merge) -> Spans:
     if merge == "best":
         return kept
     total = np.zeros(spans.rows, np.int64)
-    # 2^23 candidates at one place would be needed to leave 64 bits.
+    # Only 2^23 candidates at one place would overflow 64 bits.
     np.add.at(total, owner, np.rint(spans.score[order] * POSTERIOR).astype(np.int64))
     cost = -np.minimum(total[here], POSTERIOR)
     scale = np.full(kept.rows, POSTERIOR)

@@ -1,7 +1,7 @@
 """Detections in documents that are places in recordings become detections in the recordings.
 
-Times are the recording's: the document's begin is added, to 1e-6 s. Documents of one recording may overlap, and what lies in
-both was found twice: of two detections that overlap by more than a part of the shorter one the better stays, as within a
+Times become those of the recording, rounded to 1e-6 s. Documents of one recording may overlap, and give duplicate
+detections: of two detections that overlap by more than a part of the shorter, the better is kept, as within a
 document.
 """
 
@@ -30,10 +30,10 @@ def in_recordings(detections: pa.Table, documents: pa.Table, overlap: float) -> 
         documents: columns WHERE of DOCUMENTS; all documents of the detections.
         overlap: of two that overlap by more than this part of the shorter, the better stays.
     """
-    wanted = pc.and_(
+    placed_documents = pc.and_(
         pc.is_valid(documents["recording"]), pc.is_in(documents["doc_id"], pc.unique(detections["doc_id"]))
     )
-    keys, names, starts = _where(documents.filter(wanted))
+    keys, names, starts = _where(documents.filter(placed_documents))
     if not keys or detections.num_rows == 0:
         return detections
     rows = [
@@ -41,8 +41,8 @@ def in_recordings(detections: pa.Table, documents: pa.Table, overlap: float) -> 
         for key in zip(detections["doc_id"].to_pylist(), detections["channel"].to_pylist(), strict=True)
     ]
     at = np.array(rows, np.int64)
-    own = pa.array([names[row] if row >= 0 else None for row in rows], pa.string())
-    doc_id = pc.coalesce(own, detections["doc_id"].combine_chunks())
+    recording_ids = pa.array([names[row] if row >= 0 else None for row in rows], pa.string())
+    doc_id = pc.coalesce(recording_ids, detections["doc_id"].combine_chunks())
     offset = np.where(at >= 0, np.array(starts)[at], 0.0)
     start, end = (np.round(detections[name].to_numpy() + offset, 6) for name in ("start", "end"))
     placed = detections

@@ -1,7 +1,6 @@
-"""Queries that were cut from recordings which are searched find themselves there: their own places can be left out of what is
-found, and of what there is to be found.
+"""The places that queries were cut from, which can be excluded from detections and references.
 
-A place is left out on all channels of its recording: the same sound is on both where there are two.
+A place is excluded on all channels of its recording, which may carry the same sound.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: Of a place without an end (s).
+#: End of a place without an end, s.
 _END = 1e9
 
-#: Where a query's examples were cut from: by query and recording, spans in s, rising.
+#: Sources of a query's examples: by query and recording, spans in s, ascending.
 SourcePlaces = Mapping[tuple[str, str], list[tuple[float, float]]]
 
 
@@ -24,9 +23,9 @@ def source_places(queries: Iterable[Mapping[str, Any]], documents: pa.Table, *, 
     """The places, in the names and times of recordings.
 
     Args:
-        queries: rows of QUERIES; those that name a document.
+        queries: rows of QUERIES; rows without a document are ignored.
         documents: CORPUS or PLACED.
-        by_path: also those that only name a document's file.
+        by_path: include rows that name only a document's file.
     """
     queries = [row for row in queries if row["doc_id"] is not None or (by_path and row["path"] is not None)]
     if not queries:
@@ -43,17 +42,17 @@ def source_places(queries: Iterable[Mapping[str, Any]], documents: pa.Table, *, 
     for row in documents.select(columns).filter(meant).to_pylist():
         recording = row.get("recording") or row["doc_id"]
         by_name[row["doc_id"]] = by_name[recording] = by_file[row["path"]] = recording
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    results: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in queries:
         recording = by_name.get(row["doc_id"]) if row["doc_id"] is not None else by_file.get(row["path"])
         if recording is not None:
             span = (row["start"] or 0.0, _END if row["end"] is None else row["end"])
-            found.setdefault((row["query_id"], recording), []).append(span)
-    return {key: sorted(spans) for key, spans in sorted(found.items())}
+            results.setdefault((row["query_id"], recording), []).append(span)
+    return {key: sorted(spans) for key, spans in sorted(results.items())}
 
 
 def outside_places(table: pa.Table, places: SourcePlaces) -> pa.Table:
-    """Rows that do not lie at their own query's place: that overlap with it by no more than half of the shorter one.
+    """Rows outside of their query's source places: with an overlap of at most half of the shorter.
 
     Args:
         table: with query_id, doc_id (of a recording), start and end: DETECTIONS, REFERENCES.

@@ -1,6 +1,6 @@
-"""Inside a reduce candidates are numbers only, so memory and the time of sorting do not grow with the length of names.
+"""Candidates as numbers, so memory and sorting time do not grow with the length of names.
 
-Ids are codes into the names that have occurred; so no array holds more than 2 GB of strings. The order is total: by
+Ids are codes into a list of names, so no array holds more than 2 GB of strings. The order is total: by
 query, score descending, doc_id, channel, first, last, example.
 """
 
@@ -20,19 +20,19 @@ from swsdist.core.types import DETECTIONS
 
 Ints = NDArray[np.int64]
 
-#: Detections of one piece of a table: its strings stay far below Arrow's 2 GB.
+#: Detections per piece of a table: its strings stay far below Arrow's 2 GB.
 _PIECE = 1 << 20
 #: Rows that are moved at once.
 _AT_ONCE = 1 << 16
-#: Times that the best are looked through until memory that is free is given back, which takes half as long as to look once.
+#: Number of cuts between releases of free memory; a release takes half as long as a cut.
 _GIVE_BACK = 4
 
 
 class Names:
-    """The ids that have occurred, and their codes.
+    """The ids seen so far, and their codes.
 
-    A query has one code. A document has one in each file of candidates, since no two of one query are compared across files; so
-    only the names of what is kept need be held (`compact`), however many documents there are.
+    A query has one code. A document has a code per file of candidates, since candidates are never compared across files; so
+    only the names of kept candidates need memory (`compact`).
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Names:
         return np.concatenate(parts)
 
     def documents(self, column: pa.ChunkedArray) -> Ints:
-        """The same of documents; those of another call have other codes, and `compact` makes all of them others."""
+        """The same for documents. Codes differ between calls, and `compact` changes them."""
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         if not len(coded):
             return np.empty(0, np.int64)
@@ -73,7 +73,7 @@ class Names:
         there[documents] = True
         codes = np.cumsum(there) - 1
         first = 0
-        for k, names in enumerate(self._documents):  # one after the other, so that no more is there twice
+        for k, names in enumerate(self._documents):  # one by one, to hold few names twice
             self._documents[k] = names.filter(pa.array(there[first : first + len(names)]))
             first += len(names)
         self._count = int(there.sum())
@@ -83,12 +83,12 @@ class Names:
         return pa.array([self.query_ids[code] for code in codes.tolist()], pa.string())
 
     def _document_names(self, codes: Ints) -> pa.Array:
-        if len(self._documents) > 1:  # else they would be joined anew for each of these
+        if len(self._documents) > 1:  # else each call would join them
             self._documents = [pa.chunked_array(self._documents, pa.string()).combine_chunks()]
         return self._documents[0].take(pa.array(codes)) if self._documents else pa.array([], pa.string())
 
     def query_ranks(self, codes: Ints) -> Ints:
-        """The place of each query's name among the sorted names of all of them."""
+        """The rank of each query's name among the sorted names."""
         return _ranks(codes, self._query_names)
 
     def document_ranks(self, codes: Ints) -> Ints:
@@ -105,13 +105,13 @@ class Names:
 
 
 def _strings(codes: Ints, names_of: Callable[[Ints], pa.Array]) -> pa.Array:
-    """The name of each code; each is looked up once."""
+    """The name of each code, with one lookup per distinct code."""
     used, place = np.unique(codes, return_inverse=True)
     return names_of(used).take(pa.array(place))
 
 
 def _ranks(codes: Ints, names_of: Callable[[Ints], pa.Array]) -> Ints:
-    """The place of each code's name among all, sorted by code points (as UTF-8 is by bytes); equal names have one."""
+    """The rank of each code's name, sorted by code points (as UTF-8 is by bytes); equal names share a rank."""
     used, place = np.unique(codes, return_inverse=True)
     names = names_of(used)
     order = pc.array_sort_indices(names)
@@ -148,16 +148,16 @@ class Spans(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many they are."""
+        """The number of spans."""
         return len(self.score)
 
 
-#: Of the codes of queries, and scores: which rows are wanted.
+#: Selects rows by the codes of their queries and their scores.
 RowFilter = Callable[[Ints, NDArray[np.float64]], NDArray[np.bool_]]
 
 
 def spans_of(candidates: pa.Table, names: Names, wanted: RowFilter | None = None) -> Spans:
-    """CANDIDATES as numbers, all or those that are wanted; the score is ``-cost / scale``, one float64 division."""
+    """CANDIDATES as numbers, all or selected ones; the score is ``-cost / scale``, one float64 division."""
     query = names.queries(candidates["query_id"])
     cost, scale = (candidates[name].to_numpy() for name in ("cost", "scale"))
     score = -cost.astype(np.float64) / scale
@@ -177,7 +177,7 @@ def in_order(spans: Spans, names: Names) -> Spans:
 
 
 def _best_in_order(spans: Spans, names: Names, nbest: int | None = None) -> Ints:
-    """Rows of the best of each query, or of all, in total order; what sorting takes is that of one query."""
+    """Rows of each query's best, or of all, in total order; sorting needs memory for one query."""
     order = _by_query(spans.query)
     starts = _starts(spans.query[order])
     ends = [*starts[1:].tolist(), len(order)]
@@ -189,13 +189,13 @@ def _best_in_order(spans: Spans, names: Names, nbest: int | None = None) -> Ints
 
 
 def _by_query(codes: Ints) -> Ints:
-    """Rows in the order of their queries' codes, equal ones as they are; of few queries by numpy's radix sort of 16 bits."""
+    """Rows in stable order of their queries' codes; for few queries by numpy's 16-bit radix sort."""
     few = len(codes) > 0 and int(codes.max()) < 1 << 16
     return np.argsort(codes.astype(np.uint16) if few else codes, kind="stable")
 
 
 def _starts(codes: Ints) -> Ints:
-    """Where another code begins."""
+    """The first row of each code."""
     return np.flatnonzero(np.append(True, codes[1:] != codes[:-1])) if len(codes) else np.empty(0, np.int64)
 
 
@@ -206,7 +206,7 @@ def _best_first(spans: Spans, rows: Ints, names: Names) -> Ints:
     equal = score[1:] == score[:-1]
     places = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
     if len(places):
-        # The other keys are dear.
+        # The other keys are expensive.
         tied = rows[places]
         keys = [column[tied] for column in (spans.example, spans.last, spans.first, spans.channel)]
         rows[places] = tied[np.lexsort((*keys, names.document_ranks(spans.document[tied]), -score[places]))]
@@ -222,11 +222,11 @@ class _Rows:
 
     @property
     def spans(self) -> Spans:
-        """They, as they stand here."""
+        """The present rows."""
         return Spans._make(column[: self.count] for column in self._columns)
 
     def add(self, spans: Spans) -> None:
-        """Some more."""
+        """Append rows."""
         count = self.count + spans.rows
         if not self._columns:
             self._columns = [np.empty(0, column.dtype) for column in spans]
@@ -240,7 +240,7 @@ class _Rows:
         self.count = count
 
     def keep(self, rows: Ints, document: Callable[[Ints], Ints]) -> None:
-        """Only these, which rise; their documents get other codes."""
+        """Keep only these rows, in ascending order; their documents get new codes."""
         for column in self._columns:
             for place in range(0, len(rows), _AT_ONCE):
                 some = rows[place : place + _AT_ONCE]
@@ -249,7 +249,7 @@ class _Rows:
         self.spans.document[:] = document(self.spans.document)
 
     def taken(self, rows: Ints) -> Spans:
-        """These, in this order; here are none any more."""
+        """These rows in this order; empties the container."""
         self._columns.reverse()
         return Spans._make(self._columns.pop()[rows] for _ in range(len(self._columns)))
 
@@ -259,10 +259,10 @@ SpanFilter = Callable[[Spans], Spans]
 
 
 class Best:
-    """The best N candidates of each query, of all that are added, or of those of each addition that are chosen (`kept`).
+    """The N best candidates of each query, among those that the filter of each addition passes.
 
-    They are looked through only when a quarter as many have come as are kept, so that a row is looked at a few times, however
-    many files there are.
+    A cut happens only when the additions reach a quarter of the kept rows, so each row is checked a few times, whatever
+    the number of files.
     """
 
     #: Fewer rows than these wait.
@@ -272,12 +272,12 @@ class Best:
         self._names, self._nbest, self._filter = names, nbest, span_filter
         self._rows = _Rows()
         self._cuts = 0
-        self._looked = 0  # rows that were kept when they were looked through last
+        self._looked = 0  # rows kept by the last cut
         # The Nth best score so far, by the code of a query; the last is that of queries that are new.
         self._limit = np.full(1, -np.inf)
 
     def may_hold(self, query: Ints, score: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which of some may be among the best, by the codes of their queries and their scores."""
+        """Whether rows may be among the best, by the codes of their queries and their scores."""
         known = np.minimum(query, len(self._limit) - 1)
         return score >= self._limit[known]
 
@@ -291,7 +291,7 @@ class Best:
             self._cut()
 
     def _cut(self) -> None:
-        """Drop what is surely not among the best: below a query's Nth best score. What equals it may be one."""
+        """Drop rows below their query's Nth best score; ties are kept."""
         held = self._rows.spans
         order = _by_query(held.query)
         query, score = held.query[order], held.score[order]
@@ -307,11 +307,11 @@ class Best:
         self._rows.keep(rows, self._names.compact)
         self._looked = self._rows.count
         self._cuts += 1
-        if self._cuts % _GIVE_BACK == 0:  # what is free lies between what is kept
+        if self._cuts % _GIVE_BACK == 0:  # free memory is fragmented
             pa.default_memory_pool().release_unused()
 
     def table(self, tick: float, system: str, *, last: bool = True) -> pa.Table:
-        """DETECTIONS in total order; see `detections`. After the last one nothing is held any more."""
+        """DETECTIONS in total order; see `detections`. The last call empties the container."""
         if not self._rows.count:
             return DETECTIONS.empty_table()
         best = _best_in_order(self._rows.spans, self._names, self._nbest)
@@ -327,7 +327,7 @@ def detections(spans: Spans, names: Names, tick: float, system: str) -> Iterator
     """DETECTIONS in pieces; times in s, `frames` in ticks.
 
     Args:
-        spans: in the order that is wanted.
+        spans: in the order of the output.
         names: of their codes.
         tick: s.
         system: name to put into their column.

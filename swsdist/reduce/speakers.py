@@ -1,4 +1,4 @@
-"""Who speaks in the documents of candidates and of detections, as numbers."""
+"""Speakers of documents, as numbers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from swsdist.core.codes import chains as codes
 from swsdist.kernels.coding import coded
 
-#: Columns of DOCUMENTS that are wanted.
+#: The columns of DOCUMENTS that are needed.
 WHO = ("doc_id", "channel", "recording", "speaker")
 
 
 class Speakers:
-    """Speakers of documents, and of recordings that documents are places in; nobody is a speaker too.
+    """Speakers of documents, and of recordings with several documents; an empty name is a speaker too.
 
     A speaker's number is the place of the name among all, sorted.
 
@@ -28,15 +28,15 @@ class Speakers:
         number = {name: k for k, name in enumerate(sorted(set(names)))}
         self._of: dict[tuple[str, int], int] = {}
         self._in: dict[tuple[str, int], set[int]] = {}
-        for doc_id, channel, recording, name in zip(*(columns[one] for one in WHO[:3]), names, strict=True):
+        for doc_id, channel, recording, name in zip(*(columns[item] for item in WHO[:3]), names, strict=True):
             self._of[doc_id, channel] = number[name]
             self._in.setdefault((recording or doc_id, channel), set()).add(number[name])
 
     def demand_one_each(self) -> None:
-        """Whether one speaker speaks in each recording, so that detections in recordings have a speaker.
+        """Check that each recording has one speaker, so that detections in recordings have a speaker.
 
         Raises:
-            DataError: several speak in one.
+            DataError: several speakers in a recording.
         """
         for key in sorted(self._in):
             self._one(key, recordings=True)
@@ -46,10 +46,10 @@ class Speakers:
 
         Args:
             table: columns doc_id and channel.
-            recordings: doc_id is the recording's, where documents are places in one.
+            recordings: doc_id names the recording of documents that are segments.
 
         Raises:
-            DataError: several speak in one recording.
+            DataError: several speakers in a recording.
         """
         if not table.num_rows:
             return table.append_column("speaker", pa.array([], pa.int64()))
@@ -57,8 +57,8 @@ class Speakers:
         pairs, row = np.unique(
             np.stack([document, table["channel"].to_numpy().astype(np.int64)]), axis=1, return_inverse=True
         )
-        found = [self._one((names[code], channel), recordings) for code, channel in pairs.T.tolist()]
-        speaker: NDArray[np.int64] = np.array(found, np.int64)[row.reshape(-1)]
+        results = [self._one((names[code], channel), recordings) for code, channel in pairs.T.tolist()]
+        speaker: NDArray[np.int64] = np.array(results, np.int64)[row.reshape(-1)]
         return table.append_column("speaker", pa.array(speaker))
 
     def _one(self, key: tuple[str, int], recordings: bool) -> int:

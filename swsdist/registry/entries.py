@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, SupportsInt, TypeVar, cast
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import every_code
+from swsdist.core.codes import registry as codes
 from swsdist.registry.calibration_entries import Score
 from swsdist.registry.registry import Entry, Registry
 
@@ -222,7 +223,7 @@ class ExportEntry(Entry):
 class ReaderEntry(Entry):
     """A form that systems' lists are read in.
 
-    The target reads it: ``target(path, asked: swsdist.evaluation.lists.Asked) -> System``.
+    The target reads it: ``target(path, asked: swsdist.evaluation.lists.ReadOptions) -> System``.
 
     Attributes:
         tells: `module:function` of the first bytes of a file, unpacked (at most `swsdist.evaluation.lists.HEAD`): whether it is
@@ -244,7 +245,7 @@ class ReaderEntry(Entry):
 class WriterEntry(Entry):
     """A form that a list is written in.
 
-    The target writes it: ``target(detections, out: Path, about: swsdist.evaluation.writing.About)``.
+    The target writes it: ``target(detections, out: Path, about: swsdist.evaluation.writing.ListContext)``.
 
     Attributes:
         ending: of files that are written so where nothing else is said, with its dot; empty for none.
@@ -275,11 +276,8 @@ def checked(
     takes = tuple(model.model_fields) if model else ()
     for option in given:
         if option not in takes:
-            raise ConfigError(
-                f"the {registry.kind} {name} takes no {option}",
-                where=where,
-                remedy=f"it takes {', '.join(takes) or 'no options'}",
-            )
+            known = ", ".join(takes) or "none"
+            raise codes.UNKNOWN_ENTRY_OPTION(where=where, kind=registry.kind, name=name, option=option, options=known)
     if model is None:
         return {}
     from pydantic import ValidationError
@@ -288,13 +286,14 @@ def checked(
         # By way of JSON, for a strict tuple takes no list.
         return model.model_validate_json(json.dumps(dict(given)), strict=True).model_dump()
     except ValidationError as error:
-        raise ConfigError(
-            "; ".join(_wrong(name, one["loc"], one["type"], one["msg"], one.get("ctx", {})) for one in error.errors()),
-            where=where,
-        ) from None
+        errors = error.errors()
+        problems = "; ".join(_problem(each["loc"], each["msg"], each.get("ctx", {})) for each in errors)
+        if len(errors) == 1 and (code := every_code().get(errors[0]["type"])):
+            raise code.error(problems, where=where, code=code.name) from None
+        raise codes.INVALID_ENTRY_OPTION(where=where, name=name, problems=problems) from None
 
 
-def _wrong(name: str, place: tuple[str | int, ...], kind: str, message: str, bounds: Mapping[str, object]) -> str:
+def _problem(place: tuple[str | int, ...], message: str, bounds: Mapping[str, object]) -> str:
     option = ".".join(map(str, place))
     for key, words in (
         ("ge", "{:g} or more"),
@@ -303,9 +302,9 @@ def _wrong(name: str, place: tuple[str | int, ...], kind: str, message: str, bou
         ("lt", "less than {:g}"),
     ):
         if key in bounds:
-            return f"{option} of {name} is {words.format(bounds[key])}"
+            return f"{option} must be {words.format(bounds[key])}"
     text = message.removeprefix("Value error, ")
-    return f"{option} of {name}: {text}" if option else text
+    return f"{option}: {text}" if option else text
 
 
 def those(registry: Registry[E], fact: str) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import registry as codes
 from swsdist.registry.calibration_entries import Looks, StepEntry
 from swsdist.registry.entries import (
     BackendEntry,
@@ -183,8 +183,8 @@ READERS: Registry[ReaderEntry] = Registry(
     "swsdist.readers",
     "--from",
     {
-        "nist": ReaderEntry(f"{_RD}:read_nist", 1, f"{_RD}:tells_nist"),
-        "parquet": ReaderEntry(f"{_RD}:read_rows", 1, f"{_RD}:tells_parquet"),
+        "nist": ReaderEntry(f"{_RD}:read_nist", 1, f"{_RD}:is_nist_list"),
+        "parquet": ReaderEntry(f"{_RD}:read_rows", 1, f"{_RD}:is_parquet"),
         "kaldi": ReaderEntry(f"{_RD}:read_kaldi", 1, "swsdist.evaluation.kaldi_results:looks_like_results"),
         "csv": ReaderEntry(f"{_RD}:read_rows", 1),
     },
@@ -417,12 +417,12 @@ def quantities() -> dict[str, Quantity]:
     Raises:
         ConfigError: an added measure cannot be loaded, or two give a number of one key.
     """
-    found: dict[str, Quantity] = {}
+    by_key: dict[str, Quantity] = {}
     for name in MEASURES:
-        for one in MEASURES[name].gives:
-            if found.setdefault(one.key, one) is not one:
-                raise ConfigError(f"two measures give {one.key}", where=f"measure {name}", remedy="rename one")
-    return found
+        for quantity in MEASURES[name].gives:
+            if by_key.setdefault(quantity.key, quantity) is not quantity:
+                raise codes.DUPLICATE_QUANTITY(where=f"measure {name}", key=quantity.key)
+    return by_key
 
 
 _PROTOCOL = "swsdist.score.measures.protocol"

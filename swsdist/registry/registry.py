@@ -19,6 +19,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
+from swsdist.core.codes import registry as codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.text import suggestion
 
@@ -52,10 +53,7 @@ class Entry:
         except Exception as error:
             if self.built_in and not isinstance(error, ImportError):
                 raise
-            raise ConfigError(
-                f"{self.target} cannot be loaded ({type(error).__name__}: {error})",
-                remedy="install what it needs: see docs/ on optional extras",
-            ) from error
+            raise codes.ENTRY_NOT_LOADED(target=self.target, error=f"{type(error).__name__}: {error}") from error
 
 
 E = TypeVar("E", bound=Entry)
@@ -109,28 +107,29 @@ class Registry(Generic[E]):
         if name in self._own:
             return self._own[name]
         if name not in self._added:
-            raise ConfigError(
-                f"there is no {self.kind} {name!r}{suggestion(name, self)}",
-                where=self.where,
-                remedy=f"there are: {', '.join(self)}",
+            raise codes.UNKNOWN_NAME(
+                where=self.where, kind=self.kind, name=name, meant=suggestion(name, self), known=", ".join(self)
             )
         point = self._added[name]
         try:
             loaded = point.load()
         except Exception as error:  # whatever a stranger's module does when it is imported
-            raise ConfigError(
-                f"the {self.kind} {name} cannot be loaded from {point.value} ({type(error).__name__}: {error})",
+            raise codes.BROKEN_ENTRY_POINT(
                 where=f"entry point {self.group}: {name}",
-                remedy="mend or install its package again, or uninstall it",
+                kind=self.kind,
+                name=name,
+                target=point.value,
+                error=f"{type(error).__name__}: {error}",
             ) from error
         if isinstance(loaded, self._type):
             return loaded
         version = getattr(loaded, "version", None)
         if self._type is not Entry or not isinstance(version, int):
-            raise ConfigError(
-                f"{point.value} is no {self.kind}: it is not of the type {self._type.__name__}, or has no version",
+            raise codes.NOT_AN_ENTRY(
                 where=f"entry point {self.group}: {name}",
-                remedy="see docs/ on how to add one",
+                target=point.value,
+                kind=self.kind,
+                type=self._type.__name__,
             )
         return self._type(point.value, version)
 

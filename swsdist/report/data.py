@@ -96,12 +96,12 @@ class Measures:
             calibration: what the decisions were fitted on.
             thresholds: that decided.
         """
-        own = ("mtwv", "mtwv_threshold", "mtwv_pmiss", "mtwv_pfa", "atwv", "atwv_pmiss", "atwv_pfa")
+        single = ("mtwv", "mtwv_threshold", "mtwv_pmiss", "mtwv_pfa", "atwv", "atwv_pmiss", "atwv_pfa")
         return cls(
-            **{name: values.get(name) for name in own},
+            **{name: values.get(name) for name in single},
             atwv_thresholds=tuple(thresholds),
             calibration=calibration,
-            further={name: value for name, value in values.items() if name not in own},
+            further={name: value for name, value in values.items() if name not in single},
         )
 
     def values(self) -> dict[str, float | None]:

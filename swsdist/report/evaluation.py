@@ -126,8 +126,8 @@ def alignment_table(result: Evaluation) -> pa.Table:
     """Each detection and reference with its partner, and what it counts as: CORR, MISS, FA, or CORR!DET (a NO, rightly)."""
     aligned = result.aligned
     yes = pc.fill_null(aligned["decision"], False).to_numpy()
-    found, true = pc.is_valid(aligned["score"]).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
-    kind = np.where(true, np.where(found & yes, "CORR", "MISS"), np.where(yes, "FA", "CORR!DET"))
+    results, true = pc.is_valid(aligned["score"]).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
+    kind = np.where(true, np.where(results & yes, "CORR", "MISS"), np.where(yes, "FA", "CORR!DET"))
     decided = pc.is_valid(aligned["decision"]).to_numpy()
     decision = pa.array(np.where(yes, "YES", "NO"), mask=~decided)
     terms = dict(zip(*(result.task.terms[name].to_pylist() for name in ("query_id", "term")), strict=True))
@@ -162,7 +162,7 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
     """
     task = result.task
     name = result.system.attributes.get("system_id") or result.system.path
-    note = " ".join(filter(None, (f"{name}: {task.protocol.told(task.point)}.", gaps(reasons(measures)))))
+    note = " ".join(filter(None, (f"{name}: {task.protocol.describe(task.point)}.", gaps(reasons(measures)))))
     plain = [{"measure": key, "value": value} for key, value in measures.items()]
     rows = [(key, fixed(value, quantity_of(key).decimals)) for key, value in measures.items()]
     return Table("Measures", ("measure", "value"), rows, note, plain=plain)

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from swsdist.report.data import RejectedRow, ReportData, quantity_of
 from swsdist.report.summary import (
-    CALIBRATIONS,
     STYLES,
     SummaryRow,
     Tone,
+    calibration_text,
     crowded,
     fixed,
     interval,
@@ -69,27 +69,27 @@ def rejections(rows: Iterable[RejectedRow]) -> list[Rejection]:
 def input_issues(rejected: Iterable[Rejection], warnings: Iterable[str]) -> list[Issue]:
     """What was left out, then what to doubt."""
     left_out = [
-        Issue("rejected", f"{one.number} {one.kind}(s), {one.reason}; the first: {one.first}", one.remedy or "")
-        for one in rejected
+        Issue("rejected", f"{item.number} {item.kind}(s), {item.reason}; the first: {item.first}", item.remedy or "")
+        for item in rejected
     ]
     return [*left_out, *(Issue("warning", warning) for warning in warnings)]
 
 
 def issues(data: ReportData) -> list[Issue]:
     """All that is odd about a run, the worst first."""
-    found = []
+    results = []
     if failed := sum(stage.failed for stage in data.stages):
         first = next((f"; the first: {row.id}: {row.message}" for row in data.rejected if row.kind == "task"), "")
-        found.append(Issue("failed", f"{failed} tasks, and the figures lack their part{first}"))
-    if data.measures is not None and reasons(data.measures.further) and (told := crowded(data)):
-        found.append(Issue("warning", told))
-    return [*found, *input_issues(rejections(data.rejected), data.warnings)]
+        results.append(Issue("failed", f"{failed} tasks, not included in the figures{first}"))
+    if data.measures is not None and reasons(data.measures.further) and (text := crowded(data)):
+        results.append(Issue("warning", text))
+    return [*results, *input_issues(rejections(data.rejected), data.warnings)]
 
 
 def key_figures(data: ReportData) -> tuple[SummaryRow, ...]:
     """Six figures: how good the run is, what it cost and of how much; where nothing was scored, how much and the cost."""
     cost, counts = data.resources, data.counts
-    if (found := data.measures) is None:
+    if (results := data.measures) is None:
         return (
             SummaryRow("audio", f"{short(data.hours)} h"),
             SummaryRow("documents", str(counts.documents)),
@@ -98,23 +98,23 @@ def key_figures(data: ReportData) -> tuple[SummaryRow, ...]:
             SummaryRow("indexing", span(cost.index_cpu_s), f"of CPU, ISF {short(cost.isf)}"),
             SummaryRow("searching", span(cost.search_cpu_s), f"of CPU, SSF {short(cost.ssf)}"),
         )
-    values = found.values()
+    values = results.values()
     why = reasons(values)
 
     def figure(name: str, note: str, tone: Tone = "plain") -> SummaryRow:
-        one = quantity_of(name)
-        text = f"not defined where {why[one.name]}" if one.name in why else note
-        return SummaryRow(one.name, fixed(values.get(name), one.decimals), text, tone)
+        item = quantity_of(name)
+        text = f"not defined where {why[item.name]}" if item.name in why else note
+        return SummaryRow(item.name, fixed(values.get(name), item.decimals), text, tone)
 
-    at_most = f"{interval(data)}Pmiss {fixed(found.mtwv_pmiss)}, Pfa {fixed(found.mtwv_pfa, 6)}"
-    decided = f"Pmiss {fixed(found.atwv_pmiss)}, Pfa {fixed(found.atwv_pfa, 6)}; {CALIBRATIONS[found.calibration]}"
+    at_most = f"{interval(data)}Pmiss {fixed(results.mtwv_pmiss)}, Pfa {fixed(results.mtwv_pfa, 6)}"
+    decided = f"Pmiss {fixed(results.atwv_pmiss)}, Pfa {fixed(results.atwv_pfa, 6)}; {calibration_text(results)}"
     actual = figure("atwv", decided, "main")
-    if found.calibration == "oracle":
+    if results.calibration == "oracle":
         actual = actual._replace(name="ATWV (oracle)", tone="warning")
     return (
         figure("mtwv", at_most, "main"),
         actual,
-        figure("stwv", "what the list holds at all"),
+        figure("stwv", "recall of the whole list"),
         figure("cnxe_min", f"{quantity_of('cnxe').name} {fixed(values.get('cnxe'))}"),
         SummaryRow("SSF", short(cost.ssf), f"ISF {short(cost.isf)}, wall time {span(cost.wall_s)}"),
         SummaryRow(
@@ -137,7 +137,7 @@ def print_headline(data: ReportData, console: Console) -> None:
 
 def print_location(data: ReportData, console: Console) -> None:
     """Print the run's digest, and where its page lies: at the end of a line, so that it can be clicked or copied."""
-    console.print(Text(f"digest {data.digest[:16]}, report {data.page_path}"), soft_wrap=True)
+    console.print(Text(f"result digest {data.digest[:16]}, report {data.page_path}"), soft_wrap=True)
 
 
 def truncated(lines: Sequence[str], most: int, more: str) -> list[str]:

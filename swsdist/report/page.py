@@ -17,8 +17,8 @@ from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
 from swsdist.report.plots.timeline import timeline_svg
 from swsdist.report.resources import resource_table
 from swsdist.report.summary import (
-    CALIBRATIONS,
     NOTHING,
+    calibration_text,
     crowded,
     fixed,
     gaps,
@@ -39,11 +39,11 @@ MOST_REJECTED = 1000
 #: What a column of the per-query table is, where its heading does not tell.
 _HELPS = {
     "s": "seconds of its examples",
-    "cut": "seconds of background cut off around their speech",
+    "cut": "seconds trimmed off around their speech",
     "true": "true occurrences",
     "FA": "false alarms",
     "TWV": "of the decisions",
-    "best TWV": "over thresholds of its own",
+    "best TWV": "at the query's best threshold",
 }
 
 
@@ -56,10 +56,10 @@ def render_page(data: ReportData) -> str:
         "report",
         data=data,
         figures=key_figures(data),
-        odd=issues(data),
-        most_odd=MOST_ISSUES,
+        issues=issues(data),
+        most_issues=MOST_ISSUES,
         rows=summary_rows(data),
-        calibration=CALIBRATIONS[data.measures.calibration] if data.measures else "",
+        calibration=calibration_text(data.measures) if data.measures else "",
         det=det_plot(data),
         histogram=histogram_plot(data),
         queries=_queries(data, MOST_QUERIES),
@@ -85,11 +85,11 @@ def det_plot(data: ReportData) -> str | None:
     if data.det is None or not len(data.det):
         return None
     marks = []
-    if (found := data.measures) is not None:
-        name = "ATWV (oracle)" if found.calibration == "oracle" else "ATWV"
+    if (results := data.measures) is not None:
+        name = "ATWV (oracle)" if results.calibration == "oracle" else "ATWV"
         for label, value, pfa, pmiss in (
-            ("MTWV", found.mtwv, found.mtwv_pfa, found.mtwv_pmiss),
-            (name, found.atwv, found.atwv_pfa, found.atwv_pmiss),
+            ("MTWV", results.mtwv, results.mtwv_pfa, results.mtwv_pmiss),
+            (name, results.atwv, results.atwv_pfa, results.atwv_pmiss),
         ):
             if pfa is not None and pmiss is not None:
                 marks.append(Mark(f"{label} {fixed(value)}", pfa, pmiss))
@@ -103,12 +103,12 @@ def histogram_plot(data: ReportData) -> str | None:
     if data.scores is None:
         return None
     marks: list[tuple[str, float]] = []
-    if (found := data.measures) is not None:
-        if found.mtwv_threshold is not None:
-            marks.append((f"MTWV threshold {short(found.mtwv_threshold)}", found.mtwv_threshold))
+    if (results := data.measures) is not None:
+        if results.mtwv_threshold is not None:
+            marks.append((f"MTWV threshold {short(results.mtwv_threshold)}", results.mtwv_threshold))
         # The thresholds of many folds lie too close to be told apart.
-        if len(found.atwv_thresholds) == 1 and found.atwv_thresholds[0] is not None:
-            marks.append((f"ATWV threshold {short(found.atwv_thresholds[0])}", found.atwv_thresholds[0]))
+        if len(results.atwv_thresholds) == 1 and results.atwv_thresholds[0] is not None:
+            marks.append((f"ATWV threshold {short(results.atwv_thresholds[0])}", results.atwv_thresholds[0]))
     return histogram_svg(data.scores, marks, height=520)
 
 
@@ -119,10 +119,10 @@ def timeline_plot(data: ReportData) -> str | None:
 
 def _by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:
     """Hits of each query, the query of the best hit first."""
-    found: dict[str, list[Hit]] = {}
+    results: dict[str, list[Hit]] = {}
     for hit in hits:
-        found.setdefault(hit.query_id, []).append(hit)
-    return list(found.items())
+        results.setdefault(hit.query_id, []).append(hit)
+    return list(results.items())
 
 
 def _not_shown(data: ReportData) -> str:
@@ -132,10 +132,10 @@ def _not_shown(data: ReportData) -> str:
     if left <= 0 or not data.hits:
         return ""
     if len(data.hits) > shown or len(data.hits) == data.counts.detections:
-        return f"Of {left} of {data.counts.queries} queries nothing was found."
+        return f"{left} of {data.counts.queries} queries have no detections."
     return (
-        f"{left} of {data.counts.queries} queries are not shown: report.clips is {len(data.hits)}. "
-        f"More: swsdist report {data.folder} --set report.clips={data.counts.queries}"
+        f"{left} of {data.counts.queries} queries are not shown (report.clips: {len(data.hits)}). "
+        f"Show more: swsdist report {data.folder} --set report.clips={data.counts.queries}"
     )
 
 
@@ -150,10 +150,10 @@ def _table_of(caption: str, pairs: Mapping[str, str]) -> Table:
 def paper_tables(data: ReportData) -> list[Table]:
     """What a paper says of a run: its measures, if it was scored, and its processing resources."""
     tables = []
-    if (found := data.measures) is not None:
-        made = measures_table(found)
+    if (results := data.measures) is not None:
+        made = measures_table(results)
         said = " ".join(filter(None, (made.note, crowded(data) if made.note else "")))
-        about = f"{data.name}: {data.system}. ATWV: {CALIBRATIONS[found.calibration]}. {said}".rstrip()
+        about = f"{data.name}: {data.system}. ATWV: {calibration_text(results)}. {said}".rstrip()
         tables.append(replace(made, note=about))
     return [*tables, resource_table(data.resources)]
 
@@ -179,7 +179,7 @@ def _queries(data: ReportData, most: int) -> Table:
         rows.append(row)
     note = _cut(len(data.queries), most, "per_query of report.json")
     if any(NOTHING in row for row in rows):
-        note = f"{note} {NOTHING}: the query has no true occurrence, or has no example with sound, or is not decided.".strip()
+        note = f"{note} {NOTHING}: no true occurrence, no example with sound, or no decision.".strip()
     return Table("Queries", columns, rows, note, texts=(0, 1) if terms else (0,), helps=_HELPS)
 
 
@@ -202,48 +202,60 @@ def _costs(data: ReportData) -> Table:
             "CPU, indexing": span(cost.index_cpu_s),
             "CPU, searching": span(cost.search_cpu_s),
             "CPU, scoring": span(cost.score_cpu_s),
-            "CPU, warm-up (in no figure above)": span(cost.warm_up_cpu_s),
-            "CPU, repeated after losses (in no figure above)": span(cost.repeated_cpu_s),
+            "CPU, warm-up (not in the figures above)": span(cost.warm_up_cpu_s),
+            "CPU, repeated after losses (not in the figures above)": span(cost.repeated_cpu_s),
             **{f"{name} ({note})": text for name, note, text, _ in gpu_figures(cost)},
             "audio": f"{short(data.hours)} h",
-            "query examples, as they were given": span(cost.query_seconds),
-            "query examples, as they were searched": span(cost.searched_query_seconds),
+            "query examples, given": span(cost.query_seconds),
+            "query examples, searched": span(cost.searched_query_seconds),
         },
     )
 
 
-def _fusion(found: FusionReport) -> Table:
-    names = ("weight", "found by it", "by it alone", "MTWV", "AUC", "min Cnxe", "gain of MTWV", "gain of min Cnxe", "p")
-    marked = any(one.mark is not None for one in found.systems)
+def _fusion(results: FusionReport) -> Table:
+    names = (
+        "weight",
+        "detected",
+        "detected by it alone",
+        "MTWV",
+        "AUC",
+        "min Cnxe",
+        "gain of MTWV",
+        "gain of min Cnxe",
+        "p",
+    )
+    marked = any(system.mark is not None for system in results.systems)
     rows = []
-    for one in found.systems:
-        gain = one.gain or Gain()
-        weight = fixed(one.weight, 3)
-        if marked and one.mark is not None:
-            weight += f" ({one.mark:+.3f} where it found nothing)"
+    for system in results.systems:
+        gain = system.gain or Gain()
+        weight = fixed(system.weight, 3)
+        if marked and system.mark is not None:
+            weight += f" ({system.mark:+.3f} where not detected)"
         rows.append(
             [
-                one.system,
+                system.system,
                 weight,
-                *(f"{100 * part:.1f} %" for part in (one.given, one.alone)),
-                *map(fixed, (one.mtwv, one.auc, one.cnxe_min)),
+                *(f"{100 * part:.1f} %" for part in (system.given, system.alone)),
+                *map(fixed, (system.mtwv, system.auc, system.cnxe_min)),
                 _gained(gain.mtwv, gain.mtwv_low, gain.mtwv_high),
                 _gained(gain.cnxe_min, gain.cnxe_min_low, gain.cnxe_min_high),
                 short(gain.cnxe_min_p),
             ]
         )
-    offset = "nothing was fitted: the mean of the scores" if found.offset is None else f"offset {found.offset:+.3f}"
-    note = (
-        f"{found.joined} places at which a system found the query ({found.overlapping} more overlapped a better one of their "
-        f"query); {offset}. Missing scores: {found.missing}. Gains are what "
-        "the fusion has over the system, with intervals of 95 % over queries; p is of a paired test by resampling queries."
+    offset = (
+        "nothing was fitted: unweighted mean of the scores"
+        if results.offset is None
+        else f"offset {results.offset:+.3f}"
     )
-    if found.between_queries:
-        note += (
-            f" {found.outdone} detections overlapped a better one of another query: decisions look at other queries."
-        )
+    note = (
+        f"{results.joined} places detected by any system ({results.overlapping} more overlapped a better place of the same "
+        f"query); {offset}. Missing scores: {results.missing}. Gains: fusion "
+        "minus system, with 95 % intervals over queries; p: paired test by resampling queries."
+    )
+    if results.between_queries:
+        note += f" {results.outdone} detections overlapped a better one of another query, so decisions depend on other queries."
     if any(NOTHING in row for row in rows):
-        note += f" {NOTHING}: nothing was fitted, or the system was not scored for the trials of the fusion."
+        note += f" {NOTHING}: not fitted, or not scored for the trials of the fusion."
     return Table("Systems", ("system", *names), rows, note)
 
 
@@ -301,7 +313,7 @@ def _hardware(data: ReportData) -> Table:
 
 
 def _rejected(data: ReportData) -> Table:
-    names = ("kind", "id", "part", "file", "reason", "what was wrong", "what to do")
+    names = ("kind", "id", "part", "file", "reason", "problem", "remedy")
     rows = [
         [r.kind, r.id, "" if r.part is None else str(r.part), r.path or "", r.reason, r.message, r.remedy or ""]
         for r in data.rejected[:MOST_REJECTED]
@@ -329,13 +341,13 @@ def _rules(data: ReportData) -> Table | None:
     return _table_of("Protocol", pairs)
 
 
-def measures_table(found: Measures) -> Table:
+def measures_table(results: Measures) -> Table:
     """A row a measure."""
-    known = [t for t in found.atwv_thresholds if t is not None]
+    known = [t for t in results.atwv_thresholds if t is not None]
     limits = " to ".join(dict.fromkeys(short(t) for t in (min(known), max(known)))) if known else NOTHING
     rows = [
-        [one.name, fixed(value, one.decimals), short(threshold), fixed(pmiss), fixed(pfa, 6)]
-        for one, value, threshold, pmiss, pfa in _measure_values(found)
+        [item.name, fixed(value, item.decimals), short(threshold), fixed(pmiss), fixed(pfa, 6)]
+        for item, value, threshold, pmiss, pfa in _measure_values(results)
     ]
     rows[1][2] = limits
     for row in rows[2:]:  # most have no threshold and no rates
@@ -343,20 +355,20 @@ def measures_table(found: Measures) -> Table:
         row[2:4] = ["" if cell == NOTHING else cell for cell in (limit, pmiss)]
         row[4] = "" if pmiss == pfa == NOTHING else pfa
     names = ("measure", "value", "threshold", "pmiss", "pfa")
-    plain = [dict(zip(names, (one.name, *values), strict=True)) for one, *values in _measure_values(found)]
+    plain = [dict(zip(names, (item.name, *values), strict=True)) for item, *values in _measure_values(results)]
     headings = ("measure", "value", "threshold", "Pmiss", "Pfa")
-    return Table("Measures", headings, rows, gaps(reasons(found.values())), plain=plain)
+    return Table("Measures", headings, rows, gaps(reasons(results.values())), plain=plain)
 
 
-def _measure_values(found: Measures) -> list[tuple[Quantity, float | None, float | None, float | None, float | None]]:
+def _measure_values(results: Measures) -> list[tuple[Quantity, float | None, float | None, float | None, float | None]]:
     """What each measure is, value, threshold, Pmiss and Pfa; of several thresholds none."""
-    limits = set(found.atwv_thresholds)
+    limits = set(results.atwv_thresholds)
     limit = next(iter(limits)) if len(limits) == 1 else None
     actual = quantity_of("atwv")
-    if found.calibration == "oracle":
+    if results.calibration == "oracle":
         actual = replace(actual, label=f"{actual.name} (oracle)")
     return [
-        (quantity_of("mtwv"), found.mtwv, found.mtwv_threshold, found.mtwv_pmiss, found.mtwv_pfa),
-        (actual, found.atwv, limit, found.atwv_pmiss, found.atwv_pfa),
-        *found.rows(),
+        (quantity_of("mtwv"), results.mtwv, results.mtwv_threshold, results.mtwv_pmiss, results.mtwv_pfa),
+        (actual, results.atwv, limit, results.atwv_pmiss, results.atwv_pfa),
+        *results.rows(),
     ]

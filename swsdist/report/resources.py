@@ -69,18 +69,18 @@ def from_numbers(
 def _known(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the figures of a run follow from, and what it used of GPUs."""
     try:
-        found = json.loads(Folder(run).read_bytes("report.json"))["resources"]
+        results = json.loads(Folder(run).read_bytes("report.json"))["resources"]
     except FileNotFoundError:
         raise codes.NO_REPORT(where=run) from None
-    known = {name: found[key] for name, key in _OF_RUN.items()}
+    known = {name: results[key] for name, key in _OF_RUN.items()}
     for name in ("index_peaks_gb", "search_peaks_gb"):
         known[name] = None if known[name] is None else [known[name]]
-    return known, {name: found.get(name) for name in _OF_GPUS}  # a run of an earlier version has none
+    return known, {name: results.get(name) for name in _OF_GPUS}  # a run of an earlier version has none
 
 
-def resource_table(found: Factors | Resources) -> Table:
+def resource_table(results: Factors | Resources) -> Table:
     """The figures as a table: what each is, and its value."""
-    rows = _rows(found)
+    rows = _rows(results)
     return Table(
         "Processing resources",
         ("figure", "", "value"),
@@ -91,11 +91,11 @@ def resource_table(found: Factors | Resources) -> Table:
     )
 
 
-def resource_lines(found: Factors) -> list[str]:
+def resource_lines(results: Factors) -> list[str]:
     """The figures as lines of text: name, value, what it is, or why it is not known."""
     return [
         f"{name:<10}  {text:>10}  {note if value is not None else _unknown(name)}"
-        for name, note, text, value in _rows(found)
+        for name, note, text, value in _rows(results)
     ]
 
 
@@ -103,16 +103,16 @@ def _unknown(name: str) -> str:
     return f"not known: {UNKNOWN_COSTS[name.partition(',')[0]]}"
 
 
-def _rows(found: Factors | Resources) -> list[tuple[str, str, str, float | None]]:
+def _rows(results: Factors | Resources) -> list[tuple[str, str, str, float | None]]:
     """Name, meaning, value as text, and value of each figure."""
-    weight = short(found.pl_lambda)
+    weight = short(results.pl_lambda)
     return [
-        ("ISF", "CPU s per s of audio", short(found.isf), found.isf),
-        ("SSF", "CPU s per query s and audio s", short(found.ssf), found.ssf),
-        ("SSF, hours", "the same with all times in hours: 3600 x SSF", short(found.ssf_hours), found.ssf_hours),
-        ("PMU index", "GB, highest over nodes", fixed(found.pmu_index_gb, 3), found.pmu_index_gb),
-        ("PMU search", "GB, highest over nodes", fixed(found.pmu_search_gb, 3), found.pmu_search_gb),
-        ("PL", f"lambda {weight}, with SSF", short(found.pl), found.pl),
-        ("PL, hours", f"lambda {weight}, with SSF in hours", short(found.pl_hours), found.pl_hours),
-        *gpu_figures(found),
+        ("ISF", "CPU s per s of audio", short(results.isf), results.isf),
+        ("SSF", "CPU s per query s and audio s", short(results.ssf), results.ssf),
+        ("SSF, hours", "the same with all times in hours: 3600 x SSF", short(results.ssf_hours), results.ssf_hours),
+        ("PMU index", "GB, highest over nodes", fixed(results.pmu_index_gb, 3), results.pmu_index_gb),
+        ("PMU search", "GB, highest over nodes", fixed(results.pmu_search_gb, 3), results.pmu_search_gb),
+        ("PL", f"lambda {weight}, with SSF", short(results.pl), results.pl),
+        ("PL, hours", f"lambda {weight}, with SSF in hours", short(results.pl_hours), results.pl_hours),
+        *gpu_figures(results),
     ]

@@ -123,7 +123,7 @@ def _totals(part: Part, result: Evaluation) -> str:
 
 
 def _means(part: Part, rows: list[Mapping[str, Any]], result: Evaluation) -> str:
-    rated = [one for row in rows if (one := _rated(row)) is not None]
+    rated = [item for row in rows if (item := _rated(row)) is not None]
     if not rated or part.actual is None:
         return f"{_four(0, 0, 0, 0)}    N/A    N/A   N/A |"
     start = _four(*(sum(column) // len(rated) for column in zip(*(row[1:] for row in rated), strict=True)))

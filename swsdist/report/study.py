@@ -11,7 +11,7 @@ from importlib.metadata import version
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.calibrate.points.study import Breakdown, Studied, Study, Tests
+from swsdist.calibrate.operating_points.study import Breakdown, Study, SystemStudy, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.core.plain import plain
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
@@ -60,17 +60,17 @@ def figures(study: Study) -> dict[str, tuple[str, str]]:
     }
 
 
-def _threshold_of_ntrue(single: Studied) -> str:
-    one = single.entry
-    most = max(int(one.sweep.ntrue.max()), 100)
+def _threshold_of_ntrue(single: SystemStudy) -> str:
+    item = single.entry
+    most = max(int(item.sweep.ntrue.max()), 100)
     n = np.arange(0, most + 1)
-    limits = Thresholding("oracle-kst", one.trials, one.beta).thresholds(0, np.maximum(n, 1))
+    limits = Thresholding("oracle-kst", item.trials, item.beta).thresholds(0, np.maximum(n, 1))
     limits[0] = 0.0
     axes = Axes("true occurrences of the keyword", "threshold", (0, most), (0, 1))
     return lines_svg([Series("", n, limits)], axes, title="Threshold of KST against keyword frequency")
 
 
-def _sums_and_occurrences(single: Studied) -> str:
+def _sums_and_occurrences(single: SystemStudy) -> str:
     sweep = single.entry.sweep
     most = max(float(sweep.sums.max()), float(sweep.ntrue.max())) * 1.04
     plots = [
@@ -87,10 +87,10 @@ def _sums_and_occurrences(single: Studied) -> str:
 
 
 def _thresholds(study: Study) -> str:
-    one = study.systems[0].entry
-    sto = Thresholding("sto", one.trials, one.beta, study.best["sto"])
-    kst = Thresholding("kst", one.trials, one.beta, study.best["kst"])
-    most = max(float(one.sweep.sums.max()), 1.25 / sto.threshold)
+    item = study.systems[0].entry
+    sto = Thresholding("sto", item.trials, item.beta, study.best["sto"])
+    kst = Thresholding("kst", item.trials, item.beta, study.best["kst"])
+    most = max(float(item.sweep.sums.max()), 1.25 / sto.threshold)
     sums = np.linspace(0, most, 400)
     lines = [
         Series("estimated KST", sums, kst.thresholds(sums)),
@@ -114,16 +114,16 @@ def _atwv_of_alpha(study: Study) -> str:
     mean = lines_svg(average, axes, marks=marks, title="Average ATWV against alpha")
     if not many:
         return mean
-    each = [
-        Series(NAMES[method], study.alphas, one.curves[method], kind=kind, thin=one is not study.systems[0])
-        for one in reversed(study.systems)
+    item = [
+        Series(NAMES[method], study.alphas, system.curves[method], kind=kind, thin=system is not study.systems[0])
+        for system in reversed(study.systems)
         for kind, method in enumerate(study.best)
     ]
-    return beside([lines_svg(each, axes, title="ATWV of each system against alpha"), mean], title="ATWV against alpha")
+    return beside([lines_svg(item, axes, title="ATWV of each system against alpha"), mean], title="ATWV against alpha")
 
 
 def _histogram(study: Study) -> str:
-    gains = np.array([one.atwv["kst"] - one.atwv["sto"] for one in study.systems])
+    gains = np.array([system.atwv["kst"] - system.atwv["sto"] for system in study.systems])
     reach = max(float(np.abs(gains).max()), 1e-4)
     bins = 2 * min(10, max(3, len(gains) // 3))
     counts, edges = np.histogram(gains, bins=bins, range=(-reach * 1.001, reach * 1.001))
@@ -131,18 +131,21 @@ def _histogram(study: Study) -> str:
     return bars_svg(edges, counts, axes, title="Difference of ATWV over systems")
 
 
-def _by_sum(found: Breakdown) -> str:
-    return _two(found, found.edges, "posterior sum S(w)", "KST minus STO")
+def _by_sum(results: Breakdown) -> str:
+    return _two(results, results.edges, "posterior sum S(w)", "KST minus STO")
 
 
-def _by_ntrue(found: Breakdown) -> str:
-    return _two(found, found.edges - 0.5, "true occurrences", "estimated minus oracle KST")
+def _by_ntrue(results: Breakdown) -> str:
+    return _two(results, results.edges - 0.5, "true occurrences", "estimated minus oracle KST")
 
 
-def _two(found: Breakdown, edges: Floats, x_title: str, what: str) -> str:
+def _two(results: Breakdown, edges: Floats, x_title: str, what: str) -> str:
     plots = [
         bars_svg(edges, values, Axes(x_title, y_title), title=f"{what}, {y_title}")
-        for values, y_title in ((found.total, "difference of ATWV"), (found.per_term, "difference of ATWV per keyword"))
+        for values, y_title in (
+            (results.total, "difference of ATWV"),
+            (results.per_term, "difference of ATWV per keyword"),
+        )
     ]
     return beside(plots, title=f"{what} by {x_title}")
 
@@ -163,7 +166,8 @@ def table_one(study: Study) -> list[list[str]]:
 def tests_rows(study: Study) -> list[list[str]]:
     """Pairs, their number, p of the t test and of Wilcoxon's: terms of each system, then systems."""
     rows = [
-        [f"keywords of {one.entry.name}", str(len(one.entry.sweep.ntrue)), *_p(one.over_terms)] for one in study.systems
+        [f"keywords of {system.entry.name}", str(len(system.entry.sweep.ntrue)), *_p(system.over_terms)]
+        for system in study.systems
     ]
     return [*rows, ["systems", str(len(study.systems)), *_p(study.over_systems)]]
 
@@ -179,13 +183,13 @@ def study_tables(study: Study) -> list[Table]:
     single, many = study.systems[0].entry.name, len(study.systems)
     systems = [
         [
-            *(one.entry.name, one.entry.task, str(len(one.entry.sweep.ntrue)), str(one.entry.trials)),
-            *(short(one.entry.beta, 5), one.entry.logistic),
-            *(fixed(one.atwv[method]) for method in NAMES),
+            *(system.entry.name, system.entry.task, str(len(system.entry.sweep.ntrue)), str(system.entry.trials)),
+            *(short(system.entry.beta, 5), system.entry.logistic),
+            *(fixed(system.atwv[method]) for method in NAMES),
         ]
-        for one in study.systems
+        for system in study.systems
     ]
-    oracle = any(one.entry.logistic == "oracle" for one in study.systems)
+    oracle = any(system.entry.logistic == "oracle" for system in study.systems)
     return [
         Table(
             "Thresholds by keyword and sum-to-one",
@@ -216,9 +220,9 @@ def text_lines(study: Study) -> list[str]:
     first, second, _ = ([table.columns, *table.rows] for table in study_tables(study))
     lines = [*padded(first), "", *padded(second)]
     lines += [f"\n{note}" for note in remarks(study)]
-    logistics = sorted({one.entry.logistic for one in study.systems} - {"none"})
+    logistics = sorted({system.entry.logistic for system in study.systems} - {"none"})
     if logistics:
-        made = sum(one.entry.logistic != "none" for one in study.systems)
+        made = sum(system.entry.logistic != "none" for system in study.systems)
         lines += [
             "",
             f"Scores of {made} of {len(study.systems)} systems became probabilities by a logistic: {', '.join(logistics)}",
@@ -252,25 +256,25 @@ def study_json(study: Study) -> str:
         "by_posterior_sum": study.by_sum,
         "by_ntrue": study.by_ntrue,
         "single": study.systems[0].entry.name,
-        "systems": [_system(one) for one in study.systems],
+        "systems": [_system(system) for system in study.systems],
     }
     return json.dumps(plain(values), indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _system(one: Studied) -> dict[str, object]:
-    given = one.entry
+def _system(studied: SystemStudy) -> dict[str, object]:
+    given = studied.entry
     terms = {
         "query_id": given.sweep.names.to_pylist(),
         "ntrue": given.sweep.ntrue,
         "posterior_sum": given.sweep.sums,
-        "value": one.values,
-        "threshold": one.thresholds,
+        "value": studied.values,
+        "threshold": studied.thresholds,
     }
     return {
         **{name: getattr(given, name) for name in ("name", "task", "trials", "beta", "logistic")},
-        "atwv": one.atwv,
-        "atwv_by_alpha": one.curves,
-        "over_terms": one.over_terms,
+        "atwv": studied.atwv,
+        "atwv_by_alpha": studied.curves,
+        "over_terms": studied.over_terms,
         "terms": terms,
     }
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdist.accounts.factors import Factors
-from swsdist.report.data import Calibration, ReportData, Resources, quantity_of
+from swsdist.report.data import Calibration, Measures, ReportData, Resources, quantity_of
 
 if TYPE_CHECKING:
     import jinja2
@@ -34,31 +34,37 @@ STYLES: dict[Tone, str] = {"main": "bold green", "plain": "", "warning": "bold y
 
 #: Why a figure of what a run cost is not known.
 UNKNOWN_COSTS = {
-    "ISF": "it takes the CPU s of indexing, which a store does not tell that was compacted, and s of audio",
-    "SSF": "it takes the CPU s of searching, s of queries and s of audio",
-    "PMU index": "it takes the peak memory of indexing",
-    "PMU search": "it takes the peak memory of searching",
-    "PL": "it takes ISF, SSF and both PMU",
-    "GPU memory": "NVIDIA's library did not tell it",
+    "ISF": "needs the CPU s of indexing (unknown for a compacted store) and s of audio",
+    "SSF": "needs the CPU s of searching, s of queries and s of audio",
+    "PMU index": "needs the peak memory of indexing",
+    "PMU search": "needs the peak memory of searching",
+    "PL": "needs ISF, SSF and both PMU",
+    "GPU memory": "not reported by NVIDIA's library",
 }
 
 CALIBRATIONS: dict[Calibration, str] = {
     "none": "not calibrated",
-    "crossfit": "crossfit, thresholds by cross-validation over queries",
-    "oracle": "ORACLE, fitted on what is scored, so optimistic",
+    "crossfit": "thresholds by {folds}cross-validation over queries",
+    "oracle": "ORACLE: fitted on the scored queries, so optimistic",
     "file": "fitted on other data",
-    "own": "by the last step's own threshold, nothing fitted",
+    "own": "threshold of the last calibration step, nothing fitted",
 }
+
+
+def calibration_text(measures: Measures) -> str:
+    """How the decisions were made, in words."""
+    folds = len(measures.atwv_thresholds)
+    return CALIBRATIONS[measures.calibration].format(folds=f"{folds}-fold " if folds > 1 else "")
 
 
 def gpu_figures(cost: Factors | Resources) -> list[tuple[str, str, str, float | None]]:
     """Name, meaning, value as text, and value of what was used of GPUs; empty where none was."""
     if not (cost.index_gpu_s or cost.search_gpu_s):
         return []
-    held, used = "s for which tasks held a GPU, in no factor", "GB in use, highest over nodes, in no factor"
+    busy, used = "s that tasks held a GPU, not in the factors", "GB in use, highest over nodes, not in the factors"
     return [
-        ("GPU index", held, short(cost.index_gpu_s), cost.index_gpu_s),
-        ("GPU search", held, short(cost.search_gpu_s), cost.search_gpu_s),
+        ("GPU index", busy, short(cost.index_gpu_s), cost.index_gpu_s),
+        ("GPU search", busy, short(cost.search_gpu_s), cost.search_gpu_s),
         ("GPU memory, index", used, fixed(cost.gpu_index_gb, 3), cost.gpu_index_gb),
         ("GPU memory, search", used, fixed(cost.gpu_search_gb, 3), cost.gpu_search_gb),
     ]
@@ -150,14 +156,14 @@ def reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
     """
     from swsdist.score.parts.evaluating import why_undefined  # loads what measures are made of
 
-    told = why_undefined(measures)
-    found = {}
-    for key, why in told.items():
+    text = why_undefined(measures)
+    results = {}
+    for key, why in text.items():
         known = quantity_of(key)
-        rate = known.best and known.of in measures and known.of not in told  # a threshold may be infinite
+        rate = known.best and known.of in measures and known.of not in text  # a threshold may be infinite
         if rate or not known.of:
-            found[known.name] = why
-    return found
+            results[known.name] = why
+    return results
 
 
 def gaps(why: Mapping[str, str]) -> str:
@@ -183,8 +189,8 @@ def crowded(data: ReportData) -> str:
     if not many:
         return ""
     return (
-        f"{len(many)} of {len(data.queries)} queries have more detections than the {trials} trials of a query: keep fewer "
-        "(reduce.nbest), or score by more trials a second (score.trials_per_second)."
+        f"{len(many)} of {len(data.queries)} queries have more detections than trials ({trials} each): keep fewer detections "
+        "(reduce.nbest), or count more trials per second (score.trials_per_second)."
     )
 
 
@@ -218,7 +224,7 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
         rows += _measure_rows(data)
     alone = data.looked_at == ("own query",)
     rows.append(
-        SummaryRow("decisions", "independent" if alone else "dependent", f"they depend on: {', '.join(data.looked_at)}")
+        SummaryRow("decisions", "independent" if alone else "dependent", f"depend on {', '.join(data.looked_at)}")
     )
     rows += [
         _cost("ISF", cost.isf, short(cost.isf), "CPU s per s of audio"),
@@ -238,12 +244,14 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
         rows += _count_rows(data)
     failed = sum(stage.failed for stage in data.stages)
     if failed:
-        rows.append(SummaryRow("failed tasks", str(failed), "the figures above lack their part", "warning"))
+        rows.append(SummaryRow("failed tasks", str(failed), "not included in the figures above", "warning"))
     if cost.repeated_cpu_s:
-        rows.append(SummaryRow("repeated CPU", span(cost.repeated_cpu_s), "attempts that were lost and made again"))
+        rows.append(SummaryRow("repeated CPU", span(cost.repeated_cpu_s), "attempts that were lost and repeated"))
     rows.append(
         SummaryRow(
-            "digest", data.digest[:16], "of the scored list and the measures; `swsdist digest` covers every table"
+            "result digest",
+            data.digest[:16],
+            "of the scored list and the measures; `swsdist digest` covers every table",
         )
     )
     rows.append(SummaryRow("report", data.page_path))
@@ -284,14 +292,14 @@ def _other_corpus(data: ReportData) -> list[SummaryRow]:
         return []
     how = {
         "theirs": f"normalised by {theirs.taken_from} documents of it",
-        "ours": "normalised by the documents that are searched",
+        "ours": "normalised by the searched documents",
         "none": "not normalised",
     }[theirs.statistics]
     return [SummaryRow("queries from", theirs.documents, f"another corpus; {how}")]
 
 
 def _speech(part: float | None) -> str:
-    return "" if part is None else f"; speech is {100 * part:.0f} % of it"
+    return "" if part is None else f", {100 * part:.0f} % speech"
 
 
 def _trimmed(data: ReportData) -> str:
@@ -299,7 +307,7 @@ def _trimmed(data: ReportData) -> str:
     if not data.counts.trimmed:
         return ""
     seconds = sum(query.cut or 0.0 for query in data.queries)
-    return f"; of {data.counts.trimmed} the background around the speech was cut off, {short(seconds)} s"
+    return f"; {data.counts.trimmed} trimmed to their speech, by {short(seconds)} s"
 
 
 def interval(data: ReportData) -> str:
@@ -308,40 +316,42 @@ def interval(data: ReportData) -> str:
 
 
 def _measure_rows(data: ReportData) -> list[SummaryRow]:
-    found = data.measures
-    assert found is not None
-    why = reasons(found.further)
+    results = data.measures
+    assert results is not None
+    why = reasons(results.further)
 
     def rates(pmiss: float | None, pfa: float | None) -> str:
         return f"Pmiss {fixed(pmiss)}, Pfa {fixed(pfa, 6)}"
 
-    limit = f"threshold {short(found.mtwv_threshold)}, {rates(found.mtwv_pmiss, found.mtwv_pfa)}"
-    made = f"{thresholds(found.atwv_thresholds)}, {rates(found.atwv_pmiss, found.atwv_pfa)}"
-    how = CALIBRATIONS[found.calibration]
-    oracle = found.calibration == "oracle"
+    limit = f"threshold {short(results.mtwv_threshold)}, {rates(results.mtwv_pmiss, results.mtwv_pfa)}"
+    made = f"{thresholds(results.atwv_thresholds)}, {rates(results.atwv_pmiss, results.atwv_pfa)}"
+    how = calibration_text(results)
+    oracle = results.calibration == "oracle"
     return [
         SummaryRow(
-            "MTWV", fixed(found.mtwv), f"{interval(data)}{limit}" if found.mtwv is not None else "no curve", "main"
+            "MTWV", fixed(results.mtwv), f"{interval(data)}{limit}" if results.mtwv is not None else "no curve", "main"
         ),
         SummaryRow(
             "ATWV (oracle)" if oracle else "ATWV",
-            fixed(found.atwv),
-            f"{made}; {how}" if found.atwv is not None else f"no decisions; {how}",
+            fixed(results.atwv),
+            f"{made}; {how}" if results.atwv is not None else f"no decisions; {how}",
             "warning" if oracle else "main",
         ),
         *(
             SummaryRow(
-                one.name, fixed(value, one.decimals), f"not defined where {why[one.name]}" if one.name in why else ""
+                item.name,
+                fixed(value, item.decimals),
+                f"not defined where {why[item.name]}" if item.name in why else "",
             )
-            for one, value, *_ in found.rows()
+            for item, value, *_ in results.rows()
         ),
-        *([SummaryRow("trials", "too few", told, "warning")] if why and (told := crowded(data)) else []),
+        *([SummaryRow("trials", "too few", text, "warning")] if why and (text := crowded(data)) else []),
     ]
 
 
 def _ray(data: ReportData) -> str:
     start, stop = data.resources.ray_start_s, data.resources.ray_stop_s
-    return "" if start is None else f"Ray's start {span(start)}, its shutdown {span(stop)} of it"
+    return "" if start is None else f"of which start of Ray {span(start)}, shutdown {span(stop)}"
 
 
 def _references(count: int | None) -> str:

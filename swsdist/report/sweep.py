@@ -83,7 +83,7 @@ class SweepData:
     @property
     def tested(self) -> bool:
         """Whether any points have intervals and tests."""
-        return any(one.tested for one in self.rankings)
+        return any(ranking.tested for ranking in self.rankings)
 
     @property
     def winner(self) -> int | None:
@@ -101,31 +101,31 @@ def plots(data: SweepData) -> dict[str, tuple[str, str]]:
     """
     rows = [row for row in data.table.to_pylist() if row[data.objective] is not None and not _is_reference(row)]
     varied = [key for key in data.keys if len({_told(row[key]) for row in rows}) > 1]
-    found: dict[str, tuple[str, str]] = {}
+    results: dict[str, tuple[str, str]] = {}
     for key in varied:
         if _is_number(data.table, key):
-            found[f"curve-{key}"] = _curve(data, rows, key, [other for other in varied if other != key])
-    for one, other in combinations(varied, 2):
-        several = _apart(data, rows, one, other)
-        for number, (told, some) in enumerate(several.items(), 1):
-            kind, drawn = "map", _map(data, some, one, other)
+            results[f"curve-{key}"] = _curve(data, rows, key, [other for other in varied if other != key])
+    for item, other in combinations(varied, 2):
+        several = _apart(data, rows, item, other)
+        for number, (text, some) in enumerate(several.items(), 1):
+            kind, drawn = "map", _map(data, some, item, other)
             if drawn is None:
-                kind, drawn = "scatter", _scatter(data, some, one, other)
+                kind, drawn = "scatter", _scatter(data, some, item, other)
             if drawn is not None:
-                name = f"{kind}-{one}-{other}" + (f"-{number}" if len(several) > 1 else "")
-                found[name] = (drawn[0].removesuffix(".") + (f"; scored by {told}." if told else "."), drawn[1])
-    return found
+                name = f"{kind}-{item}-{other}" + (f"-{number}" if len(several) > 1 else "")
+                results[name] = (drawn[0].removesuffix(".") + (f"; scored by {text}." if text else "."), drawn[1])
+    return results
 
 
-def _apart(data: SweepData, rows: list[Row], one: str, other: str) -> dict[str, list[Row]]:
+def _apart(data: SweepData, rows: list[Row], item: str, other: str) -> dict[str, list[Row]]:
     """The points of a map; of several maps, by what they are scored by, where a cell would mix what is not comparable."""
     cells: dict[tuple[str, str], set[object]] = {}
     for row in rows:
-        cells.setdefault((_told(row[one]), _told(row[other])), set()).add(row["scored_by"])
+        cells.setdefault((_told(row[item]), _told(row[other])), set()).add(row["scored_by"])
     if all(len(ways) == 1 for ways in cells.values()):
         return {"": rows}
     ways = list(dict.fromkeys(str(row["scored_by"]) for row in rows))
-    return {told: [row for row in rows if row["scored_by"] == told] for told in ways[:_MOST_MAPS]}
+    return {text: [row for row in rows if row["scored_by"] == text] for text in ways[:_MOST_MAPS]}
 
 
 def _is_reference(row: Row) -> bool:
@@ -166,12 +166,12 @@ def _curve(data: SweepData, rows: list[Row], key: str, others: list[str]) -> tup
     return f"{title}{lines}{dot}.", lines_svg(series, axes, marks=marks, title=title)
 
 
-def _map(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, str] | None:
-    down, across = (_ordered([row[key] for row in rows]) for key in (one, other))
+def _map(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[str, str] | None:
+    down, across = (_ordered([row[key] for row in rows]) for key in (item, other))
     if len(down) > len(across):
-        one, other, down, across = other, one, across, down
-    filled = len({(_told(row[one]), _told(row[other])) for row in rows})
-    numbers = _is_number(data.table, one) or _is_number(data.table, other)
+        item, other, down, across = other, item, across, down
+    filled = len({(_told(row[item]), _told(row[other])) for row in rows})
+    numbers = _is_number(data.table, item) or _is_number(data.table, other)
     least = _LEAST_FILLED if numbers else 0.25
     if not 2 <= len(down) * len(across) <= _MOST_CELLS or filled < least * len(down) * len(across):
         return None  # draws, not a grid
@@ -179,7 +179,7 @@ def _map(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, s
     place: dict[tuple[int, int], float] = {}
     frame = None
     for row in rows:
-        at = down.index(_told(row[one])), across.index(_told(row[other]))
+        at = down.index(_told(row[item])), across.index(_told(row[other]))
         value = row[data.objective]
         assert isinstance(value, int | float)
         known = place.get(at)
@@ -187,13 +187,13 @@ def _map(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, s
             place[at] = grid[at] = float(value)
         if row["point"] == data.winner:
             frame = at
-    title = f"{data.objective} by {one} and {other}"
+    title = f"{data.objective} by {item} and {other}"
     drawn = heat_svg(
         grid,
         down,
         across,
         x_title=other,
-        y_title=one,
+        y_title=item,
         title=title,
         best=frame,
         less_is_better=data.lowest,
@@ -202,23 +202,23 @@ def _map(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, s
     return f"{title}: the best of the points of each cell, the better the darker{framed}.", drawn
 
 
-def _scatter(data: SweepData, rows: list[Row], one: str, other: str) -> tuple[str, str] | None:
-    if not _is_number(data.table, one):
-        one, other = other, one
-    used = [row for row in rows if row[one] is not None and row[other] is not None]
-    across = [value for value in (row[one] for row in used) if isinstance(value, int | float)]
+def _scatter(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[str, str] | None:
+    if not _is_number(data.table, item):
+        item, other = other, item
+    used = [row for row in rows if row[item] is not None and row[other] is not None]
+    across = [value for value in (row[item] for row in used) if isinstance(value, int | float)]
     up = [float(value) if isinstance(value, int | float) else _told(value) for value in (row[other] for row in used)]
     texts = {value for value in up if isinstance(value, str)}
-    if not _is_number(data.table, one) or not 2 <= len(used) <= _MOST_DOTS or len(texts) > _MOST_LINES:
+    if not _is_number(data.table, item) or not 2 <= len(used) <= _MOST_DOTS or len(texts) > _MOST_LINES:
         return None
     values = [float(str(row[data.objective])) for row in used]
-    title = f"{data.objective} by {one} and {other}"
+    title = f"{data.objective} by {item} and {other}"
     best = next((k for k, row in enumerate(used) if row["point"] == data.winner), None)
     drawn = scatter_svg(
         across,
         [str(value) for value in up] if texts else [float(value) for value in up],
         values,
-        x_title=one,
+        x_title=item,
         y_title=other,
         value_title=data.objective,
         title=title,
@@ -244,7 +244,7 @@ def head(data: SweepData) -> list[str]:
     """Columns of the tables that people read."""
     ranked = ["scored by", "rank"] if len(data.rankings) > 1 else []
     interval = [f"{100 * data.level:g} % interval"] if data.tested else []
-    tests = ["to the best" + (" alike" if ranked else ""), "p, Holm", "p, max T"] if data.tested else []
+    tests = ["to the best" + (" of its setup" if ranked else ""), "p, Holm", "p, max T"] if data.tested else []
     others = [name for name in data.measures if name != data.objective][:6]
     return ["point", *data.keys, *ranked, data.objective, *interval, *others, *tests]
 
@@ -252,29 +252,31 @@ def head(data: SweepData) -> list[str]:
 def cells(data: SweepData, row: Row) -> list[str]:
     """A point in these columns."""
     value = row[data.objective]
-    found = [str(row["point"]), *(_told(row[key]) for key in data.keys)]
+    results = [str(row["point"]), *(_told(row[key]) for key in data.keys)]
     if len(data.rankings) > 1:
-        found += [_told(row["scored_by"]), _told(row["rank"])]
+        results += [_told(row["scored_by"]), _told(row["rank"])]
     if not isinstance(value, float):
-        return [*found, *["failed" if row["failed"] else NOTHING] * (len(head(data)) - len(found))]
-    found.append(fixed(value) + (" oracle" if row["oracle"] else ""))
+        return [*results, *["failed" if row["failed"] else NOTHING] * (len(head(data)) - len(results))]
+    results.append(fixed(value) + (" oracle" if row["oracle"] else ""))
     numbers = {name: number for name, number in row.items() if isinstance(number, float)}
     if data.tested:
-        found.append(f"{fixed(numbers.get(f'{data.objective}_low'))} to {fixed(numbers.get(f'{data.objective}_high'))}")
-    found += [short(numbers.get(name)) for name in data.measures if name != data.objective][:6]
+        results.append(
+            f"{fixed(numbers.get(f'{data.objective}_low'))} to {fixed(numbers.get(f'{data.objective}_high'))}"
+        )
+    results += [short(numbers.get(name)) for name in data.measures if name != data.objective][:6]
     if data.tested:
-        found += [
+        results += [
             fixed(numbers.get("difference")),
             short(numbers.get("p_holm"), 2),
             short(numbers.get("p_max_t"), 2),
         ]
-    return found
+    return results
 
 
 def best_rows(data: SweepData) -> Iterator[list[str]]:
     """The best points, best first; of several rankings one after the other, those of a single point left out."""
     by_number = {row["point"]: row for row in data.table.to_pylist()}
-    rankings = [one for one in data.rankings if len(one.best) > 1 or len(data.rankings) == 1]
+    rankings = [ranking for ranking in data.rankings if len(ranking.best) > 1 or len(data.rankings) == 1]
     most = max(1, _MOST_BEST // max(1, len(rankings)))
     for ranking in rankings[:_MOST_RANKINGS]:
         for number in ranking.best[:most]:
@@ -283,21 +285,21 @@ def best_rows(data: SweepData) -> Iterator[list[str]]:
 
 def _of_rankings(data: SweepData) -> str:
     """What a reader should know of the table of the best points, where there are several rankings."""
-    several = sum(len(one.best) > 1 for one in data.rankings)
+    several = sum(len(ranking.best) > 1 for ranking in data.rankings)
     if len(data.rankings) == 1:
         return ""
     if several > _MOST_RANKINGS:
-        return f"{several - _MOST_RANKINGS} more ways of scoring are in points.csv (columns scored_by and rank)."
-    return "" if several else "No two points are scored alike, so there is nothing to rank."
+        return f"{several - _MOST_RANKINGS} more scoring setups are in points.csv (columns scored_by and rank)."
+    return "" if several else "No two points have the same scoring setup, so there is no ranking."
 
 
 def gaps_of(data: SweepData) -> str:
     """Why measures have no value at some points; nothing where they all have."""
-    told: dict[str, str] = {}
+    text: dict[str, str] = {}
     for row in data.table.to_pylist():
         if not row["failed"]:
-            told |= reasons({name: row.get(name) for name in data.measures})
-    return gaps(told)
+            text |= reasons({name: row.get(name) for name in data.measures})
+    return gaps(text)
 
 
 def text_lines(data: SweepData) -> list[str]:

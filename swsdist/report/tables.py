@@ -172,7 +172,7 @@ def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, fi
     Raises:
         UserError: there is no such column.
     """
-    asked = [one.partition("=") for one in columns] or [(name, "", "") for name in rows.column_names]
+    asked = [column.partition("=") for column in columns] or [(name, "", "") for name in rows.column_names]
     for name in [*(name for name, _, _ in asked), *([by.removeprefix("-")] if by else [])]:
         if name not in rows.column_names:
             raise codes.NO_SUCH_COLUMN(
@@ -211,10 +211,10 @@ def read_rows(path: str) -> pa.Table:
         texts = pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(named, pa.string()), null_values=[""], strings_can_be_null=True
         )
-        found = pyarrow.csv.read_csv(pa.BufferReader(content), parse_options=parsing, convert_options=texts)
+        results = pyarrow.csv.read_csv(pa.BufferReader(content), parse_options=parsing, convert_options=texts)
     except (pa.ArrowInvalid, OSError) as error:
         raise codes.NOT_A_TABLE(where=path, error=str(error).splitlines()[0]) from error
-    return pa.table([_as_numbers(column) for column in found.columns], names=found.column_names)
+    return pa.table([_as_numbers(column) for column in results.columns], names=results.column_names)
 
 
 #: Text that is a number and means no more than that: `007` is a name.
@@ -303,7 +303,7 @@ def latex(tables: Sequence[Table]) -> str:
         for row in ([table.caption, table.footnote], table.columns, *table.rows)
         for cell in row
     ]
-    if strange := sorted(one for one in {*"".join(texts)} - {*_LATEX} if one > _LAST_LATIN and one.isprintable()):
+    if strange := sorted(item for item in {*"".join(texts)} - {*_LATEX} if item > _LAST_LATIN and item.isprintable()):
         parts[0] += f"\n% needs XeLaTeX or LuaLaTeX, and a font with {' '.join(strange[:20])}"
     for table in tables:
         columns = "".join("l" if k in table.texts else "r" for k in range(len(table.columns)))
@@ -371,8 +371,8 @@ def html(table: Table) -> str:
 
 def to_json(tables: Sequence[Table]) -> str:
     """Tables as JSON: caption, note and rows of each."""
-    found = [{"caption": table.caption, "note": table.footnote, "rows": _plain(table)} for table in tables]
-    return json.dumps({"schema": SCHEMA, "tables": found}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    results = [{"caption": table.caption, "note": table.footnote, "rows": _plain(table)} for table in tables]
+    return json.dumps({"schema": SCHEMA, "tables": results}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _plain(table: Table) -> list[dict[str, object]]:

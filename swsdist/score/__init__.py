@@ -30,7 +30,7 @@ Anguera, "Description of 2012 MediaEval SWS scoring"; Rodriguez-Fuentes and Pena
 search task: system performance measures", 2013.
 """
 
-from swsdist.score.measures.curve import Curve, Point
+from swsdist.score.measures.curve import Curve, CurvePoint
 from swsdist.score.measures.det import Det, det, ppndf
 from swsdist.score.measures.protocol import PROTOCOLS, Protocol, beta, number_of_trials, protocol
 from swsdist.score.measures.twv import (
@@ -49,8 +49,8 @@ __all__ = [
     "PROTOCOLS",
     "Counts",
     "Curve",
+    "CurvePoint",
     "Det",
-    "Point",
     "Protocol",
     "align",
     "atwv",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 
 Name = Literal["stdeval", "kwseval", "quesst"]
 
@@ -146,5 +146,5 @@ def conventions_of(name: str | Conventions) -> Conventions:
     if isinstance(name, Conventions):
         return name
     if name not in CONVENTIONS:
-        raise UserError(f"unknown conventions {name!r}", remedy=f"choose one of: {', '.join(CONVENTIONS)}")
+        raise codes.UNKNOWN_CONVENTIONS(name=name, names=", ".join(CONVENTIONS))
     return CONVENTIONS[name]

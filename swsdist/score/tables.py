@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.errors import TableError
+from swsdist.core.codes import score as codes
 from swsdist.core.types import TERMS
 
 
@@ -26,7 +26,7 @@ def as_table(data: object, what: str = "table") -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     try:
-        if isinstance(data, list) and not all(isinstance(one, Mapping) for one in data):
+        if isinstance(data, list) and not all(isinstance(item, Mapping) for item in data):
             raise TypeError("its rows are no mappings of columns to values")
         if isinstance(data, pa.RecordBatch):
             return pa.Table.from_batches([data])
@@ -36,11 +36,7 @@ def as_table(data: object, what: str = "table") -> pa.Table:
             pa.Table.from_pylist(data) if isinstance(data, list) else pa.table(dict(cast("Mapping[str, object]", data)))
         )
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise TableError(
-            f"it cannot be taken for a table ({error})",
-            where=what,
-            remedy="give an arrow table, a pandas DataFrame, a mapping of columns or a list of rows",
-        ) from error
+        raise codes.NOT_TABULAR(where=what, reason=str(error)) from error
 
 
 def in_schema(data: object, schema: pa.Schema, what: str) -> pa.Table:
@@ -58,30 +54,30 @@ def in_schema(data: object, schema: pa.Schema, what: str) -> pa.Table:
     columns = {}
     for column in schema:
         if column.name in table.column_names:
-            given = table[column.name]
-            if column.name == "decision" and (pa.types.is_string(given.type) or pa.types.is_large_string(given.type)):
-                given = _yes_or_no(given, what)
+            column_values = table[column.name]
+            if column.name == "decision" and (
+                pa.types.is_string(column_values.type) or pa.types.is_large_string(column_values.type)
+            ):
+                column_values = _yes_or_no(column_values, what)
             try:
-                columns[column.name] = given.cast(column.type)
+                columns[column.name] = column_values.cast(column.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise TableError(
-                    f"{column.name} is {table[column.name].type}", where=what, remedy=f"give {column.type}"
+                raise codes.WRONG_COLUMN_TYPE(
+                    where=what, column=column.name, type=table[column.name].type, expected=column.type
                 ) from error
         elif column.name == "channel":
             columns["channel"] = pa.chunked_array([pa.array(np.ones(table.num_rows, np.int32))])
         elif column.nullable:
             columns[column.name] = pa.chunked_array([pa.nulls(table.num_rows, column.type)])
         else:
-            raise TableError(
-                f"no column {column.name!r}", where=what, remedy=f"it has: {', '.join(table.column_names) or 'none'}"
-            )
+            raise codes.ABSENT_COLUMN(where=what, column=column.name, columns=", ".join(table.column_names) or "none")
     if schema is TERMS:
         columns |= {name: table[name] for name in table.column_names if name not in columns}
     return pa.table(columns)
 
 
-def _yes_or_no(given: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
-    odd = [word for word in given.unique().to_pylist() if word not in ("YES", "NO", None)]
+def _yes_or_no(column_values: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
+    odd = [word for word in column_values.unique().to_pylist() if word not in ("YES", "NO", None)]
     if odd:
-        raise TableError(f"a decision is {odd[0]!r}", where=what, remedy="give YES, NO or nothing, or true and false")
-    return pc.equal(given, "YES")
+        raise codes.INVALID_DECISION(where=what, decision=odd[0])
+    return pc.equal(column_values, "YES")

@@ -1,1 +1,1 @@
-"""One search without a run: a store whose prepared shards are held, and queries that come one after the other."""
+"""Search without a run: a store with prepared shards in memory, and queries one after another."""

@@ -1,4 +1,4 @@
-"""The curve of a query in a document, and the warping path of a detection: both sides as the search prepares them."""
+"""The curve of a query in a document, and the warping path of a detection: with the features that a search compares."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from swsdist.store.tracks import Tracks
 
 
 class Pair(NamedTuple):
-    """A query and a document of a store, prepared as a search prepares them.
+    """A query and a document of a store, with features prepared as for a search.
 
     Attributes:
         query, document: float32 (frames, columns).
-        distance: that they are prepared for.
+        distance: of the search.
         recurrence: its name.
         options: of the recurrence.
         shift: s a frame.
@@ -47,13 +47,13 @@ class Pair(NamedTuple):
 
         Args:
             store: with the document.
-            examples: EXAMPLES, of which the first is taken.
+            examples: EXAMPLES; the first is used.
             doc_id, channel: of the document.
-            config: how it is searched.
+            config: the search settings.
 
         Raises:
-            ConfigError: frames of the document would be left out, or the method has no such paths.
-            StoreError: there is no such document.
+            ConfigError: the search skips frames of the document, or the method has no paths.
+            StoreError: no such document.
         """
         if config.method != "dtw":
             raise codes.CURVE_METHOD(where="search.method", method=config.method)
@@ -70,15 +70,15 @@ class Pair(NamedTuple):
         """A row for each frame of the document: start and end of the path that ends with it (s), its score, cost and document
         frames; null where none ends.
         """
-        found = curve(self.query, self.document, self.distance, self.recurrence, self.options)
-        none, last = found.frames == 0, np.arange(len(found.cost))
+        results = curve(self.query, self.document, self.distance, self.recurrence, self.options)
+        none, last = results.frames == 0, np.arange(len(results.cost))
         return pa.table(
             {
-                "start": pa.array(frames_to_seconds(last - found.frames + 1, self.shift), mask=none),
+                "start": pa.array(frames_to_seconds(last - results.frames + 1, self.shift), mask=none),
                 "end": pa.array(frames_to_seconds(last + 1, self.shift)),
-                "score": pa.array(-found.cost / (len(self.query) * self.distance.unit), mask=none),
-                "cost": pa.array(found.cost, mask=none),
-                "frames": pa.array(found.frames, mask=none),
+                "score": pa.array(-results.cost / (len(self.query) * self.distance.unit), mask=none),
+                "cost": pa.array(results.cost, mask=none),
+                "frames": pa.array(results.frames, mask=none),
             }
         )
 

@@ -1,5 +1,7 @@
-"""What a hit of a search without a run is called, by its score: `likely` where a run with references has measured that four
-fifths of such hits are right (`report.answers.promise`); else `strong`, above what decided in a run, or stands far out.
+"""The threshold that gives hits of a search without a run their verdict.
+
+Hits above it are `likely` if a run with references measured a precision of four fifths there (`report.answers.promise`). Else
+they are `strong`: above a run's decision threshold, or above `STRONG_SCORE`.
 """
 
 from __future__ import annotations
@@ -34,14 +36,14 @@ _REMEDY = "name a run that was decided, or a file of its folder calibration/"
 
 @dataclass(frozen=True)
 class HitThreshold:
-    """What makes a hit likely, or strong.
+    """The least score of a likely, or strong, hit.
 
     Attributes:
-        threshold: least final score of such a hit.
+        threshold: least final score.
         description: the same in words.
         verdict: of a hit above it.
-        steps: that make final scores of q-normed ones; None: these are final.
-        warnings: what is odd about it.
+        steps: from q-normed scores to final ones; None: q-normed scores are final.
+        warnings: about the calibration.
     """
 
     threshold: float
@@ -50,14 +52,14 @@ class HitThreshold:
     steps: Procedure | None = None
     warnings: tuple[str, ...] = ()
 
-    def verdicts(self, found: pa.Table) -> list[Verdict]:
-        """What each hit of DETECTIONS is called, with q-normed scores."""
-        scores = (found if self.steps is None else self.steps.scores(found))["score"].to_numpy()
+    def verdicts(self, results: pa.Table) -> list[Verdict]:
+        """The verdict of each hit (DETECTIONS with q-normed scores)."""
+        scores = (results if self.steps is None else self.steps.scores(results))["score"].to_numpy()
         return [self.verdict if score >= self.threshold else LOWER_VERDICTS[self.verdict] for score in scores.tolist()]
 
 
 def _need_list(names: Sequence[str], options: Mapping[str, Mapping[str, object]]) -> bool:
-    """Whether some steps look at more than a hit: at a whole list, at the query, at several systems, or speakers."""
+    """Whether any step needs more than single hits: a whole list, statistics of queries, several systems, or speakers."""
     return any(
         step.of_list() or step.wants() or set(CALIBRATION[step.name].columns) - set(DETECTIONS.names)
         for step in make_steps(names, options)
@@ -65,68 +67,73 @@ def _need_list(names: Sequence[str], options: Mapping[str, Mapping[str, object]]
 
 
 def default_threshold() -> HitThreshold:
-    """By the query's own scores: nothing was fitted, and nobody knows how many are right."""
-    return HitThreshold(
-        STRONG_SCORE, f"a score of {STRONG_SCORE:g}; how many of such hits are right was not measured here"
-    )
+    """The default threshold of q-normed scores: not fitted, with unknown precision."""
+    return HitThreshold(STRONG_SCORE, f"score at least {STRONG_SCORE:g}; precision not measured")
 
 
 def threshold_of_run(chain_run: ChainRun) -> HitThreshold | None:
-    """By what decided in a run; None where nothing did, or where that cannot be applied to the hits of another search."""
-    told = chain_run.results("fit", Fitted)
-    known = [one for one in told[0].thresholds if one is not None and math.isfinite(one)] if told else []
+    """The decision threshold of a run; None without decisions, or if the threshold does not apply to another search."""
+    text = chain_run.results("fit", Fitted)
+    known = (
+        [threshold for threshold in text[0].thresholds if threshold is not None and math.isfinite(threshold)]
+        if text
+        else []
+    )
     settings = chain_run.config.calibrate
     if not known or settings.unfitted != ("q-norm",) or _need_list(settings.fitted, settings.options):
         return None
     if not settings.fitted:
         least = sum(known) / len(known)
-        return _with_measured_precision(HitThreshold(least, f"a score of {least:.3f} decided in that run"), chain_run)
+        return _with_measured_precision(
+            HitThreshold(least, f"score at least {least:.3f}, the threshold of that run"), chain_run
+        )
     (part,) = chain_run.parts("fit", "calibration")
     try:
-        limit = _threshold_from_steps(chain_run.run.read_bytes(part.name), part.name, "decided in that run")
+        limit = _threshold_from_steps(chain_run.run.read_bytes(part.name), part.name, "the threshold of that run")
     except FileNotFoundError:
         return None
     return _with_measured_precision(limit, chain_run)
 
 
 def _with_measured_precision(limit: HitThreshold, chain_run: ChainRun) -> HitThreshold:
-    """The same with what was measured in the run; with the threshold of likely hits, where these keep the promise."""
+    """A threshold with its precision in the run; or the threshold of likely hits, if the run keeps the promise."""
     trials = pa.concat_tables([TRIALS.empty_table(), *chain_run.read("align.final", "trials")])
     if (
         chain_run.config.calibrate.fit == "oracle"
         or protocol_of(chain_run.config.score).trials != "time"
         or not trials.num_rows
     ):
-        return limit  # scores know what is right; or trials do not say which place is
-    found = fit_promise(trials)
-    if found.is_kept:
+        return limit  # oracle scores use the references; other trials have no places
+    results = fit_promise(trials)
+    if results.is_kept:
         description = (
-            f"a score of {found.threshold:.3f}; in that run {found.right:.0%} of such hits were right, by thresholds of other "
-            f"queries, and {found.called:.0%} of the right ones among each query's first ten were called so"
+            f"score at least {results.threshold:.3f}; in that run (cross-validated over queries): "
+            f"precision {results.right:.0%}, "
+            f"recall {results.called:.0%} of the correct hits among each query's first ten"
         )
-        return replace(limit, threshold=found.threshold, description=description, verdict="likely")
+        return replace(limit, threshold=results.threshold, description=description, verdict="likely")
     there = precision_at(trials, limit.threshold)
-    return replace(limit, description=f"{limit.description}; {there.right:.0%} of such hits were right in it")
+    return replace(limit, description=f"{limit.description}; precision in that run {there.right:.0%}")
 
 
 def threshold_from(
     path: str, search: Search, recipes: Iterable[Values], storage: Mapping[str, object] | None = None
 ) -> HitThreshold:
-    """By a calibration that the user names.
+    """The threshold of a calibration that the user names.
 
     Args:
         path: a file that `fit` wrote, below calibration/ of a run, or a run's folder.
-        search: the section by which is searched now.
-        recipes: of the tracks of the store that is searched.
+        search: the settings of the present search.
+        recipes: of the tracks of the searched store.
         storage: options for s3fs.
 
     Raises:
-        ConfigError: there is none, or it is of scores that a search without a run does not have.
+        ConfigError: no calibration there, or it needs scores that a search without a run lacks.
         StoreError: the run is not finished.
     """
     where = f"--calibration {path}"
     data = calibration_file(path, storage or {}, where)
-    made = "decided in" if Folder(path.rstrip("/"), storage or {}).exists("plan.json") else "was fitted in"
+    made = "the threshold of" if Folder(path.rstrip("/"), storage or {}).exists("plan.json") else "fitted in"
     known = _training_scores(data)
     if "calibrate.steps" in known:
         steps = json.loads(known["calibrate.steps"])
@@ -138,37 +145,37 @@ def threshold_from(
     other = score_differences(mine, known)
     odd = (line_of(codes.OTHER_CALIBRATION, path=path, differences="; ".join(other)),) if other else ()
     limit = _threshold_from_steps(data, where, f"{made} {path}")
-    if made == "decided in" and not odd:  # it is a run, and was searched alike
+    if made == "the threshold of" and not odd:  # a run with the same search settings
         limit = _with_measured_precision(limit, load_chain_run(Folder(path.rstrip("/"), storage or {})))
     return replace(limit, warnings=odd)
 
 
 def _training_scores(data: bytes) -> dict[str, str]:
-    """What the scores depended on that something was fitted on; nothing where the file does not say, or is none."""
+    """The settings of the scores that a calibration was fitted on; empty if the file lacks them."""
     try:
-        found = json.loads(data)["trained_on"]["scores"]
+        results = json.loads(data)["trained_on"]["scores"]
     except (ValueError, KeyError, TypeError):
-        return {}  # who reads the file says what is wrong with it
-    return found if isinstance(found, dict) else {}
+        return {}  # the reader of the file reports the error
+    return results if isinstance(results, dict) else {}
 
 
 def _features_as_named(known: str, recipes: list[Values]) -> str:
-    """The features of a store in the words of a config; those that are known where they made it.
+    """The features of a store as a config would name them: `known` if those made the store.
 
-    A config names the options that somebody gave, and a recipe has them all.
+    A config names only the options that were set; a recipe has all.
     """
     theirs = json.loads(known)
     theirs = theirs if isinstance(theirs, list) else [theirs]
 
-    def made(one: Values, recipe: Values) -> bool:
+    def made(values: Values, recipe: Values) -> bool:
         options = {**recipe["options"], **recipe.get("paths", {})}
-        return bool(one["name"] == recipe["name"]) and all(
-            key in options and options[key] == value for key, value in one["options"].items()
+        return bool(values["name"] == recipe["name"]) and all(
+            key in options and options[key] == value for key, value in values["options"].items()
         )
 
-    def all_made(one: Values, recipe: Values) -> bool:
-        parts, stored = one.get("transforms", ()), recipe.get("transforms", ())
-        return made(one, recipe) and len(parts) == len(stored) and all(map(made, parts, stored))
+    def all_made(values: Values, recipe: Values) -> bool:
+        parts, stored = values.get("transforms", ()), recipe.get("transforms", ())
+        return made(values, recipe) and len(parts) == len(stored) and all(map(made, parts, stored))
 
     # An extractor may yield several tracks.
     distinct = [recipe for k, recipe in enumerate(recipes) if recipe not in recipes[:k]]
@@ -178,10 +185,10 @@ def _features_as_named(known: str, recipes: list[Values]) -> str:
 
 
 def _threshold_from_steps(data: bytes, where: str, made: str) -> HitThreshold:
-    """By what was fitted in a run.
+    """The threshold of fitted steps.
 
     Raises:
-        ConfigError: it is no such file, or its steps need a whole list, and no hits alone.
+        ConfigError: not a calibration file, or its steps need a whole list.
     """
     fitted = Procedure.from_file(data, where)
     names = [step.name for step in fitted.steps]
@@ -190,6 +197,6 @@ def _threshold_from_steps(data: bytes, where: str, made: str) -> HitThreshold:
     (least,) = fitted.thresholds
     assert least is not None  # from_file refuses a file without one
     if not names:
-        return HitThreshold(least, f"a score of {least:.3f} {made}")
+        return HitThreshold(least, f"score at least {least:.3f}, {made}")
     kind = "log-likelihood ratio" if CALIBRATION[names[-1]].gives == "llr" else "probability"
-    return HitThreshold(least, f"a {kind} of {least:.3f} {made}", steps=fitted)
+    return HitThreshold(least, f"{kind} at least {least:.3f}, {made}", steps=fitted)

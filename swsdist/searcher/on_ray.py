@@ -1,6 +1,6 @@
-"""The shards of a searcher on Ray's actors: each holds its part of them, prepared, and searches it.
+"""The shards of a searcher on Ray actors: each actor prepares, keeps and searches its part.
 
-An actor that dies is started again by Ray, and reads its shards anew.
+Ray restarts an actor that dies; it then reads its shards again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from swsdist.store.reading import Store
 
 
 class _Holder:
-    """Runs in its own process, as long as the searcher."""
+    """An actor: lives as long as the searcher."""
 
     def __init__(
         self, store: tuple[str, str, Mapping[str, object]], settings: Search, memory: int, threads: int
@@ -52,8 +52,8 @@ class RayShards:
 
     Args:
         store: a state of a store, which all nodes see.
-        settings: how it is searched.
-        units: what is searched: each is the same actor's in every search.
+        settings: of the search.
+        units: of the search; each stays with one actor in all searches.
         memory: bytes of prepared shards that an actor may hold.
         executor: section of the config.
 
@@ -73,7 +73,7 @@ class RayShards:
             places = workers_for(nodes, [needs], executor.workers, max(1, len(units)))
             if not places:
                 raise nothing_fits(nodes, needs)
-            # Ray starts one again that has died, and gives it the call that it did not answer.
+            # Ray restarts a dead actor and repeats its unanswered call.
             made = ray.remote(_Holder).options(
                 num_cpus=needs.cpus,
                 num_gpus=needs.gpus,
@@ -83,14 +83,14 @@ class RayShards:
                 scheduling_strategy="SPREAD",
             )
             of = store.folder.root, store.manifest.fingerprint, store.folder.storage
-            own = settings.model_copy(update={"backend": granted(settings.backend, needs.gpus)})
-            self._actors += [made.remote(of, own, memory, needs.cpus) for _ in places]
+            single = settings.model_copy(update={"backend": granted(settings.backend, needs.gpus)})
+            self._actors += [made.remote(of, single, memory, needs.cpus) for _ in places]
         except BaseException:
             self.close()
             raise
 
     def search(self, examples: pa.Table) -> Iterator[tuple[Unit, list[pa.Table]]]:
-        """Candidates of some queries (EXAMPLES), unit by unit, as they come."""
+        """Candidates of some queries (EXAMPLES), unit by unit, as they arrive."""
         self._number += 1
         given = ray.put(examples)
         calls = {
@@ -108,10 +108,10 @@ class RayShards:
             raise codes.LOST_ACTORS(where="executor", error=error) from None
         finally:
             for call in left:
-                ray.cancel(call)  # nobody wants it any more
+                ray.cancel(call)  # its result is not needed
 
     def close(self) -> None:
-        """End the actors, and the instance if it is private."""
+        """Stop the actors, and a private instance of Ray."""
         for actor in self._actors:
             ray.kill(actor)
         await_end(self._actors)

@@ -1,4 +1,4 @@
-"""Queries of a search without a run: their frames, made by whatever made those of the store."""
+"""Features of queries of a search without a run, made by the extractors of the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swsdist.methods.query.hearing import speaks
 from swsdist.searcher.query_input import Skip, skipping
 from swsdist.store.reading import Store
 
-#: Hz at which is heard whether there is speech in a place.
+#: Sample rate, Hz, for detecting speech in a place.
 _RATE = 16_000
 
 
@@ -32,11 +32,11 @@ def extract_queries(
 
     Args:
         store: an open store.
-        extractors: that made it (`extractors_of`).
+        extractors: of the store (`extractors_of`).
         rows: of QUERIES.
         settings: whose recurrence bounds a query's length.
-        trim: cut off what is not speech at both ends of a recording, and refuse a place without speech.
-        skip: is told of each example that cannot be used; without, it is an error.
+        trim: trim recordings to their speech, and refuse a place without speech.
+        skip: receives each example that cannot be used; None: that is an error.
 
     Raises:
         DataError: a query cannot be used.
@@ -62,28 +62,28 @@ def extract_queries(
 
 
 def _demand_speech(row: Mapping[str, Any], store: Store) -> None:
-    """Of a place that somebody marked.
+    """Refuse a marked place without speech.
 
     Raises:
-        AudioError: there is none in it, or it is no place in the recording.
+        AudioError: no speech in it, or it is not in the recording.
     """
     if not speaks(row, _RATE, store.folder.storage):
         raise codes.PLACE_WITHOUT_SPEECH(where=row.get("typed") or f"query {row['query_id']}, example {row['example']}")
 
 
 def extractors_of(store: Store) -> list[Extractor | Given]:
-    """Those that made a store, each once: tracks of one pass stand together and have one recipe."""
+    """The extractors of a store, each once: tracks of one extractor have one recipe."""
     recipes = {track.fingerprint: track.recipe for track in store.manifest.tracks}
     return [made_by(_with_moved_models(recipe, store)) for recipe in recipes.values()]
 
 
 def is_precomputed(extractors: Sequence[Extractor | Given]) -> bool:
-    """Whether frames were given, of any of the tracks."""
-    return any(isinstance(one, Given) for one in extractors)
+    """Whether the features of any track are precomputed."""
+    return any(isinstance(extractor, Given) for extractor in extractors)
 
 
 def _with_moved_models(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
-    """A recipe with the paths of models that moved with the store; that they are the same their fingerprint tells."""
+    """A recipe with present paths of models that moved with the store; their fingerprints are checked later."""
 
     def here(path: str | None) -> str | None:
         if path is None:
@@ -91,21 +91,21 @@ def _with_moved_models(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
         name = f"models/{path.rsplit('/', 1)[-1]}"
         return store.folder.path(name) if "/models/" in path and store.folder.exists(name) else path
 
-    def moved(one: dict[str, Any]) -> dict[str, Any]:
-        paths = {key: here(path) for key, path in one.get("paths", {}).items()}
-        return {**one, **({"paths": paths} if paths else {})}
+    def moved(item: dict[str, Any]) -> dict[str, Any]:
+        paths = {key: here(path) for key, path in item.get("paths", {}).items()}
+        return {**item, **({"paths": paths} if paths else {})}
 
     made = moved(recipe)
-    return {**made, "transforms": [moved(one) for one in recipe["transforms"]]} if "transforms" in recipe else made
+    return {**made, "transforms": [moved(item) for item in recipe["transforms"]]} if "transforms" in recipe else made
 
 
 def _with_precomputed_frames(
     row: dict[str, Any], extractors: Sequence[Extractor | Given], store: Store
 ) -> dict[str, Any]:
-    """The row of a query that is a file of frames, for a store whose frames were given.
+    """The row of a query with precomputed frames.
 
     Raises:
-        UserError: it is none, or the store has further tracks, of which a query has to be told another file.
+        UserError: it is not a file of frames, or the store has several tracks.
     """
     path = str(row["path"])
     item = single_item(path, store.folder.storage)

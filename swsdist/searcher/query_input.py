@@ -1,8 +1,8 @@
-"""What a store is asked for, without a run: as it is typed, in a table, or as samples; in the end rows of QUERIES.
+"""Queries of a search without a run: typed, from a table, or as samples. The result are rows of QUERIES.
 
-What is typed is a recording, a channel of it, a place in it, or both: `FILE`, `FILE#2`, `FILE:12.3-13.1`,
-`FILE#2:12.3-13.1`. FILE may also be a document of the store, so that a hit is a query as it is printed. A file that is
-called by all of the text wins, and so does a file over a document. A table of queries stands for its examples.
+A typed query is a recording, a channel of it, a place in it, or both: `FILE`, `FILE#2`, `FILE:12.3-13.1`,
+`FILE#2:12.3-13.1`. FILE may also be a document of the store, so a printed hit is a valid query. A file whose name is
+the whole text has priority, and a file has priority over a document. A table of queries gives its examples.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.arrays import demand_samples, is_sound, write_samples
+from swsdist.audio.arrays import check_samples, is_recording, write_samples
 from swsdist.audio.commands import is_command
 from swsdist.audio.reader import probe
 from swsdist.core.codes import line_of
@@ -32,7 +32,7 @@ from swsdist.methods.query.hearing import speaks
 from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
 
-#: Is told of an example that is left out: query, number, and why.
+#: Receives a skipped example: query, number, and error.
 Skip: TypeAlias = Callable[[str, int, SwsdistError], None]
 
 #: Seconds, or minutes or hours and minutes before them, as a player shows them.
@@ -40,25 +40,25 @@ _TIME = r"(?:\d+:){0,2}\d+(?:[.,]\d*)?"
 _HALF = re.compile(rf"^.*:(?:{_TIME}-?|-{_TIME})$")
 _PLACE = re.compile(rf"^(?P<path>.+?):(?P<start>{_TIME})-(?P<end>{_TIME})$")
 _CHANNEL = re.compile(r"^(?P<path>.+)#(?P<channel>\d+)$")
-#: A comma that may stand between thousands.
+#: A number whose comma may separate thousands.
 _THOUSANDS = re.compile(r"[1-9]\d{0,2},\d{3}")
 _TABLE = re.compile(r"\.(csv|parquet|pq)(\.(gz|xz))?$", re.IGNORECASE)
 
-#: Hz at which is heard whether there is speech in a channel.
+#: Sample rate, Hz, for detecting speech in a channel.
 _RATE = 16_000
 
 
 def parse_query(text: str) -> dict[str, Any]:
-    """A query as it is typed.
+    """Parse a typed query.
 
     Returns:
-        A row of QUERIES whose id is the text, with `typed`, the same; the channel is None where none is named.
+        A row of QUERIES whose id is the text, which is also in `typed`; channel None if not named.
 
     Raises:
         UserError: it is a folder, a command, a place with one end or with commas that may be of thousands, half of a url, or
             no UTF-8.
     """
-    if not text.isprintable() and any("\udc80" <= one <= "\udcff" for one in text):
+    if not text.isprintable() and any("\udc80" <= item <= "\udcff" for item in text):
         raise codes.QUERY_NAME_NOT_UTF8(where=text)
     there = is_remote(text) or Path(text).exists()
     place = None if Path(text).exists() else _PLACE.match(text)
@@ -78,8 +78,8 @@ def parse_query(text: str) -> dict[str, Any]:
 
 
 def _times(start: str, end: str, query: str) -> tuple[float, float]:
-    """Begin and end of a place, s. A decimal comma is a point, unless all commas may be of thousands."""
-    commas = [one for one in (start, end) if "," in one]
+    """Start and end of a place, s. A comma is a decimal point, unless all commas may separate thousands."""
+    commas = [item for item in (start, end) if "," in item]
     if commas and all(map(_THOUSANDS.fullmatch, commas)):
         point = commas[0].replace(",", ".")
         raise codes.AMBIGUOUS_COMMA(where=query, text=commas[0], decimal=point, thousands=commas[0].replace(",", ""))
@@ -94,26 +94,26 @@ def _seconds(text: str) -> float:
 
 
 def _refuse_command(path: object, query: str) -> None:
-    """Whoever gives a query may be somebody else than who allowed the commands of a list.
+    """Refuse commands: queries may be untrusted.
 
     Raises:
-        UserError: it is one.
+        UserError: a command.
     """
     if isinstance(path, str) and is_command(path):
         raise codes.QUERY_IS_COMMAND(where=query)
 
 
 def is_table(text: str) -> bool:
-    """Whether what was typed names a table of queries."""
+    """Whether a typed query names a table of queries."""
     return _TABLE.search(text) is not None
 
 
 @contextmanager
 def skipping(skip: Skip | None, query_id: str, example: int = 1) -> Iterator[None]:
-    """Go on after what is wrong with one example, if somebody is told of it."""
+    """Pass the error of one example to `skip`, or raise it."""
     try:
         yield
-    except StorageError:  # no fault of the example
+    except StorageError:  # not an error of the example
         raise
     except (UserError, DataError) as error:
         if skip is None:
@@ -122,7 +122,7 @@ def skipping(skip: Skip | None, query_id: str, example: int = 1) -> Iterator[Non
 
 
 class StoreDocuments:
-    """The documents of a store, read when the first is asked for."""
+    """The documents of a store, read when needed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -130,7 +130,7 @@ class StoreDocuments:
 
     @cached_property
     def documents(self) -> pa.Table:
-        """As a corpus has them: PLACED without `listed`."""
+        """PLACED without `listed`."""
         names = ["doc_id", "channel", "path", "duration", "speaker", "recording", "start"]
         table = self._store.documents(columns=names)
         now = relocated_paths(self._store.folder, self._store.manifest.recordings, table["path"], table["path"])
@@ -138,7 +138,7 @@ class StoreDocuments:
         return table.append_column("end", pc.add(table["start"], table["duration"]))
 
     def channels(self, name: str) -> dict[int, dict[str, Any]]:
-        """Rows of a document, or of a recording that documents are places in, by channel."""
+        """Rows of a document, or of a recording with documents, by channel."""
         return Finder(self.documents, pa.chunked_array([[name]], pa.string())).channels(name)
 
 
@@ -149,39 +149,39 @@ def query_rows(
     skip: Skip | None = None,
     say: Callable[[str], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Examples of what a store is asked for.
+    """Examples of queries.
 
     Args:
         queries: text as `parse_query` takes it, or the path of a table; samples and their rate; several of these, or rows
-            that this has made; or a table (pandas or arrow) of examples.
-        known: documents of the store, which may be named.
-        folder: that samples are written to; it must last as long as the rows.
-        skip: is told of each that is left out; without, what is wrong with one is raised.
-        say: is told what was chosen that nobody said, and what is odd in a table.
+            that this function made; or a table (pandas or arrow) of examples.
+        known: documents of the store.
+        folder: for samples, which are written to files; it must exist as long as the rows are used.
+        skip: receives each skipped example; None: its error is raised.
+        say: receives chosen defaults, and warnings about tables.
 
     Returns:
-        Rows of QUERIES; of what was typed `typed` is the text.
+        Rows of QUERIES, with `typed`, the text of a typed query.
 
     Raises:
         UserError, DataError: a query cannot be used.
     """
     if hasattr(queries, "columns"):  # pandas or arrow
         return _rows_of_table(queries)
-    alone = isinstance(queries, str | Path) or is_sound(queries)
+    alone = isinstance(queries, str | Path) or is_recording(queries)
     given: Iterable[Any] = [queries] if alone or not isinstance(queries, Iterable) else queries
     rows, seen = list[dict[str, Any]](), set[str]()
-    for number, one in enumerate(given, 1):
-        if isinstance(one, dict):
-            rows.append(one)
-        elif isinstance(one, str | Path):
-            text = str(one)
+    for number, item in enumerate(given, 1):
+        if isinstance(item, dict):
+            rows.append(item)
+        elif isinstance(item, str | Path):
+            text = str(item)
             if text not in seen:
                 with skipping(skip, text):
                     rows += _rows_of_file(text, known, say) if is_table(text) else [_typed_row(text, known, say)]
             seen.add(text)
         else:
             with skipping(skip, f"array {number}"):
-                rows.append(_sample_row(one, f"array {number}", folder))
+                rows.append(_sample_row(item, f"array {number}", folder))
     for (query_id, example), count in Counter((row["query_id"], row["example"]) for row in rows).items():
         if count > 1:
             raise codes.DUPLICATE_QUERY_EXAMPLE(where="queries", count=count, example=example, query_id=query_id)
@@ -189,7 +189,7 @@ def query_rows(
 
 
 def typed_query(text: str, known: StoreDocuments) -> dict[str, Any]:
-    """The row of one query that is typed; of a table there are several, so that is none."""
+    """The row of one typed query, which cannot be a table."""
     return _typed_row(text, known, None)
 
 
@@ -208,7 +208,7 @@ def _rows_of_table(queries: Any) -> list[dict[str, Any]]:
 
 
 def _rows_of_file(path: str, known: StoreDocuments, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
-    """The examples of a table, as a run reads them."""
+    """The examples of a table file."""
     notices = Notices()
     rows: list[dict[str, Any]] = read_queries(path, known.documents, "all", known.storage, notices).to_pylist()
     if say is not None:
@@ -218,7 +218,7 @@ def _rows_of_file(path: str, known: StoreDocuments, say: Callable[[str], None] |
 
 
 def _typed_row(text: str, known: StoreDocuments, say: Callable[[str], None] | None) -> dict[str, Any]:
-    """The row of a query that is typed: in which file, and which channel of it."""
+    """The row of a typed query, with file and channel."""
     row, storage = parse_query(text), known.storage
     name = row["path"]
     if not is_remote(name) and not Path(name).exists() and (channels := known.channels(name)):
@@ -240,15 +240,15 @@ def _typed_row(text: str, known: StoreDocuments, say: Callable[[str], None] | No
 def _channel_of(
     row: Mapping[str, Any], name: str, storage: Mapping[str, object], say: Callable[[str], None] | None
 ) -> int:
-    """The first channel in which there is speech; where there is none in any, the first.
+    """The first channel with speech, or the first channel.
 
     Raises:
-        AudioError: the place is none in the recording.
+        AudioError: the place is not in the recording.
     """
     try:
         count = probe(row["path"], storage).channels
     except AudioError:
-        return 1  # whoever reads it says what is wrong
+        return 1  # reading it raises the error
     if count == 1:
         return 1
     spoken = (k for k in range(1, count + 1) if speaks({**row, "channel": k}, _RATE, storage))
@@ -266,16 +266,16 @@ def _channel_of(
 
 
 def _sample_row(given: object, query_id: str, folder: Path | None) -> dict[str, Any]:
-    """The row of samples, which are written to a file.
+    """The row of samples, which it writes to a file.
 
     Raises:
-        UserError: they are no samples with a rate.
+        UserError: not samples with a rate.
     """
     if folder is None:
         raise codes.NOT_A_QUERY(where=query_id, kind=type(given).__name__)
     path = folder / f"{query_id}.wav"
     try:
-        samples, rate = demand_samples(given, query_id)
+        samples, rate = check_samples(given, query_id)
     except UserError as error:
         error.remedy = f"give text; or {error.remedy}"
         raise

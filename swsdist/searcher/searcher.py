@@ -1,6 +1,6 @@
-"""One search without a run: a store, in this process, asked again and again.
+"""Search without a run: one store, many searches in this process.
 
-What a run does in stages is done here by the same code, and gives the same bytes: queries become examples
+The code is that of a run's stages, and so are the results, byte for byte: queries become examples
 (`methods.query.extraction`), a registered method searches unit by unit, candidates are merged (`reduce.examples`) and
 normalised (`calibrate.procedure`).
 """
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import pyarrow as pa
 
 from swsdist.audio.speech import SHORTEST
-from swsdist.calibrate.procedure import Procedure, candidate_statistics, check_steps, procedures, sides_wanted
-from swsdist.calibrate.statistics import Tally, from_table, made
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.procedure import Procedure, candidate_statistics, check_steps, procedures, required_statistics
+from swsdist.calibrate.statistics import Tally, from_table, load_statistics
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.loader import section_from
 from swsdist.config.model import Executor
@@ -58,19 +58,19 @@ if TYPE_CHECKING:
 
     from swsdist.searcher.on_ray import RayShards
 
-#: Bytes of prepared shards that a searcher holds, where nothing else is said.
+#: Default for the bytes of prepared shards in memory.
 MEMORY = 2_000_000_000
 
-#: What no search without a run tells.
+#: Columns that only a run fills.
 _NOT_SHOWN = ["decision", "system"]
 
 
 class Hits(NamedTuple):
-    """What is found while a store is searched.
+    """The hits of a search in progress.
 
     Attributes:
         part: of the store's frames that have been searched, 0 to 1.
-        table: makes DETECTIONS without `decision` and `system`, best first within each query, of what was searched when it is
+        table: makes DETECTIONS without `decision` and `system`, best first within each query, of the part searched when it is
             called; scores are normalised by the candidates so far, and so are final once all has been searched.
     """
 
@@ -81,20 +81,19 @@ class Hits(NamedTuple):
 class Searcher:
     """A store that is searched again and again, without a run folder.
 
-    It is marked as read, so that nothing which is searched is removed from it, until `close`, the end of a `with`, or of the
-    process. What `search` gives is what a run with the same settings gives on the same store.
+    The store is marked as in use, so its files are not removed, until `close`, the end of a `with`, or the end of the
+    process. `search` gives the hits of a run with the same settings on the same store.
 
     Args:
-        store: a store, or its folder; or that of a run, whose store is then searched as the run did (`search`,
+        store: a store, or its folder; or a run's folder, to search its store with its settings (`search`,
             `reduce`, `queries.trim`).
-        options: keys of the config's section `search`; before those of a run.
-        calibrate: keys of the section `calibrate`; by default scores are q-normed. Steps that are fitted take what a run has
-            fitted (`fit`: a file, or a run's folder); none may look at a cohort or at the number of trials.
-        trim: cut off what is not speech at both ends of a recorded query; one without speech is an error, and so is a place
-            without it.
-        memory: bytes that prepared shards may take, in each process; those for which there is no room are prepared anew by
+        options: keys of the config's section `search`; they override a run's.
+        calibrate: keys of the section `calibrate`; by default q-norm. Fitted steps need a run's calibration
+            (`fit`: a file, or a run's folder); steps may not need a cohort or the number of trials.
+        trim: trim recorded queries to their speech; a query or a place without speech is an error.
+        memory: bytes for prepared shards in each process; other shards are prepared again in
             each search.
-        executor: keys of the section `executor`; with `kind: ray` Ray's actors search, each of which holds its part of the
+        executor: keys of the section `executor`; with `kind: ray`, Ray actors search, each with its part of the
             shards; by default this process does.
 
     Attributes:
@@ -222,13 +221,13 @@ class Searcher:
             statistics=candidate_statistics(self._calibrate),
         )
         how, speakers = rules.pop("examples"), self._speakers
-        fineness, found = rules.pop("fineness"), list[pa.Table]()
+        fineness, results = rules.pop("fineness"), list[pa.Table]()
         bucket = Bucket(**rules, speakers=speakers)
 
         def table() -> pa.Table:
             if how == "best":
                 return self._scored(bucket.reduced(last=False), sides)
-            reduced = reduce_examples(how, lambda: found, **rules, fineness=fineness, speakers=speakers)
+            reduced = reduce_examples(how, lambda: results, **rules, fineness=fineness, speakers=speakers)
             return self._scored(reduced, sides)
 
         searched, frames = 0, sum(unit.frames for unit in self._units)
@@ -237,7 +236,7 @@ class Searcher:
                 if how == "best":
                     bucket.add(candidates)
                 else:  # the mean reads them twice
-                    found.append(candidates)
+                    results.append(candidates)
             searched += unit.frames
             yield Hits(searched / max(frames, 1), table)
         if not self._units:
@@ -287,7 +286,7 @@ class Searcher:
                 rows = own_recording.with_statistics(rows, self.store, tracks)
             extracted = extract_queries(self.store, self._extractors, rows, self.settings, self.trim, skip)
             wanted, trim = (
-                made(sides_wanted(self._calibrate), "examples"),
+                load_statistics(required_statistics(self._calibrate), "examples"),
                 self.trim and not is_precomputed(self._extractors),
             )
             sides = measure_examples(extracted.examples, self.store, rows, wanted, trim, self.store.folder.storage)
@@ -311,16 +310,16 @@ class Searcher:
             if query["duration"] < SHORTEST:
                 seconds = f"{query['duration']:.2f}"
                 yield line_of(codes.SHORT_QUERY, query_id=query["query_id"], seconds=seconds)
-        for one in bands.apart(examples, self._bandwidths, bands.reach(self._extractors)):
+        for item in bands.apart(examples, self._bandwidths, bands.reach(self._extractors)):
             documents = self._bandwidths.num_rows
-            yield line_of(codes.OTHER_BAND, count=one.documents, of=documents, query=one)
+            yield line_of(codes.OTHER_BAND, count=item.documents, of=documents, query=item)
 
     def _scored(self, reduced: Reduced, sides: dict[str, Tally]) -> pa.Table:
         """What was found, where it lies in recordings, with its final scores."""
         statistics = from_table(reduced.statistics)
-        sides = joined([statistics, sides], sides_wanted(self._calibrate))
+        sides = joined([statistics, sides], required_statistics(self._calibrate))
         detections = in_recordings(reduced.detections, self._places, self.setup.reduce.overlap)
-        first, fitted = (replace(one, sides=sides) for one in self._steps)
+        first, fitted = (replace(step, sides=sides) for step in self._steps)
         if self._speakers is not None:
             detections = self._speakers.added(detections, recordings=True)
         detections = fitted.scores(first.scores(detections, statistics))
@@ -362,8 +361,8 @@ def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:
         ConfigError: a step needs more than a search without a run has.
     """
     score, entries = METHODS[search.method].score, calibrate.entries()
-    if complaint := misfit_of(calibrate, score, references=False):
-        raise codes.UNSUITABLE_STEPS(where="calibrate.steps", problem=complaint)
+    if error := misfit_of(calibrate, score, references=False, where="calibrate.steps"):
+        raise error
     check_steps(calibrate, score)
     needs = {
         "a cohort of queries": [name for name in entries if entries[name].cohort],
@@ -372,7 +371,7 @@ def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:
     for what, names in needs.items():
         for name in names:
             raise codes.STEP_NEEDS_RUN(where="calibrate.steps", step=name, input=what)
-    first, fitted = procedures(calibrate, Point(1, 1.0))  # which no step looks at
+    first, fitted = procedures(calibrate, TwvParameters(1, 1.0))  # which no step looks at
     if fitted.steps:
         fitted = fitted.with_file(calibration_file(calibrate.fit, {}), calibrate.fit, thresholds=False)
     return first, fitted

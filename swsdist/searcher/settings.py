@@ -1,4 +1,4 @@
-"""The way a run searched: what a search of its store takes over, also after the store has changed or a task has failed."""
+"""The search settings of a run, for further searches of its store, even after the store changed or a task failed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class SearchSetup(NamedTuple):
         store: its folder.
         options: keys of the config's section `search`.
         trim: whether recorded queries are cut to their speech.
-        warnings: what could not be taken over, and what of the store is not there yet.
-        run: of which it is the way, and its plan; None where there is none, or several.
+        warnings: about settings that were not taken over, and an incomplete store.
+        run: the run of these settings, and its plan; None: no run, or several plans.
         reduce: how candidates become detections.
     """
 
@@ -38,13 +38,13 @@ class SearchSetup(NamedTuple):
     reduce: Reduce = Reduce()
 
     def hit_threshold(self) -> HitThreshold:
-        """What makes a hit likely that was found in this setup."""
+        """The threshold of likely, or strong, hits of this setup."""
         known = None if self.run is None else threshold_of_run(load_partial_run(*self.run))
         return known or default_threshold()
 
 
 def setup_of(target: str) -> SearchSetup:
-    """The store that is meant, by its folder or by that of a run, and how it is searched.
+    """The store and the search settings for the folder of a store or a run.
 
     Args:
         target: a store, or a run.
@@ -57,8 +57,8 @@ def setup_of(target: str) -> SearchSetup:
     now = load(Folder(setup.store))
     if now is None or now.progress is None:
         return setup
-    told = line_of(codes.INCOMPLETE_STORE, progress=now.progress)
-    return setup._replace(warnings=(*setup.warnings, told))
+    text = line_of(codes.INCOMPLETE_STORE, progress=now.progress)
+    return setup._replace(warnings=(*setup.warnings, text))
 
 
 def _default_options(manifest: Manifest | None) -> dict[str, object]:
@@ -94,6 +94,6 @@ def _setup_of(target: str) -> SearchSetup:
     if len(configs) == 1:
         ((name, config),) = configs.items()
         return SearchSetup(stores[0], settings[0], trims.pop(), run=(run, name), reduce=config.reduce)
-    if len({json.dumps(one, sort_keys=True) for one in settings}) == len(trims) == 1:
+    if len({json.dumps(setting, sort_keys=True) for setting in settings}) == len(trims) == 1:
         return SearchSetup(stores[0], settings[0], trims.pop())
     return SearchSetup(stores[0], {}, True, (line_of(codes.SETTINGS_DIFFER, count=len(configs)),))

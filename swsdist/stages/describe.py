@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.reader import read_blocks
-from swsdist.calibrate.examples import Described, ExampleEntropies, ExampleSpeech, no_posteriors
-from swsdist.calibrate.procedure import sides_wanted
-from swsdist.calibrate.statistics import Tally, from_table, made, summed, to_table
+from swsdist.calibrate.examples import ExampleEntropies, ExampleGroup, ExampleSpeech, no_posteriors
+from swsdist.calibrate.procedure import required_statistics
+from swsdist.calibrate.statistics import Tally, from_table, load_statistics, summed, to_table
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.types import QUERY_STATISTICS
@@ -60,7 +60,7 @@ class Describe(Stage[Describing]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Describing]]:
         """What is asked for of each group, as it was made for the search."""
         own = inputs.chain_inputs(SearchInputs)
-        names = list(made(sides_wanted(inputs.config.calibrate), "examples"))
+        names = list(load_statistics(required_statistics(inputs.config.calibrate), "examples"))
         needs_speech = ExampleSpeech.name in names
         given = any(isinstance(source.extractor, Given) for source in own.features.sources)
         trim, rows = inputs.config.queries.trim == "auto" and not given, defaultdict[str, list[Values]](list)
@@ -119,8 +119,8 @@ def measure_examples(
 
     tracks, tables = Tracks(store), store.manifest.tracks
     posteriors = tuple(tracks.places[track.name] for track in tables if track.kind == "posteriors")
-    given = Described(examples, tracks.dimension, posteriors, tuple(track.name for track in tables), heard)
-    return {name: each.of(given) for name, each in made(names).items()}
+    given = ExampleGroup(examples, tracks.dimension, posteriors, tuple(track.name for track in tables), heard)
+    return {name: each.of(given) for name, each in load_statistics(names).items()}
 
 
 def demand_posteriors(own: SearchInputs, names: Iterable[str]) -> None:
@@ -148,7 +148,7 @@ def sides_of(inputs: Inputs, slots: tuple[int, int] | None = None) -> Values | N
         inputs: of a stage that reads `described` (if there is such) and `statistics`.
         slots: of one bucket's queries; None: of all.
     """
-    names = sides_wanted(inputs.config.calibrate)
+    names = required_statistics(inputs.config.calibrate)
     if not names:
         return None
     files = [part.name for part in inputs.parts("statistics") if slots is None or part.slots == slots]
@@ -164,7 +164,7 @@ def read_sides(context: Context, sides: Values | None) -> dict[str, Tally]:
 
 def joined(parts: Iterable[Mapping[str, Tally]], names: Iterable[str]) -> dict[str, Tally]:
     """The sums of some statistics over several tables."""
-    result = {name: [Tally(each.quantities)] for name, each in made(names).items()}
+    result = {name: [Tally(each.quantities)] for name, each in load_statistics(names).items()}
     for part in parts:
         for name in result.keys() & part.keys():
             result[name].append(part[name])

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.calibrate.fitting import completed, fit_procedure
+from swsdist.calibrate.fitting import fit_procedure, fit_thresholds
 from swsdist.calibrate.procedure import Procedure, procedures
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint
@@ -48,7 +48,7 @@ class Fitting(NamedTuple):
     seen: bool = False
     folds: int = 1
     by_document: bool = False
-    point: Point = Point(1, 1.0)
+    point: TwvParameters = TwvParameters(1, 1.0)
     aligned: tuple[str, ...] = ()
     of: Mapping[str, object] = {}
     sides: Values | None = None
@@ -77,7 +77,7 @@ class Fit(Stage[Fitting]):
         own = not settings.fitted and settings.threshold == "own"
         if own and any(entries[name].own_threshold for name in settings.unfitted[-1:]):
             settled = point_of(inputs)
-            first, _ = procedures(settings, Point(settled.trials, settled.beta))
+            first, _ = procedures(settings, TwvParameters(settled.trials, settled.beta))
             if (threshold := first.own_threshold) is not None:
                 yield inputs.task("own", threshold, label="own", work=1, payload=Fitting(settings, threshold))
                 return
@@ -99,7 +99,7 @@ class Fit(Stage[Fitting]):
         named: list[object] = []
         if fitted or settings.fitted:  # a threshold that is read needs no list
             aligned, settled = inputs.parts("trials"), point_of(inputs)
-            files, point = tuple(part.name for part in aligned), Point(settled.trials, settled.beta)
+            files, point = tuple(part.name for part in aligned), TwvParameters(settled.trials, settled.beta)
             required = {name: getattr(settled, name) for name in ("protocol", "trials", "beta", "true")}
             of = {**required, **provenance(inputs.config, inputs.chain_inputs(CorpusInputs))}
             payload = payload._replace(point=point, aligned=files, of=of)
@@ -144,8 +144,8 @@ class Fit(Stage[Fitting]):
                 own=own,
                 point=point,
                 trained_on={"aligned": fingerprint(payload.aligned), **payload.of},
-                asked=payload.asked,
+                query_ids=payload.asked,
             )
         data = calibration_file(payload.file, context.storage)
         steps = steps.with_file(data, payload.file, thresholds=not own or steps.own_threshold is None)
-        return completed(steps, parts, folds=1, own=own, point=point)
+        return fit_thresholds(steps, parts, folds=1, own=own, point=point)

@@ -187,7 +187,7 @@ class Index(Stage[Indexing]):
         """Decode, compute, write."""
         payload, extractor = task.payload, task.payload.extractor.granted(context.granted)
         reading = read_with_speech if payload.listen else read_recording
-        with permitted(payload.commands), ffmpeg.watched() as used:
+        with permitted(payload.commands), ffmpeg.recorded_versions() as used:
             result = write_tracks(
                 context.folder(task),
                 task.fingerprint,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table, summed
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of
 from swsdist.config.calibration import Calibrate
 from swsdist.core.types import DETECTIONS
@@ -27,7 +27,7 @@ class Normalising(NamedTuple):
     """The payload of a task."""
 
     calibrate: Calibrate
-    point: Point
+    point: TwvParameters
     detections: str
     statistics: str
     sides: Values | None
@@ -52,10 +52,10 @@ class Normalise(BucketStage[Normalising]):
         """A task a bucket."""
         settings = inputs.config.calibrate
         entries = settings.entries()
-        point = Point(1, 1.0)  # of steps that do not look at it
+        point = TwvParameters(1, 1.0)  # of steps that do not look at it
         if any(entries[name].operating_point or entries[name].own_threshold for name in settings.unfitted):
             settled = point_of(inputs)
-            point = Point(settled.trials, settled.beta)
+            point = TwvParameters(settled.trials, settled.beta)
         first, _ = procedures(settings, point)
         own = inputs.chain_inputs(CorpusInputs)
         by_speaker = any("speaker" in entries[name].columns for name in settings.unfitted)

@@ -124,7 +124,7 @@ class Queries(Stage[Extracting]):
         takes = METHODS[search.method].queries
         if takes != "spoken":
             raise codes.METHOD_TAKES_OTHER_QUERIES(where="search.method", method=search.method, takes=takes)
-        longest = RECURRENCES[search.recurrence].longest(search.of_recurrence())
+        longest = RECURRENCES[search.recurrence].longest(search.recurrence_settings())
         # Long examples are refused by templates and by some recurrences; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []
@@ -168,7 +168,7 @@ class Queries(Stage[Extracting]):
         given = [row["path"] for row in rows if row["path"] is not None and is_command(row["path"])]
         if reads and given and not payload.commands:
             raise refusal(given[0])  # not rejected: what is allowed is no property of the queries
-        with permitted(payload.commands), ffmpeg.watched() as used:
+        with permitted(payload.commands), ffmpeg.recorded_versions() as used:
             group = write_group(folder, task.fingerprint, rows, sources, payload.search, payload.trim)
         examples = group.examples
         text = Extracted(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import candidate_statistics
-from swsdist.calibrate.statistics import made
+from swsdist.calibrate.statistics import load_statistics
 from swsdist.core.fingerprint import Naming
 from swsdist.core.partition import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
@@ -122,7 +122,7 @@ class Reduce(BucketStage[Reducing]):
             *(config.search, settings), tick=manifest.shift, nbest=nbest, system=config.system, statistics=required
         )
         versions = [STATISTICS.identity(name) for name in required]
-        by_speaker = any(getattr(item, "by_speaker", False) for item in made(required).values())
+        by_speaker = any(getattr(item, "by_speaker", False) for item in load_statistics(required).values())
         who = [of_rows(own.store.open().documents(columns=list(WHO)).sort_by(_ORDER))] if by_speaker else []
         # Names and times of recordings come from the documents.
         placed = [of_rows(own.store.open().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.corpus.placed else []

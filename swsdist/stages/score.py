@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.calibrate.threshold import deciding
+from swsdist.calibrate.threshold import thresholds_for
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
@@ -61,7 +61,7 @@ class Score(Stage[Scoring]):
         point = point_of(inputs)
         fitted = [text for _, text in inputs.results("calibration", Fitted)]
         calibration = fitted[0] if fitted else Fitted("none", [])
-        calibration = calibration._replace(thresholds=deciding(scored_queries(inputs), calibration.thresholds))
+        calibration = calibration._replace(thresholds=thresholds_for(scored_queries(inputs), calibration.thresholds))
         payload = Scoring(files, point, calibration, sorted(unscorable_queries(inputs)))
         matters = files, identities(), point.as_json(), calibration._asdict()
         yield inputs.task(*matters, label=point.protocol, work=len(counted), payload=payload)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio import commands
-from swsdist.audio.places import within
+from swsdist.audio.places import fit_segment
 from swsdist.audio.reader import probe
 from swsdist.core.codes import store as codes
 from swsdist.core.errors import AudioError
@@ -43,7 +43,7 @@ def precomputed_frames(
     if document.get("start") is not None:
         start, end = document["start"], document["end"]
         if seconds is not None:
-            start, end = within(start, end, seconds, document["doc_id"], document["listed"], document["path"])
+            start, end = fit_segment(start, end, seconds, document["doc_id"], document["listed"], document["path"])
         seconds = round(end - start, 6)
     elif seconds is None:
         seconds = document["duration"]

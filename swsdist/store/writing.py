@@ -23,6 +23,7 @@ from swsdist.audio.formats.headers import CutOff, Foreign
 from swsdist.audio.marks import Listener, packed
 from swsdist.audio.reader import digested, probe, read_blocks, sha256
 from swsdist.audio.streams import Digest, digesting
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import store as codes
 from swsdist.core.errors import DataError, StorageError, UnusableError
@@ -311,7 +312,7 @@ def read_recording(
         except CutOff as error:
             if start is not None or not samples:
                 raise
-            cut_off = error.told or 0.0
+            cut_off = error.expected_seconds or 0.0
 
     yield from in_blocks(extractor, counted())
     return ReadResult(samples / extractor.sample_rate, cut_off=cut_off)
@@ -343,7 +344,7 @@ def _place(document: dict[str, Any], folder: Folder) -> tuple[float, float]:
     """
     path, length = document["path"], probe(document["path"], folder.storage).duration
     start, end = float(document["start"]), float(document["end"])
-    return places.within(start, end, length, document["doc_id"], document["listed"], path)
+    return places.fit_segment(start, end, length, document["doc_id"], document["listed"], path)
 
 
 def _demand_file(document: dict[str, Any]) -> None:
@@ -373,7 +374,9 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
     """
     if isinstance(error, commands.Unrunnable) and commands.ABSENT not in document["identity"]:
         raise codes.COMMAND_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname(), error=error.message)
-    lacking = isinstance(error, Foreign) and error.reason == "unsupported" and ffmpeg.is_for(document["path"])
+    lacking = (
+        isinstance(error, Foreign) and error.code == audio_codes.NEEDS_FFMPEG.name and ffmpeg.is_for(document["path"])
+    )
     if lacking and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT):
         raise codes.FFMPEG_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname())
     cause = error.__cause__

@@ -6,18 +6,14 @@ import runpy
 import sys
 from pathlib import Path
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import testing as codes
 
 
 def run(name: str) -> None:
     """Run `tests/support/NAME` of the checkout that this package lies in; end with exit code 2 where it lies in none."""
     root = Path(__file__).resolve().parents[2]
     if not (root / "tests" / "support").is_dir():
-        error = UserError(
-            f"swsdist.testing.{name} is run from a checkout of the project, and this package is an installed copy",
-            where=str(root / "swsdist"),
-            remedy="clone the project, and run it there after pip install -e .",
-        )
+        error = codes.NOT_A_CHECKOUT(where=str(root / "swsdist"), program=name)
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
     sys.path.insert(0, str(root))

@@ -49,8 +49,8 @@ def posteriors(seed: int, frames: int, dimension: int) -> Frames:
 
 def spoken(seed: int, sounds: int, dimension: int) -> Frames:
     """Sounds of six frames each with a little noise, as a coarse pass can follow them: float32 (6 sounds, dimension)."""
-    held = np.repeat(features(seed, sounds, dimension), 6, axis=0)
-    return np.asarray(held + features(seed + 1, 6 * sounds, dimension) // 16, np.float32)
+    repeated = np.repeat(features(seed, sounds, dimension), 6, axis=0)
+    return np.asarray(repeated + features(seed + 1, 6 * sounds, dimension) // 16, np.float32)
 
 
 def prepared(distance: Distance, values: Frames, side: Side) -> Frames:
@@ -71,8 +71,8 @@ def material(
     """
 
     def examples(factor: int) -> list[Example]:
-        made = [np.concatenate(list(averaged([query], factor))) for query in queries]
-        return [Example(f"q{k}", 1, prepared(distance, one, "query")) for k, one in enumerate(made)]
+        averaged_queries = [np.concatenate(list(averaged([query], factor))) for query in queries]
+        return [Example(f"q{k}", 1, prepared(distance, item, "query")) for k, item in enumerate(averaged_queries)]
 
     def streams(factor: int, chosen: NDArray[np.bool_] | None) -> Documents:
         for k, document in enumerate(documents):
@@ -81,20 +81,29 @@ def material(
                 yield k, [prepared(distance, block, "document") for block in averaged(blocks, factor)]
 
     def landmarks(factor: int, count: int) -> Landmarks:
-        known = features(99, count, distance.dimension)
-        return Landmarks(prepared(distance, known, "query"), prepared(distance, known, "document"))
+        landmark_frames = features(99, count, distance.dimension)
+        return Landmarks(prepared(distance, landmark_frames, "query"), prepared(distance, landmark_frames, "document"))
 
-    lengths = np.array([len(one) for one in documents], np.int64)
+    lengths = np.array([len(document) for document in documents], np.int64)
     kept = np.full(len(documents), most, np.int64)
     collection = float(lengths.sum()) / 100
     return Material(examples, streams, lengths, kept, 0.01, collection, distance, window, landmarks)
 
 
-def rows(found: Found) -> list[tuple[int, ...]]:
+def rows(candidates: Found) -> list[tuple[int, ...]]:
     """Candidates as tuples: example, document, end frame, frames, cost."""
     return list(
         zip(
-            *(column.tolist() for column in (found.query, found.document, found.end_frame, found.frames, found.cost)),
+            *(
+                column.tolist()
+                for column in (
+                    candidates.query,
+                    candidates.document,
+                    candidates.end_frame,
+                    candidates.frames,
+                    candidates.cost,
+                )
+            ),
             strict=True,
         )
     )

@@ -46,7 +46,7 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     assert "index is done, and the config names no queries to search (corpus.queries)" in status
     for command in ("info", "check", "compact", "refit"):
         told = swsdist("store", command, "run", cwd=archive, code=3).err
-        assert f"no feature store\n  remedy: name its store: {archive}/run/store" in told
+        assert f"[run-not-store]\n  remedy: name its store: {archive}/run/store" in told
     assert "0 new, 0 changed, 0 gone, 2 rejected" in again
     os.utime(archive / "audio" / "d002.flac", (1, 1))
     (archive / "audio" / "d003.flac").unlink()
@@ -62,18 +62,21 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
     short = swsdist("index", "config.yaml", cwd=archive).err.splitlines()
     lines = [line for line in short if line.startswith("rejected: 1 document(s), ")]
     assert len(lines) == 2
-    assert all("; drop it from the corpus" in line or "; copy it again from where it came" in line for line in lines)
+    assert all(
+        "; remove the file; if it plays elsewhere" in line or "; copy the file again from its source" in line
+        for line in lines
+    )
     told = swsdist("index", "config.yaml", "--all", cwd=archive).err
     assert "rejected: 1 document(s), not-audio; the first: " in told
-    assert "\n  remedy: drop it from the corpus" in told
+    assert "\n  remedy: remove the file" in told
     assert "\n  remedy: copy it again from where it came" in told
     assert f"all that was rejected: swsdist store rejected {archive}/run" in told
     strict = swsdist("index", "config.yaml", "--strict", cwd=archive, code=4).err
-    assert "remedy: `swsdist store rejected " in strict
+    assert "[strict-rejections]\n  remedy: see `swsdist store rejected " in strict
     for place in ("run", "run/store"):
         shown = swsdist("store", "rejected", place, cwd=archive).out
-        assert "document no, channel 1: not-audio: no audio format was recognised" in shown
-        assert f"  path: {archive}/audio/no.wav\n  remedy: drop it" in shown
+        assert "document no, channel 1: not-audio: no audio format is recognised" in shown
+        assert f"  path: {archive}/audio/no.wav\n  remedy: remove the file" in shown
         assert shown.endswith("2 rejected\n")
         rows = list(csv.DictReader(io.StringIO(swsdist("store", "rejected", place, "--csv", cwd=archive).out)))
         assert [(row["kind"], row["id"], row["reason"]) for row in rows] == [
@@ -101,13 +104,13 @@ def test_a_report_without_references_opens_with_what_was_found(swsdist, archive:
     ended = swsdist("run", "config.yaml", "--set", "corpus.queries=queries", cwd=archive)
     assert "warning" not in ended.err
     rows = [line.split()[0] for line in ended.out.splitlines()]
-    assert rows == ["measures", "audio", "documents", "queries", "detections", "indexing", "searching", "digest"]
+    assert rows == ["measures", "audio", "documents", "queries", "detections", "indexing", "searching", "result"]
     assert "not scored" in ended.out
     assert ended.out.endswith(f"report {archive}/run/report.html\n")
     assert [line[:8] for line in ended.err.splitlines()[-2:]] == ["rejected"] * 2
     page = (archive / "run" / "report.html").read_text()
     main = page[page.index("<main>") :]
-    places = [main.index(f'id="{name}"') for name in ("odd", "hits", "next", "queries", "summary", "resources")]
+    places = [main.index(f'id="{name}"') for name in ("issues", "hits", "next", "queries", "summary", "resources")]
     assert places == sorted(places)
     assert main.index('class="figures"') < places[0] < main.index("<audio") < places[2]
     assert main[places[0] : places[1]].count("rejected</b> 1 document(s), ") == 2
@@ -121,10 +124,10 @@ def test_all_prints_every_figure(swsdist, place: Path, tmp_path: Path) -> None:
     run = tmp_path / "copy"
     shutil.copytree(place / "run", run)
     short = swsdist("report", run).out.splitlines()
-    names = ["protocol", "MTWV", "ATWV", "STWV", "min", "SSF", "audio", "digest"]
+    names = ["protocol", "MTWV", "ATWV", "STWV", "min", "SSF", "audio", "result"]
     assert [line.split()[0] for line in short] == names
     report = json.loads((run / "report.json").read_text())
-    assert short[-1] == f"digest {report['digest'][:16]}, report {run}/report.html"
+    assert short[-1] == f"result digest {report['digest'][:16]}, report {run}/report.html"
     low, high = report["mtwv_interval"]
     assert f"  {low:.4f} to {high:.4f} (95 %); " in short[1]
     whole = swsdist("report", run, "--all").out.splitlines()
@@ -134,7 +137,7 @@ def test_all_prints_every_figure(swsdist, place: Path, tmp_path: Path) -> None:
     }
     assert len(whole) > 35
     assert shown[-1] == ["report", f"{run}/report.html"]
-    assert ["digest", report["digest"][:16]] in shown
+    assert ["result digest", report["digest"][:16]] in shown
     score = ("score", "config.yaml", "--set", f"run={run}", "--set")
     again = swsdist(*score, "report.pl_lambda=0.3", "--all", cwd=place).out
     assert [line.split()[0] for line in again.splitlines()] == [line.split()[0] for line in whole]
@@ -187,7 +190,7 @@ def test_the_interval_is_that_of_a_comparison(swsdist, place: Path) -> None:
 
 def test_a_report_with_references_opens_with_figures(place: Path) -> None:
     page = (place / "run" / "report.html").read_text()
-    names = ('class="figures"', 'id="odd"', 'id="det"', 'id="hits"', 'id="summary"', 'id="measures"', 'id="queries"')
+    names = ('class="figures"', 'id="issues"', 'id="det"', 'id="hits"', 'id="summary"', 'id="measures"', 'id="queries"')
     assert [page.index(name) for name in names] == sorted(page.index(name) for name in names)
     assert 'id="next"' not in page
 

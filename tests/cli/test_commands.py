@@ -20,6 +20,7 @@ import soundfile
 import swsdist as package
 from swsdist.config import load_config
 from swsdist.core.codes import bench as bench_codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.report.answers.hits import answers_by_query
 from swsdist.report.answers.lines import lines
 from swsdist.report.summary import clock
@@ -99,13 +100,15 @@ def test_forecast_of_a_run_on_other_machines(swsdist, place: Path, tmp_path: Pat
     shown = swsdist(*ask, "--cluster", machines, cwd=place).out
     assert "on 3 nodes" in shown
     both = swsdist(*ask, "--cluster", machines, "--nodes", "3", cwd=place, code=2).err
-    assert "--nodes is in the file too" in both
+    assert "--nodes is given along with a cluster file [option-in-file-too]" in both
     machines.write_text("cpu: 3\n")
-    assert "cpu: no such key" in swsdist(*ask, "--cluster", machines, cwd=place, code=2).err
+    unknown = swsdist(*ask, "--cluster", machines, cwd=place, code=2).err
+    assert says(unknown, codes.UNKNOWN_CLUSTER_KEY)
+    assert "cpu" in unknown
     machines.write_text("a: [\n")
     assert f"{machines}:" in swsdist(*ask, "--cluster", machines, cwd=place, code=2).err
-    assert "there is no stage 'indx'" in swsdist("forecast", "run", "--until", "indx", cwd=place, code=2).err
-    assert "no plan.json" in swsdist("forecast", "corpus", cwd=place, code=3).err
+    assert says(swsdist("forecast", "run", "--until", "indx", cwd=place, code=2).err, codes.NO_SUCH_STAGE)
+    assert says(swsdist("forecast", "corpus", cwd=place, code=3).err, codes.NOT_A_RUN)
 
 
 def test_bench_takes_a_config_or_two_results(swsdist, place: Path) -> None:
@@ -243,7 +246,7 @@ def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     (fitted,) = (place / "run" / "calibration").glob("*.json")
     thresholds = [value for value in json.loads(fitted.read_text())["thresholds"] if value is not None]
     least = math.fsum(thresholds) / len(thresholds)
-    assert f"a score of {least:.3f} decided in that run" in shown
+    assert f"score at least {least:.3f}, the threshold of that run" in shown
     for _, said, score, *_ in rows:
         assert said == ("strong" if float(score) >= least else "weak")
     csv = ("--query", word, "--csv")
@@ -279,7 +282,7 @@ def test_queries_from_the_standard_input(process, place: Path) -> None:
     assert b"standard input is a list of queries" in sound.stderr
     ended = subprocess.run(nothing, input="\n", cwd=place, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "there is nothing to search for" in ended.stderr
+    assert "[no-query]" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -306,14 +309,14 @@ def test_hits_are_shown_whole_and_once() -> None:
         {**one, "score": 2.0, "channel": 2, "start": 4000.0, "end": 4000.5},
     ]
     first, head, best, rest, _, note = lines(
-        answers_by_query(rows, ["likely", "likely", "unsure"]), "likely", "a score of 4"
+        answers_by_query(rows, ["likely", "likely", "unsure"]), "likely", "score at least 4"
     )
     assert first == "q: 2 hits shown, 1 likely"
     assert head.split() == ["score", "channel", "place"]
     assert best.split() == ["1", "likely", "5.250", "1", "+", "2", f"{name}#1:0:01.00-0:01.50"]
     assert rest.split() == ["2", "unsure", "2.000", "2", f"{name}#2:1:06:40.00-1:06:40.50"]
     assert best.index(name) == rest.index(name) == head.index("place")
-    assert "a score of 4" in note
+    assert "score at least 4" in note
 
 
 def test_search_with_settings(swsdist, place: Path) -> None:
@@ -379,7 +382,7 @@ def test_init_writes_a_config_that_loads(swsdist, tmp_path: Path) -> None:
     config = load_config(tmp_path / "swsdist.yaml", [])
     assert config.corpus.documents == str(tmp_path / "docs.csv")
     told = swsdist("init", cwd=tmp_path, code=2)
-    assert "the file is there already" in told.err
+    assert "[file-exists]" in told.err
     assert "--force" in told.err
     swsdist("init", "--force", cwd=tmp_path)
     swsdist("init", "other.yaml", cwd=tmp_path)
@@ -425,5 +428,5 @@ def test_rejected_inputs_and_strict(swsdist, place: Path, tmp_path: Path) -> Non
     ]
     assert (tmp_path / "run" / "report.html").is_file(), "it finished all the same"
     strict = swsdist("run", "config.yaml", "--strict", cwd=tmp_path, code=4)
-    assert "3 inputs were rejected" in strict.err
-    assert "remedy: `swsdist store rejected " in strict.err
+    assert "3 rejected inputs under --strict [strict-rejections]" in strict.err
+    assert "remedy: see `swsdist store rejected " in strict.err

@@ -11,7 +11,9 @@ from commands import Command
 
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.chains.fuse.options import FuseOptions
-from swsdist.evaluation.fusion import Request
+from swsdist.core.codes import fusion as codes
+from swsdist.evaluation.fusion import FusionRequest
+from tests.support.coded import says
 
 HEAD = "query_id,doc_id,start,end,score\n"
 #: Two queries: the first is found by both systems, the second by one; the third occurs and is not found.
@@ -62,7 +64,7 @@ def test_what_is_not_fitted_is_not_saved(swsdist: Command, lists: Path) -> None:
     """It is said before the lists are read, one of which is not there."""
     for how in ((), ("--fit", "none", *TASK)):
         told = fuse(swsdist, lists, "one.csv", "gone.csv", "--out", "none.csv", "--save", "none.json", *how, code=2)
-        assert "--save none.json: nothing is fitted here, so there is nothing to save\n  remedy: leave it out" in told
+        assert "--save none.json: nothing is fitted, so there is nothing to save [nothing-to-save]\n  remedy: " in told
     (lists / "likely.csv").write_text(HEAD + "q1,d1,1.0,1.5,0.5\n")
     for how in (("none",), ("kst",), ("sto", "--fit", "none")):
         arguments = (
@@ -78,7 +80,7 @@ def test_what_is_not_fitted_is_not_saved(swsdist: Command, lists: Path) -> None:
             *how,
         )
         told = swsdist("calibrate", *arguments, cwd=lists, code=2).err
-        assert "--save none.json: nothing is fitted here" in told
+        assert "[nothing-to-save]" in told
     assert not (lists / "none.csv").exists()
 
 
@@ -91,7 +93,7 @@ def test_queries_that_are_not_of_the_task(swsdist: Command, lists: Path) -> None
     assert (lists / "of-one.csv").read_text() == (lists / "of-strange.csv").read_text()
     (lists / "others.csv").write_text(TWO.replace("q1", "z1"))
     told = fuse(swsdist, lists, "one.csv", "others.csv", "--out", "x.csv", code=2)
-    assert "no two of the lists have a query in common" in told
+    assert "[no-common-queries]" in told
     assert not (lists / "x.csv").exists()
 
 
@@ -111,7 +113,8 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
     assert "fusion: ORACLE, fitted on what is decided" in said
     assert (lists / "applied.csv").read_text() == (lists / "fused.csv").read_text()
     said = fuse(swsdist, lists, "a=one.csv", "c=two.csv", "--fit", "f.json", "--out", "x.csv", code=2)
-    assert "fitted for a, b, and these lists are of a, c" in said
+    assert "fitted for a, b, " in said
+    assert "[fusion-of-other-systems]" in said
     marked = fuse(
         swsdist,
         lists,
@@ -131,7 +134,7 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
 def test_overlaps_between_queries_stay_unless_it_is_asked_for(swsdist: Command, lists: Path) -> None:
     """One name in the command, in the chain and in Python; what it costs is said."""
     assert not FuseOptions().between_queries
-    assert not Request().between_queries
+    assert not FusionRequest().between_queries
     fuse(swsdist, lists, "one.csv", "two.csv", "--out", "all.csv")
     said = fuse(swsdist, lists, "one.csv", "two.csv", "--out", "best.csv", "--between-queries")
     assert "2 detections overlap one of another query with a higher score, and are left out: what is decided" in said
@@ -145,7 +148,7 @@ def test_one_query_that_occurs_cannot_be_crossfit(swsdist: Command, lists: Path)
         text = (lists / f"{name}.csv").read_text().splitlines()
         (lists / f"{name}.csv").write_text("\n".join(line for line in text if not line.startswith("q2")) + "\n")
     told = fuse(swsdist, lists, *arguments, "--out", "f.csv", code=2)
-    assert "on the others, and one query truly occurs" in told
+    assert "[too-few-queries-to-fit]" in told
     assert "remedy: give references of more queries" in told
 
 
@@ -153,12 +156,13 @@ def test_lists_that_have_nothing_in_common(swsdist: Command, lists: Path) -> Non
     (lists / "far.csv").write_text(HEAD + "q1,d1,900.0,900.5,1.0\nq9,d1,1.0,1.5,2.0\n")
     ended = swsdist("fuse", "one.csv", "far.csv", "two.csv", "--out", "f.csv", cwd=lists)
     assert "10 places, 4 of them found by more than one system" in ended.out
-    assert (
-        "warning: 2 pairs of systems have no detection in common, and the scores of the one are filled in for the other "
-        "(first: far and one, far and two); are they of one task: the same queries, names of documents and times?\n"
-    ) in ended.err
+    assert "warning: 2 pairs of systems " in ended.err
+    assert "(first: far and one, far and two); " in ended.err
+    assert says(ended.err, codes.DISJOINT_SYSTEMS)
     strict = ("one.csv", "far.csv", "--out", "x.csv", "--strict")
-    assert "far and one: 1 pairs of systems have no detection" in swsdist("fuse", *strict, cwd=lists, code=4).err
+    stopped = swsdist("fuse", *strict, cwd=lists, code=4).err
+    assert "far and one: 1 pair of systems " in stopped
+    assert says(stopped, codes.DISJOINT_SYSTEMS)
     assert not (lists / "x.csv").exists()
     assert "pairs" not in swsdist("fuse", "one.csv", "two.csv", "--out", "f.csv", cwd=lists).err
     # A query that nobody asked for is told, as when the list is scored.
@@ -168,12 +172,14 @@ def test_lists_that_have_nothing_in_common(swsdist: Command, lists: Path) -> Non
 
 def test_an_empty_list_and_only_empty_lists(swsdist: Command, lists: Path) -> None:
     ended = swsdist(*("fuse", "one.csv", "empty.csv", "--out", "f.csv", "--scores", "as-given"), cwd=lists)
-    assert ended.err.startswith("warning: 1 lists have no detection of any query (first: empty); ")
+    assert ended.err.startswith("warning: 1 list ")
+    assert "(first: empty)" in ended.err
+    assert "[empty-lists]" in ended.err
     assert ended.err.count("\n") == 1
     said = ended.out
     assert "empty: 0 detections of 0 queries" in said
     assert sorted(float(row["score"]) for row in rows(lists / "f.csv")) == [0.1, 0.2, 0.5, 1.0, 2.0, 2.5, 3.0]
-    assert "the lists have no detection" in fuse(swsdist, lists, "a=empty.csv", "b=empty.csv", "--out", "f.csv", code=2)
+    assert "[no-detections]" in fuse(swsdist, lists, "a=empty.csv", "b=empty.csv", "--out", "f.csv", code=2)
 
 
 def test_duplicates_of_one_list_are_left_out(swsdist: Command, lists: Path) -> None:
@@ -187,20 +193,23 @@ def test_duplicates_of_one_list_are_left_out(swsdist: Command, lists: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("one.csv", "one.csv", "--out", "f.csv"), "two systems are called 'one'"),
+        (("one.csv", "one.csv", "--out", "f.csv"), "[duplicate-system-name]"),
         (("one.csv", "none.csv", "--out", "f.csv"), "there is no such file"),
-        (("one.csv", "two.csv", "--fit", "crossfit", "--out", "f.csv"), "none are given (--fit crossfit)"),
-        (("one.csv", "two.csv", "--fit", "gone.json", "--out", "f.csv"), "there is no such file"),
-        (("one.csv", "two.csv", "--fit", "true.csv", "--out", "f.csv"), "not fitted steps of swsdist"),
-        (("one.csv", "two.csv", "--overlap", "1", "--out", "f.csv"), "an overlap of 1"),
-        (("one.csv", "two.csv", *TASK, "--folds", "1", "--out", "f.csv"), "1 folds"),
+        (
+            ("one.csv", "two.csv", "--fit", "crossfit", "--out", "f.csv"),
+            "no references are given (--fit crossfit) [fit-without-references]",
+        ),
+        (("one.csv", "two.csv", "--fit", "gone.json", "--out", "f.csv"), "[no-fitted-file]"),
+        (("one.csv", "two.csv", "--fit", "true.csv", "--out", "f.csv"), "[not-fitted-steps]"),
+        (("one.csv", "two.csv", "--overlap", "1", "--out", "f.csv"), "[invalid-overlap]"),
+        (("one.csv", "two.csv", *TASK, "--folds", "1", "--out", "f.csv"), "[too-few-folds]"),
         (
             ("one.csv", "two.csv", *TASK, "--method", "fusoin", "--out", "f.csv"),
-            "there is no step of calibration 'fusoin'",
+            "[unknown-step]",
         ),
         (
             ("one.csv", "two.csv", *TASK, "--method", "logistic", "--marks", "--out", "f.csv", "--threshold", "fitted"),
-            "--marks is of the step fusion, which is not done",
+            "--marks belongs to the step fusion, which is not among the steps [option-without-fusion]",
         ),
         (
             (
@@ -216,7 +225,7 @@ def test_duplicates_of_one_list_are_left_out(swsdist: Command, lists: Path) -> N
                 "--threshold",
                 "fitted",
             ),
-            "--prior is of the step fusion, which is not done",
+            "--prior belongs to the step fusion, which is not among the steps [option-without-fusion]",
         ),
         (("two.csv", *TASK, "--out", "f.csv"), "among the labelled detections there is no hit"),
     ],
@@ -232,7 +241,7 @@ def test_a_name_that_is_none(swsdist, tmp_path: Path) -> None:
     text = "query_id,doc_id,start,end,score\nq1,d1,1.0,1.5,3.0\nq1,d2,2.0,2.5,1.0\n"
     for name in ("x=y/d.csv", "one.csv"):
         (tmp_path / name).write_text(text)
-    assert "the system has no name" in swsdist("fuse", "=one.csv", "x=y/d.csv", "-o", "f.csv", cwd=tmp_path, code=2).err
+    assert "[unnamed-system]" in swsdist("fuse", "=one.csv", "x=y/d.csv", "-o", "f.csv", cwd=tmp_path, code=2).err
     assert "\nd: 2 detections" in f"\n{swsdist('fuse', 'one.csv', 'x=y/d.csv', '-o', 'f.csv', cwd=tmp_path).out}"
     (tmp_path / "none.csv").write_text("query_id,doc_id,start,end\n")
     task = ("--references", "none.csv", "--seconds", "100")
@@ -245,7 +254,8 @@ def test_a_run_folder_is_no_list(swsdist: Command, place: Path, tmp_path: Path) 
     listed = place / "run/exports/detections.csv"
     out = ("--out", tmp_path / "f.csv")
     told = swsdist("fuse", listed, f"b={place}/run", *out, code=2).err
-    assert f"{place}/run: this is a run folder, and a list is wanted\n  remedy: name its list: {listed}\n" in told
+    assert f"{place}/run: " in told
+    assert f"[run-folder-as-list]\n  remedy: name its list: {listed}\n" in told
     assert "this is a run folder" in swsdist("calibrate", "-s", f"{place}/run/", "--method", "none", *out, code=2).err
     task = ("--references", place / "corpus/refs.csv", "--seconds", "60")
     assert "this is a run folder" in swsdist("score", "-s", place / "run", *task, code=2).err
@@ -271,4 +281,4 @@ def test_steps_may_come_after_the_fusion(swsdist: Command, lists: Path) -> None:
     told = fuse(swsdist, lists, *task, "x.csv", "--method", "logistic,fusion", code=2)
     assert "it must come first, not after logistic" in told
     told = fuse(swsdist, lists, *task, "x.csv", "--method", "fusion,logistic", code=2)
-    assert "logistic has no threshold of its own, so nothing would decide" in told
+    assert "[undeciding-steps]" in told

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from swsdist.core.codes import cli as codes
+from swsdist.core.codes import pipeline as pipeline_codes
+from tests.support.coded import raises, says
+
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
@@ -53,11 +57,11 @@ def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "complaint", "help_"),
     [
-        ("serch: {}\n", 10, "serch: no such key", "did you mean search"),
+        ("serch: {}\n", 10, "serch: unknown key; did you mean search?", "[unknown-key]"),
         ("search: {distance: cosin}\n", 10, "distance", "cosine-squared"),
         ("search: {lanes: many}\n", 10, "search.lanes", "integer"),
         ("run: twice\n", 10, "run", "twice"),
-        ("features: {name: mfc}\n", None, "there is no feature extractor 'mfc'; did you mean mfcc?", "there are: "),
+        ("features: {name: mfc}\n", None, "unknown feature extractor 'mfc'; did you mean mfcc?", "use one of: "),
         *(
             (f"features: {{transforms: [{{name: pca, options: {{{option}}}}}]}}\n", None, f"pca.options.{at}", "of pca")
             for option, at in (("components: 5000", "components: Extra inputs"), ("columns: 0", "columns: "))
@@ -107,10 +111,12 @@ def test_set_of_a_search_in_a_store(swsdist, place: Path, sets: str) -> None:
 
 def test_stages(swsdist, place: Path, tmp_path: Path) -> None:
     told = swsdist("run", "config.yaml", "--only", "serach", cwd=place, code=2).err
-    assert "there is no stage 'serach'" in told
-    assert "stages are: index, queries, search" in told
+    assert says(told, pipeline_codes.NO_SUCH_STAGE)
+    assert "'serach'" in told
+    assert "index, queries, search" in told
     told = swsdist("run", "config.yaml", "--only", "search", "--set", f"run={tmp_path}/new", cwd=place, code=2).err
-    assert "stage index is not done" in told
+    assert says(told, pipeline_codes.EARLIER_STAGE_OPEN)
+    assert "index" in told
     assert "remedy: " in told
 
 
@@ -128,41 +134,43 @@ def test_tables(swsdist, place: Path, tmp_path: Path) -> None:
 
 def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None:
     new = ("run", "config.yaml", "--set", f"run={tmp_path}/new", "--set", f"calibrate.fit={tmp_path}/gone.json")
-    assert "there is no such file" in swsdist(*new, cwd=place, code=2).err
+    assert "[no-fitted-file]" in swsdist(*new, cwd=place, code=2).err
     assert not (tmp_path / "new").exists()  # before any work
     shutil.copytree(place / "run", tmp_path / "run")
     own = ("run", "config.yaml", "--set", f"run={tmp_path}/run", "--set")
     told = swsdist(*own, f"calibrate.fit={tmp_path}/gone.json", cwd=place, code=2).err
-    assert "there is no such file" in told
+    assert "[no-fitted-file]" in told
     assert f"calibrate.fit: {tmp_path}/gone.json" in told
     told = swsdist(*own, f"calibrate.fit={place}/corpus", cwd=place, code=2).err
-    assert f"calibrate.fit: {place}/corpus: this is a folder, and not that of a run" in told
+    assert f"calibrate.fit: {place}/corpus: " in told
+    assert "[not-a-run-to-fit-by]" in told
     assert "name the folder of a finished run" in told
     (tmp_path / "wrong.json").write_text('{"schema": "something else"}')
     told = swsdist(*own, f"calibrate.fit={tmp_path}/wrong.json", cwd=place, code=2).err
-    assert f"{tmp_path}/wrong.json: not fitted steps of swsdist (its schema is something else)" in told
+    assert f"{tmp_path}/wrong.json: " in told
+    assert "schema something else [not-fitted-steps]" in told
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("status", "corpus"), "not a run folder"),
-        (("status", "corpus", "--follow"), "not a run folder"),
-        (("cancel", "corpus"), "not a run folder"),
-        (("clean", "corpus"), "this is neither a run folder nor a store"),
-        (("digest", "corpus"), "not a run folder"),
-        (("report", "corpus"), "not a run folder"),
-        (("report", "gone"), "not a run folder"),
+        (("status", "corpus"), "[not-a-run]"),
+        (("status", "corpus", "--follow"), "[not-a-run]"),
+        (("cancel", "corpus"), "[not-a-run]"),
+        (("clean", "corpus"), "[neither-run-nor-store]"),
+        (("digest", "corpus"), "[not-a-run]"),
+        (("report", "corpus"), "[not-a-run]"),
+        (("report", "gone"), "[not-a-run]"),
         (("store", "info", "corpus"), "there is no feature store here"),
         (("store", "check", "gone"), "there is no feature store here"),
         (("store", "rejected", "corpus"), "there is no feature store here"),
         (("store", "cat", "run/store", "nobody"), "there is no document 'nobody'"),
         (("search", "corpus", "--query", "corpus/queries/q001_1.wav"), "there is no feature store here"),
-        (("search", "run/store", "--query", "gone.wav"), "there is no such file"),
+        (("search", "run/store", "--query", "gone.wav"), "[no-fitted-file]"),
         (("paper", "figure", "corpus/refs.csv", "x.pdf"), "[not-a-plot]"),
         (("paper", "table", "run/report.html", "x.md"), "[not-a-table]"),
-        (("search", "run/store", "--query", "config.yaml"), "no audio format was recognised"),
-        (("search", "run/store", "--query", "corpus/audio/d001.flac:3-2"), "not a place in the recording"),
+        (("search", "run/store", "--query", "config.yaml"), "[not-audio]"),
+        (("search", "run/store", "--query", "corpus/audio/d001.flac:3-2"), "[place-outside]"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -176,11 +184,11 @@ def test_broken_data(swsdist, place: Path, arguments: tuple[str, ...], complaint
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("search", "run/store"), "there is nothing to search for"),
+        (("search", "run/store"), "[no-query]"),
         (("store", "import", "x", "gone", "--shift", "0.01", "--dimension", "3"), "there is no such file or folder"),
         (("store", "import", "x", "corpus", "--shift", "0.01", "--dimension", "3"), "no files of frames"),
         (("store", "import", "x", "corpus", "--shift", "never", "--dimension", "3"), "'never' is no time in s"),
-        (("corpus", "describe", "corpus/docs.csv"), "a corpus file is a mapping"),
+        (("corpus", "describe", "corpus/docs.csv"), "[not-a-mapping]"),
         (("paper", "figure", "gone.svg", "x.svg"), "there is no such file"),
         (("paper", "table", "gone.csv", "x.csv"), "there is no such file"),
         (("paper", "table", "corpus/refs.csv", "x.md", "--columns", "query"), "did you mean query_id?"),
@@ -200,54 +208,86 @@ _LIST = ("-s", "run/exports/stdlist.xml", "--references", "corpus/refs.csv", "--
 @pytest.mark.parametrize(
     ("arguments", "complaint", "remedy"),
     [
-        (("report", "run", "--det", "d.eps"), "no .eps is written here, only .svg, .pdf, .png or .csv", "or .csv"),
-        (("report", "run", "--det", "d.tex"), "no .tex is written here, only .svg, .pdf, .png or .csv", ".svg"),
-        (("report", "run", "--table", "t.xlsx"), "no .xlsx is written here, only .csv, .tex, .md or .json", "or .json"),
-        (("paper", "figure", "a.svg", "a.eps"), "no .eps is written here, only .svg, .pdf or .png", "ends in .svg"),
-        (("paper", "table", "a.csv", "a.doc"), "no .doc is written here, only .csv, .tex, .md or .json", "in .csv"),
-        (("report", "run", "--per-query", "t"), "its ending does not tell what to write", "ends in .csv"),
-        (("report", "run", "--histogram", "h.txt"), "no .txt is written here, only .svg, .pdf or .png", "ends in .svg"),
-        (("report", "run", "--det", "no/such/det.svg"), "no such folder to write to", "make it"),
+        (
+            ("report", "run", "--det", "d.eps"),
+            "must end in .svg, .pdf, .png or .csv, not in .eps [unknown-ending]",
+            "or .csv",
+        ),
+        (
+            ("report", "run", "--det", "d.tex"),
+            "must end in .svg, .pdf, .png or .csv, not in .tex [unknown-ending]",
+            ".svg",
+        ),
+        (
+            ("report", "run", "--table", "t.xlsx"),
+            "must end in .csv, .tex, .md or .json, not in .xlsx [unknown-ending]",
+            "or .json",
+        ),
+        (
+            ("paper", "figure", "a.svg", "a.eps"),
+            "must end in .svg, .pdf or .png, not in .eps [unknown-ending]",
+            "ends in .svg",
+        ),
+        (
+            ("paper", "table", "a.csv", "a.doc"),
+            "must end in .csv, .tex, .md or .json, not in .doc [unknown-ending]",
+            "in .csv",
+        ),
+        (("report", "run", "--per-query", "t"), "not in nothing [unknown-ending]", "ends in .csv"),
+        (
+            ("report", "run", "--histogram", "h.txt"),
+            "must end in .svg, .pdf or .png, not in .txt [unknown-ending]",
+            "ends in .svg",
+        ),
+        (("report", "run", "--det", "no/such/det.svg"), "[no-output-folder]", "make it"),
         (("report", "run", "--det", "run"), "", "ends in .svg"),
         (
             ("score", *_LIST, "--det", "d.tex"),
-            "no .tex is written here, only .svg, .pdf, .png, .csv or .det",
+            "must end in .svg, .pdf, .png, .csv or .det, not in .tex [unknown-ending]",
             "ends in .svg, .pdf, .png, .csv or .det",
         ),
-        (("score", *_LIST, "--per-term", "terms.xlsx"), "no .xlsx is written here, only .csv, .tex,", ".csv"),
-        (("score", *_LIST, "--measures", "m.txt"), "no .txt is written here, only .csv, .tex, .md or .json", ".csv"),
-        (("score", *_LIST, "--alignment", "terms"), "its ending does not tell what to write", "ends in .csv"),
-        (("score", *_LIST, "-o", "no/such/table.txt"), "no such folder to write to", "make it"),
-        (("compare", "run", "--html", "page.pdf"), "no .pdf is written here, only .html", "ends in .html"),
+        (("score", *_LIST, "--per-term", "terms.xlsx"), "must end in .csv, .tex", ".csv"),
         (
-            ("compare", "run", "--table", "t.doc"),
-            "no .doc is written here, only .csv, .tex, .md or .json",
-            "ends in .csv",
-        ),
-        (("compare", "run", "--forest", "f.md"), "no .md is written here, only .svg, .pdf or .png", "ends in .svg"),
-        (
-            ("corpus", "describe", "config.yaml", "--table", "t.txt"),
-            "no .txt is written here, only .csv, .tex,",
+            ("score", *_LIST, "--measures", "m.txt"),
+            "must end in .csv, .tex, .md or .json, not in .txt [unknown-ending]",
             ".csv",
         ),
-        (("resources", "--audio", "9", "--table", "t.svg"), "no .svg is written here, only .csv, .tex,", ".json"),
-        (("search", "run", "--query", "q", "--table", "t.png"), "no .png is written here, only .csv, .tex,", ".json"),
-        (("compare", "run", "--csv", "config.yaml"), "this is a file, and a folder is wanted", "name another"),
-        (("compare", "run", "--csv", "config.yaml/tables"), "this is a file, and a folder is wanted", ""),
-        (("calibrate", *_LIST, "--method", "none", "--out", "l.doc"), "the ending '.doc' tells no format", ".xml"),
-        (("calibrate", *_LIST, "--method", "none", "--out", "corpus"), "a folder, and a file is wanted", "in it"),
-        (("calibrate", *_LIST, "--method", "kst", "--out", "l.csv", "--save", "f.yaml"), "only .json", ".json"),
-        (("fuse", *_LIST[1:], "--out", "l.doc"), "the ending '.doc' tells no format", ".xml"),
-        (("fuse", *_LIST[1:], "--out", "l.csv", "--save", "f.yaml"), "only .json", ".json"),
-        (("init", "no/such/dir.yaml"), "no such folder to write to", "make it"),
-        (("init", "mine.json"), "no .json is written here, only .yaml or .yml", "ends in .yaml"),
+        (("score", *_LIST, "--alignment", "terms"), "not in nothing [unknown-ending]", "ends in .csv"),
+        (("score", *_LIST, "-o", "no/such/table.txt"), "[no-output-folder]", "make it"),
+        (("compare", "run", "--html", "page.pdf"), "must end in .html", "ends in .html"),
+        (
+            ("compare", "run", "--table", "t.doc"),
+            "must end in .csv, .tex, .md or .json, not in .doc [unknown-ending]",
+            "ends in .csv",
+        ),
+        (
+            ("compare", "run", "--forest", "f.md"),
+            "must end in .svg, .pdf or .png, not in .md [unknown-ending]",
+            "ends in .svg",
+        ),
+        (
+            ("corpus", "describe", "config.yaml", "--table", "t.txt"),
+            "must end in .csv, .tex",
+            ".csv",
+        ),
+        (("resources", "--audio", "9", "--table", "t.svg"), "must end in .csv, .tex", ".json"),
+        (("search", "run", "--query", "q", "--table", "t.png"), "must end in .csv, .tex", ".json"),
+        (("compare", "run", "--csv", "config.yaml"), "[output-is-file]", "name another"),
+        (("compare", "run", "--csv", "config.yaml/tables"), "[output-is-file]", ""),
+        (("calibrate", *_LIST, "--method", "none", "--out", "l.doc"), "[unknown-list-ending]", ".xml"),
+        (("calibrate", *_LIST, "--method", "none", "--out", "corpus"), "[output-is-folder]", "in it"),
+        (("calibrate", *_LIST, "--method", "kst", "--out", "l.csv", "--save", "f.yaml"), "must end in .json", ".json"),
+        (("fuse", *_LIST[1:], "--out", "l.doc"), "[unknown-list-ending]", ".xml"),
+        (("fuse", *_LIST[1:], "--out", "l.csv", "--save", "f.yaml"), "must end in .json", ".json"),
+        (("init", "no/such/dir.yaml"), "[no-output-folder]", "make it"),
+        (("init", "mine.json"), "must end in .yaml or .yml, not in .json [unknown-ending]", "ends in .yaml"),
         (
             ("phones", "weights", "corpus/docs.csv", "--out", "p.txt"),
-            "no .txt is written here, only .ctm or .mlf",
+            "must end in .ctm or .mlf, not in .txt [unknown-ending]",
             ".ctm",
         ),
-        (("demo", "config.yaml"), "this is a file, and a folder is wanted", "name another"),
-        (("store", "cat", "run/store", "d001", "--npy", "d.txt"), "no .txt is written here, only .npy", ".npy"),
+        (("demo", "config.yaml"), "[output-is-file]", "name another"),
+        (("store", "cat", "run/store", "d001", "--npy", "d.txt"), "must end in .npy", ".npy"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -264,14 +304,13 @@ def test_what_cannot_be_written(swsdist, place: Path, arguments: tuple[str, ...]
 def test_a_file_that_is_not_ours_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As root everything can be written, so the system's answer is made up."""
     from swsdist.cli import outputs
-    from swsdist.core.errors import UserError
 
     monkeypatch.setattr(outputs.os, "access", lambda *_: False)
     for call in (
         lambda: outputs.check_place(f"{tmp_path}/x.svg"),
         lambda: outputs.FOLDER.convert(tmp_path, None, None),
     ):
-        with pytest.raises(UserError, match="cannot be written") as caught:
+        with raises(codes.OUTPUT_NOT_WRITABLE) as caught:
             call()
         assert caught.value.remedy
 

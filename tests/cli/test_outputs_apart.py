@@ -74,13 +74,15 @@ def test_every_command_that_writes_files_looks() -> None:
 def test_a_file_that_is_read(swsdist: Command, lists: Path, arguments: tuple[str, ...], harmed: str) -> None:
     before = {path.name: path.read_bytes() for path in lists.iterdir()}
     told = swsdist(*arguments, cwd=lists, code=2).err
-    assert f"this would write over {harmed}, which is read\n  remedy: name another file to write" in told
+    assert (
+        f"this would overwrite {harmed}, which the command reads [output-is-input]\n  remedy: name another file" in told
+    )
     assert {path.name: path.read_bytes() for path in lists.iterdir()} == before
 
 
 def test_two_outputs_are_two_files(swsdist: Command, lists: Path) -> None:
     told = swsdist("fuse", "one.csv", "two.csv", "-o", "x.json", "--save", "./x.json", cwd=lists, code=2).err
-    assert "--save ./x.json: this is the file of --out too\n  remedy: name two files" in told
+    assert "--save ./x.json: --out names the same file [same-output]\n  remedy: name two files" in told
 
 
 def test_files_that_inputs_name(swsdist: Command, place: Path, tmp_path: Path) -> None:
@@ -89,16 +91,16 @@ def test_files_that_inputs_name(swsdist: Command, place: Path, tmp_path: Path) -
     (tmp_path / "mine.yaml").write_text("documents: corpus/docs.csv\nqueries: corpus/queries.csv\n")
     for out in ("corpus/queries.csv", "corpus/docs.csv"):
         told = swsdist("corpus", "describe", "mine.yaml", "--table", out, cwd=tmp_path, code=2).err
-        assert f"this would write over {tmp_path}/{out}, which is read" in told
+        assert f"this would overwrite {tmp_path}/{out}, which the command reads" in told
         assert (tmp_path / out).read_bytes() == (place / out).read_bytes()
     shutil.copytree(place / "run", tmp_path / "run")
     for option, out in (("--table", "run/report.json"), ("--per-query", "run/exports/detections.csv")):
         before = (tmp_path / out).read_bytes()
         told = swsdist("report", "run", option, out, cwd=tmp_path, code=2).err
-        assert "this would write over a file of run, which is read" in told
+        assert "this would overwrite a file of run, which the command reads" in told
         assert (tmp_path / out).read_bytes() == before
     told = swsdist("report", "run", "--per-query", place / "corpus/refs.csv", cwd=tmp_path, code=2).err
-    assert f"this would write over {place}/corpus/refs.csv, which is read" in told
+    assert f"this would overwrite {place}/corpus/refs.csv, which the command reads" in told
     for _ in range(2):  # a file of its own may be written again, there too
         swsdist("report", "run", "--det", "run/det.svg", cwd=tmp_path)
 
@@ -108,7 +110,7 @@ def test_a_config_is_not_written_over(swsdist: Command, place: Path, tmp_path: P
     text = (place / "config.yaml").read_text().replace("corpus/", f"{place}/corpus/").replace("run: run", "run: .")
     (tmp_path / "config.yaml").write_text(text)
     told = swsdist("index", "config.yaml", cwd=tmp_path, code=2).err
-    assert "the run's own config.yaml would be written over it" in told
+    assert "[config-in-run-folder]" in told
     assert (tmp_path / "config.yaml").read_text() == text
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
     (tmp_path / "config.yaml").unlink()
@@ -120,7 +122,7 @@ def test_a_config_is_not_written_over(swsdist: Command, place: Path, tmp_path: P
     made.write_text(made.read_text().replace("  cohort: null\n", ""))  # as a version wrote it that had no such key
     swsdist("index", made, cwd=tmp_path)
     made.write_text(f"# mine\n{made.read_text()}")
-    assert "would be written over it" in swsdist("index", made, cwd=tmp_path, code=2).err
+    assert "[config-in-run-folder]" in swsdist("index", made, cwd=tmp_path, code=2).err
 
 
 def test_files_that_a_run_names(swsdist: Command, place: Path, tmp_path: Path) -> None:
@@ -134,7 +136,7 @@ def test_files_that_a_run_names(swsdist: Command, place: Path, tmp_path: Path) -
         ("search", "run", "--query", place / "corpus/queries/q001_1.wav", "--table", "corpus/docs.csv"),
     ):
         told = swsdist(*arguments, cwd=tmp_path, code=2).err
-        assert "this would write over " in told
+        assert "[output-is-input]" in told
     for name in ("docs.csv", "queries.csv"):
         assert (tmp_path / "corpus" / name).read_bytes() == (place / "corpus" / name).read_bytes()
 
@@ -146,7 +148,7 @@ def test_outputs_of_several_files(swsdist: Command, place: Path, tmp_path: Path)
         ("report", run, "--table", "z.csv", "--per-query", "z-measures.csv"),
         ("compare", run, f"again={run}", "--csv", ".", "--det", "pairs.csv"),
     ):
-        assert "this is the file of" in swsdist(*arguments, cwd=tmp_path, code=2).err
+        assert "[same-output]" in swsdist(*arguments, cwd=tmp_path, code=2).err
     assert not [*tmp_path.iterdir()]
 
 
@@ -154,5 +156,5 @@ def test_a_store_is_not_made_among_its_frames(swsdist: Command, tmp_path: Path) 
     (tmp_path / "frames").mkdir()
     stated = ("--shift", "0.01", "--dimension", "3")
     told = swsdist("store", "import", "frames", "frames/.", *stated, cwd=tmp_path, code=2).err
-    assert "the store would be made among the frames that it is made of" in told
+    assert "[store-among-frames]" in told
     assert not [*(tmp_path / "frames").iterdir()]

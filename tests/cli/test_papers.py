@@ -90,10 +90,10 @@ def test_what_is_not_defined_says_why(swsdist, place: Path, tmp_path: Path) -> N
         in rows["min Cnxe"]
     )
     assert "not defined where a query has more false alarms than non-target trials" in rows["AUC"]
-    assert "too few           3 of 3 queries have more detections than the 16 trials of a query" in rows["trials"]
+    assert "too few           3 of 3 queries have more detections than trials (16 each)" in rows["trials"]
     short = swsdist("report", tmp_path / "run")
     assert re.search(r"^min Cnxe +– +not defined where there is no target trial", short.out, re.M)
-    assert "warning: 3 of 3 queries have more detections than the 16 trials of a query" in short.err
+    assert "warning: 3 of 3 queries have more detections than trials (16 each)" in short.err
     page = (tmp_path / "run/report.html").read_text(encoding="utf-8")
     assert "– (AUC): not defined where a query has more false alarms" in page
     swsdist("report", tmp_path / "run", "--table", tmp_path / "t.md")

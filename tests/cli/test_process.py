@@ -59,7 +59,10 @@ def test_strict_is_exit_code_4(process: Command, place: Path, tmp_path: Path) ->
     docs = (place / "corpus" / "docs.csv").read_text().replace("audio/", f"{place}/corpus/audio/")
     (tmp_path / "docs.csv").write_text(f"{docs}gone,gone.wav,1.0,voice1\n")
     sets = ("--set", f"run={tmp_path / 'run'}", "--set", f"corpus.documents={tmp_path / 'docs.csv'}")
-    assert "1 inputs were rejected" in process("run", "config.yaml", "--strict", *sets, cwd=place, code=4).err
+    assert (
+        "1 rejected input under --strict [strict-rejections]"
+        in process("run", "config.yaml", "--strict", *sets, cwd=place, code=4).err
+    )
 
 
 def test_a_bug_is_exit_code_1() -> None:

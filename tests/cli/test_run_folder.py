@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from commands import Command
 
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.plan import demand_run_folder
+from tests.support.coded import raises, says
 
 SWEEP = "config: config.yaml\nrun: mine\npoints: {grid: {reduce.overlap: [0.5, 0.6]}}\n"
 LISTS = """\
@@ -47,8 +49,9 @@ def test_nothing_is_written_between_other_files(here: Path, swsdist: Command, ar
     (here / "mine").mkdir()
     (here / "mine/thesis.tex").write_text("years of work")
     ended = swsdist(*arguments, cwd=here, code=2)
-    assert f"{here}/mine: this folder holds something else than a run of swsdist: thesis.tex" in ended.err
-    assert "remedy: name a folder that is empty or not there, or that of a run" in ended.err
+    assert says(ended.err, codes.FOREIGN_FOLDER)
+    assert f"{here}/mine: " in ended.err
+    assert "thesis.tex" in ended.err
     assert [path.name for path in (here / "mine").rglob("*")] == ["thesis.tex"]
 
 
@@ -65,7 +68,8 @@ def test_an_empty_folder_and_that_of_a_run_are_taken(here: Path, swsdist: Comman
     shutil.copytree(here / "mine/store", here / "other/store")  # a store that is taken along
     swsdist("run", "config.yaml", "--run", "other", cwd=here)
     ended = swsdist("run", "config.yaml", "--run", "mine/store", cwd=here, code=2)
-    assert "mine/store: this is a feature store, not the folder of a run" in ended.err
+    assert says(ended.err, codes.STORE_AS_RUN)
+    assert "mine/store: " in ended.err
 
 
 @pytest.mark.parametrize(
@@ -96,14 +100,14 @@ def test_what_is_taken_for_a_run(tmp_path: Path, names: tuple[str, ...], taken: 
     with pytest.raises(UserError) as caught:
         demand_run_folder(Folder(str(tmp_path)))
     if len(names) > 3:
-        assert "a, b, c and 2 more" in str(caught.value)
+        assert caught.value.values["names"] == "a, b, c and 2 more"
 
 
 def test_a_plan_of_another_program_is_none_of_ours(tmp_path: Path) -> None:
     demand_run_folder(Folder(str(tmp_path / "not there")))
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"format_version": "1.2", "terraform_version": "1.9"}))
-    with pytest.raises(UserError, match=r"something else than a run of swsdist: plan\.json"):
+    with raises(codes.FOREIGN_FOLDER, names="plan.json"):
         demand_run_folder(Folder(str(tmp_path)))
     plan.write_text('{\n "schema": "swsdist-plan/1"')
     demand_run_folder(Folder(str(tmp_path)))

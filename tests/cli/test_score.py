@@ -164,7 +164,7 @@ def test_bands_lie_around_the_curve(swsdist, here: Path) -> None:
 
 def test_what_cannot_be_written_is_told_first(swsdist, here: Path) -> None:
     for option in ("--det", "--per-term", "--alignment", "-o"):
-        assert "no such folder to write to" in swsdist("score", *LISTS, option, "gone/x.csv", cwd=here, code=2).err
+        assert "[no-output-folder]" in swsdist("score", *LISTS, option, "gone/x.csv", cwd=here, code=2).err
 
 
 def test_quesst_knows_its_own_options_only(swsdist, here: Path) -> None:
@@ -177,7 +177,7 @@ def test_quesst_knows_its_own_options_only(swsdist, here: Path) -> None:
 def test_scores_too_far_apart(swsdist, here: Path) -> None:
     change(here, "stdlist.xml", '"0.9"', '"1e308"')
     change(here, "stdlist.xml", '"0.7"', '"-1e308"')
-    assert "too far apart" in swsdist("score", *LISTS, cwd=here, code=3).err
+    assert "[score-range-too-wide]" in swsdist("score", *LISTS, cwd=here, code=3).err
 
 
 def test_kwseval(swsdist, here: Path) -> None:
@@ -192,7 +192,7 @@ def test_kwseval(swsdist, here: Path) -> None:
     segments = json.loads(swsdist("score", *lists, "--json", "-g", cwd=here).out)
     assert segments["trials"] == 4  # speech and silence of two files
     told = swsdist("score", *LISTS, "-g", cwd=here, code=2).err
-    assert "segment trials are KWSEval's" in told
+    assert "[segment-trials-unsupported]" in told
 
 
 def test_files_that_are_written(swsdist, here: Path) -> None:
@@ -278,7 +278,7 @@ def test_documents(swsdist, here: Path) -> None:
     ("name", "old", "new", "warning"),
     [
         ("tlist.xml", 'termid="T3"', 'termid="T2"', "terms have an id that another term has"),
-        ("tlist.xml", "never", "ONE", "terms have the text of another term"),
+        ("tlist.xml", "never", "ONE", "[duplicate-term-texts-counted]"),
         ("stdlist.xml", 'termid="T3"', 'termid="T9"', "queries or detections are not of the term list"),
         ("stdlist.xml", 'termid="T3"', 'termid="T1"', "queries have two lists"),
         ("ref.rttm", "LEXEME F2", "LEXEME F9", "references lie outside of the ECF and are scored"),
@@ -290,8 +290,8 @@ def test_documents(swsdist, here: Path) -> None:
             "detections lie outside of the ECF's excerpts",
         ),
         ("stdlist.xml", '"NO"', '"no"', "decisions are neither YES nor NO"),
-        ("stdlist.xml", '"0.2" decision="NO"', '"0.99" decision="NO"', "decisions are inconsistent"),
-        ("ref.rttm", "LEXEME F1 1 10 ", "LEXEME F1 1 40 ", "documents have words that are not in the order of time"),
+        ("stdlist.xml", '"0.2" decision="NO"', '"0.99" decision="NO"', "[inconsistent-decisions]"),
+        ("ref.rttm", "LEXEME F1 1 10 ", "LEXEME F1 1 40 ", "[unsorted-words]"),
     ],
 )
 def test_what_the_originals_pass_over(swsdist, here: Path, name: str, old: str, new: str, warning: str) -> None:
@@ -337,7 +337,7 @@ def test_a_list_that_is_cut_off(swsdist, here: Path) -> None:
 def test_usage(swsdist, here: Path) -> None:
     assert "Give a CONFIG, or a list" in swsdist("score", cwd=here, code=2).err
     assert "there is no such file" in swsdist("score", *LISTS[:-1], "gone.xml", cwd=here, code=2).err
-    assert "references are to come from nothing" in swsdist("score", *LISTS[:2], *LISTS[4:], cwd=here, code=2).err
+    assert "[ambiguous-references]" in swsdist("score", *LISTS[:2], *LISTS[4:], cwd=here, code=2).err
     assert "unknown protocol 'sws2031'" in swsdist("score", *LISTS, "--protocol", "sws2031", cwd=here, code=2).err
     assert "the outermost element is <ecf>" in swsdist("score", *LISTS[:-1], "ecf.xml", cwd=here, code=3).err
     assert not math.isnan(scored(swsdist, here)["measures"]["atwv"])

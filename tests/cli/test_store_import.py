@@ -77,7 +77,7 @@ def test_rejected_ones_are_told(swsdist: Command, frames: Path) -> None:
         f"rejected: 1 document(s), not-finite; the first: {frames}/f/d003.npy: frames of 'd003': frame 0 " in told.err
     )
     strict = swsdist("store", "import", "there", "f", *SHIFT, "--strict", cwd=frames, code=4).err
-    assert "1 documents were rejected" in strict
+    assert "1 rejected input under --strict [strict-rejections]" in strict
     none = swsdist("store", "import", "no", "f", "--shift", "0.01", "--dimension", "3", cwd=frames, code=3).err
     assert f"error: {frames}/f: none of the 8 documents could be used" in none
     np.save(frames / "f" / "d004.npy", np.zeros((50, 38), np.float32))

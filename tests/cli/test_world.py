@@ -144,7 +144,7 @@ def test_outputs_that_cannot_be_written(copy: Path, swsdist: Command) -> None:
     closed.mkdir(mode=0o555)
     done = without_root_s_rights("init", "closed/x.yaml", cwd=copy)
     assert done.returncode == 2
-    assert "cannot be written" in done.stderr
+    assert "[output-not-writable]" in done.stderr
 
 
 def test_a_damaged_plan(copy: Path, swsdist: Command) -> None:

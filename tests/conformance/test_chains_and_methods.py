@@ -13,7 +13,8 @@ import pytest
 
 from swsdist.config import Config, config_from_dict
 from swsdist.config.search import Search
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import methods as methods_codes
+from swsdist.core.codes import registry as registry_codes
 from swsdist.io.filesystem import Folder
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
@@ -34,6 +35,7 @@ from swsdist.stages.queries import examples_in
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_chain, check_method
 from swsdist.testing.synthesis import make_corpus
+from tests.support.coded import raises
 
 
 @pytest.fixture(scope="module")
@@ -92,19 +94,23 @@ def test_windows(searched: tuple[pa.Table, Store], options: dict[str, Any], exam
 
 
 @pytest.mark.parametrize(
-    ("search", "complaint"),
+    ("search", "code", "values"),
     [
-        ({"recurrence": "asymmetric"}, "does not look at recurrence"),
-        ({"first_pass": {"name": "averaged"}}, "does not look at first_pass"),
-        ({"skip_silence": True}, "does not look at skip_silence"),
-        ({"candidate_window": 20}, "does not look at candidate_window"),
-        ({"method_options": {"end": "free"}}, "takes no end"),
-        ({"method_options": {"ends": "loose"}}, "ends of windows: Input should be 'free' or 'pinned'"),
-        ({"method_options": {"apart": 0}}, "apart of windows is more than 0"),
+        ({"recurrence": "asymmetric"}, methods_codes.UNUSED_SEARCH_KEY, {"key": "recurrence"}),
+        ({"first_pass": {"name": "averaged"}}, methods_codes.UNUSED_SEARCH_KEY, {"key": "first_pass"}),
+        ({"skip_silence": True}, methods_codes.UNUSED_SEARCH_KEY, {"key": "skip_silence"}),
+        ({"candidate_window": 20}, methods_codes.UNUSED_SEARCH_KEY, {"key": "candidate_window"}),
+        ({"method_options": {"end": "free"}}, registry_codes.UNKNOWN_ENTRY_OPTION, {"option": "end"}),
+        ({"method_options": {"ends": "loose"}}, registry_codes.INVALID_ENTRY_OPTION, {"name": "windows"}),
+        (
+            {"method_options": {"apart": 0}},
+            registry_codes.INVALID_ENTRY_OPTION,
+            {"problems": "apart must be more than 0"},
+        ),
     ],
 )
-def test_windows_refuses_what_it_does_not_look_at(search: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ConfigError, match=complaint):
+def test_windows_refuses_what_it_does_not_look_at(search: dict[str, Any], code: Any, values: Any) -> None:
+    with raises(code, where="search", **values):
         create(Search.model_validate({"method": "windows", **search}))
 
 

@@ -16,7 +16,7 @@ from swsdist.features.interface import Extractor, Given, frame_count
 from swsdist.features.model import Model
 from swsdist.features.registry import create, installed
 from swsdist.io.filesystem import Folder
-from swsdist.testing.conformance import check_extractor, check_given
+from swsdist.testing.conformance import check_extractor, check_precomputed
 from swsdist.testing.synthesis.encoder import make_encoder
 from swsdist.testing.synthesis.recogniser import make_recogniser
 
@@ -64,7 +64,7 @@ def test_installed(name: str, tmp_path: Path) -> None:
         np.save(tmp_path / f"{key}.npy", np.random.default_rng(count).dirichlet(np.ones(3), size=count))
     given = create(name, {"path": str(tmp_path), **GIVEN[name]})
     assert isinstance(given, Given)
-    check_given(given)
+    check_precomputed(given)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_given_frames_that_are_wrong_are_caught(tmp_path: Path, wrong: dict[str,
     read = given.read  # type: ignore[union-attr]
     object.__setattr__(other, "read", read)
     with pytest.raises(AssertionError, match=complaint):
-        check_given(other)
+        check_precomputed(other)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_phnrec_with_the_mean_of_a_corpus(tmp_path: Path) -> None:
     options = {"weights": str(tmp_path), "corpus_frames": 300, "model": str(tmp_path / "mean.npz")}
     check_extractor(create("phnrec", options))
     Model("mel-mean", 1, {"mean": np.full(7, 12.0)}).save(Folder(str(tmp_path)), "mean.npz")
-    with pytest.raises(ConfigError, match="no mean of 6 bands"):
+    with pytest.raises(ConfigError, match="not a mean of 6 bands"):
         create("phnrec", options).extract(np.zeros(8000, np.float32))
 
 

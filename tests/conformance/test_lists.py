@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from swsdist.core.errors import ConfigError
-from swsdist.evaluation.lists import Asked, read_system
+from swsdist.evaluation.lists import ReadOptions, read_system
 from swsdist.evaluation.readers import read_rows
-from swsdist.evaluation.task import System
-from swsdist.evaluation.writing import About
+from swsdist.evaluation.scoring_task import System
+from swsdist.evaluation.writing import ListContext
 from swsdist.registry.entries import ReaderEntry, WriterEntry
 from swsdist.registry.registries import READERS, WRITERS
 from swsdist.testing.conformance import check_reader, check_writer
@@ -48,7 +48,7 @@ def tells_all(head: bytes) -> bool:
     return True
 
 
-def read_mine(path: str, asked: Asked) -> System:
+def read_mine(path: str, asked: ReadOptions) -> System:
     """A table below a line of one's own."""
     from swsdist.io.compressed import opened
 
@@ -63,17 +63,17 @@ def _named(system: System, path: str) -> System:
     return System(system.detections, system.attributes, system.search_times, path)
 
 
-def reads_all(path: str, asked: Asked) -> System:
+def reads_all(path: str, asked: ReadOptions) -> System:
     return _named(posteriors(), path)
 
 
-def forgets(detections: object, out: Path, about: About) -> None:
+def forgets(detections: object, out: Path, about: ListContext) -> None:
     WRITERS["csv"].load()(about.system.detections.slice(1), out, about)
 
 
 def test_another_packages_reader_is_asked_before_csv(tmp_path: Path, added: Any) -> None:
     (tmp_path / "list").write_bytes(MINE)
-    with pytest.raises(ConfigError, match=r"no reader of lists 'mine'"):
+    with pytest.raises(ConfigError, match=r"unknown reader of lists 'mine'"):
         read_system(str(tmp_path / "list"), reader="mine")
     name = added(READERS, "mine", ReaderEntry(f"{__name__}:read_mine", 1, f"{__name__}:tells_mine"))
     assert rows(read_system(str(tmp_path / "list"))) == [("q", "d", 1, 1.0, 2.0, 1.0, 0.5, None)]

@@ -165,7 +165,7 @@ def test_made_once_until_its_file_changes(matrix: str, tmp_path: Path) -> None:
     second = create("projected", {"matrix": matrix})
     assert second is not first
     assert recipe_fingerprint(identity(second)) != wanted
-    with pytest.raises(DataError, match="not the one that was asked for"):
+    with pytest.raises(DataError, match="differs from the one that was planned"):
         demand(second, wanted)
 
 

@@ -183,7 +183,7 @@ def test_a_wrong_one_is_caught(added: Any, made: str, version: int, complaint: s
 def test_another_packages(added: Any) -> None:
     added(TRANSFORMS, "mine", Entry(f"{__name__}:Mine", 1))
     check_transform("mine", kind="posteriors")
-    with pytest.raises(ConfigError, match="there is no transform 'lgo'; did you mean log"):
+    with pytest.raises(ConfigError, match="unknown transform 'lgo'; did you mean log"):
         create("mfcc", {}, transforms=[("lgo", {})])
 
 
@@ -207,14 +207,14 @@ def test_the_projection_is_that_of_numpy_and_exact(model: str, tmp_path: Path) -
 
 def test_a_projection_that_is_none(tmp_path: Path, model: str) -> None:
     shape = Shape(tuple("abcdef"), "features")
-    with pytest.raises(ConfigError, match="the model takes 6 columns, and there are 2"):
+    with pytest.raises(ConfigError, match="the model takes 6 columns, the features have 2"):
         Project(model=model).becomes(Shape(("a", "b"), "features"))
     with pytest.raises(ConfigError, match="makes 4 columns, 5 are wanted"):
         Project(model=model, columns=5).becomes(shape)
-    with pytest.raises(ConfigError, match="the model is missing"):
+    with pytest.raises(ConfigError, match="the model file does not exist"):
         Project(model=str(tmp_path / "no.npz")).becomes(shape)
     (tmp_path / "bad.npz").write_bytes(b"no archive")
-    with pytest.raises(ConfigError, match="it is not a model"):
+    with pytest.raises(ConfigError, match="the file is not a model"):
         Project(model=str(tmp_path / "bad.npz")).becomes(shape)
     projection(np.zeros(6), np.zeros((6, 2)), np.zeros(6)).save(Folder(str(tmp_path)), "flat.npz")
     with pytest.raises(ConfigError, match="make no projection"):
@@ -237,12 +237,16 @@ def test_a_projection_that_is_none(tmp_path: Path, model: str) -> None:
 
 
 def test_no_logarithm_of_a_negative_number() -> None:
-    with pytest.raises(DataError, match="no logarithm of -1"):
+    with pytest.raises(DataError, match="the logarithm of -1 is not defined"):
         Log().apply(np.array([[1, -1]], np.float32))
 
 
 def test_columns_that_are_not_there() -> None:
-    wrong = [(["c39"], "there is no column"), ([39], "there is no column"), (["c1", 1], "a column stands in it twice")]
+    wrong = [
+        (["c39"], "the features have no column"),
+        ([39], "the features have no column"),
+        (["c1", 1], "a column occurs twice"),
+    ]
     for keep, complaint in [*wrong, ([True], "valid integer"), ([2.0], "valid integer"), ([], "at least 1 item")]:
         with pytest.raises(ConfigError, match=complaint):
             create("mfcc", {}, transforms=[("columns", {"keep": keep})])

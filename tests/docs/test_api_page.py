@@ -21,7 +21,9 @@ SECTIONS = sections(DOCS / "reference/api.md")
 
 
 def _first_cells(title: str) -> list[str]:
-    return [row[0].strip("`") for row in rows(SECTIONS[title])]
+    """The names that the list, or the table, of a section begins its items with."""
+    items = re.findall(r"^- `([^`]+)`: ", SECTIONS[title].partition("\n### ")[0], re.M)
+    return items or [row[0].strip("`") for row in rows(SECTIONS[title])]
 
 
 def _named(dotted: str) -> object:
@@ -31,12 +33,12 @@ def _named(dotted: str) -> object:
 
 def test_every_public_name_has_a_row() -> None:
     names = {re.match(r"swsdist\.(\w+)", cell)[1] for cell in _first_cells("Functions")}
-    assert names == set(swsdist.__all__)
+    assert names == set(swsdist.__all__) - {"__version__"}
 
 
 @pytest.mark.parametrize("cell", [cell for cell in _first_cells("Functions") if "(" in cell])
 def test_signatures(cell: str) -> None:
-    name, shown = re.match(r"swsdist\.(\w+)\((.*)\) ->", cell).groups()
+    name, shown = re.match(r"swsdist\.(\w+)\((.*)\)$", cell).groups()
     signature = inspect.signature(getattr(swsdist, name))
     plain = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
     assert f"({shown})" == str(inspect.Signature(plain)).replace("'", '"')
@@ -64,15 +66,6 @@ def test_interfaces_exist() -> None:
         assert inspect.isclass(_named(cell)), cell
 
 
-@pytest.mark.parametrize("cell", [row[1] for row in rows(SECTIONS["Interfaces"]) if re.search(r"`[A-Z]\w+\(", row[1])])
-def test_steps_and_chains_are_made_as_shown(cell: str) -> None:
-    from swsdist.pipeline import chain
-
-    name, shown = re.search(r"`([A-Z]\w+)\((.*)\)`", cell).groups()
-    signature = inspect.signature(getattr(chain, name))
-    assert [one.partition("=")[0] for one in shown.split(", ")] == list(signature.parameters)
-
-
 def test_every_registry_has_a_row() -> None:
     found = {name: value for name, value in vars(registries).items() if isinstance(value, Registry)}
     table = {name.strip("`"): (entry, group) for name, _, entry, group in rows(SECTIONS["Registries"])}
@@ -84,6 +77,4 @@ def test_every_registry_has_a_row() -> None:
 
 
 def test_every_suite_has_a_row() -> None:
-    found = {f"{conformance.__name__}.{name}" for name in conformance.__all__}
-    shown = {cell.partition("(")[0] for cell in _first_cells("Conformance suites")}
-    assert shown == found
+    assert _first_cells("Conformance suites") == list(conformance.__all__)

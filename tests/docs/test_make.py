@@ -45,7 +45,7 @@ def test_make_demo(demo: Any) -> None:
     assert json.loads((demo.folder / "run/report.json").read_text())["measures"]["mtwv"] > 0.3
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "test-all", "lint", "bench", "docs"])
+@pytest.mark.parametrize("target", ["demo", "test", "test-all", "lint", "bench", "docs", "site"])
 def test_targets_use_the_environment_that_is_named(target: str) -> None:
     plain, own = make("-n", target), make("-n", target, f"BIN={BIN}")
     assert plain.returncode == own.returncode == 0

@@ -13,9 +13,9 @@ from markdown_pages import DOCS, ROOT, rows, sections
 from pydantic import BaseModel
 
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA
-from swsdist.cli.main import COMMANDS, cli
 from swsdist.config import config_from_dict
 from swsdist.core import types
+from swsdist.core.codes import every_code
 from swsdist.features.fingerprint import MfccFingerprint
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.phnrec.extractor import Phnrec
@@ -26,6 +26,8 @@ from swsdist.methods.windows.options import WindowsOptions
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import CHAINS, DISTANCES, quantities
 from swsdist.score import PROTOCOLS
+from tests.support.pages import PAGES
+from tests.support.pages.commands import all_commands
 
 
 def test_every_measure_has_its_row() -> None:
@@ -62,40 +64,35 @@ def test_columns(name: str) -> None:
     assert all(meaning for *_, meaning in rows(_tables()[name]))
 
 
-def _commands() -> dict[str, click.Command]:
-    """All commands, those of groups as `store info`."""
-    context = click.Context(cli)
-    found = {}
-    for name in COMMANDS:
-        command = cli.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            found |= {f"{name} {part}": below for part, below in command.commands.items()}
-        else:
-            found[name] = command
-    return found
+@pytest.mark.parametrize("name", list(PAGES))
+def test_generated_pages_are_current(name: str) -> None:
+    written = (DOCS / "reference" / name).read_text(encoding="utf-8")
+    assert written == PAGES[name](), "run: python -m tests.support.pages"
 
 
-def test_every_command_has_its_section() -> None:
-    titles = list(sections(DOCS / "reference/commands.md"))
-    assert sorted(titles) == sorted([*_commands(), "Exit codes"])
+def test_every_command_and_option_is_shown() -> None:
+    text = sections(DOCS / "reference/commands.md")
+    assert list(text) == ["Common options", *all_commands(), "Exit codes"]
+    for name, command in all_commands().items():
+        options = {
+            option
+            for param in command.params
+            if isinstance(param, click.Option)
+            for option in param.opts
+            if option.startswith("--")
+        }
+        assert options <= set(re.findall(r"--[a-z][a-z0-9-]*", text[name] + text["Common options"])), name
 
 
-@pytest.mark.parametrize("name", list(_commands()))
-def test_every_option_is_told(name: str) -> None:
-    text = sections(DOCS / "reference/commands.md")[name]
-    assert f"`swsdist {name}" in text
-    options = {
-        option
-        for param in _commands()[name].params
-        if isinstance(param, click.Option)
-        for option in param.opts
-        if option.startswith("--")  # short ones stand beside them
-    }
-    assert options <= set(re.findall(r"--[a-z][a-z0-9-]*", text)), name
-    assert set(re.findall(r"`(--[a-z][a-z0-9-]*)", text)) <= options | {
-        option for param in _commands()[name].params for option in param.secondary_opts
-    }
+def test_every_option_and_command_has_help() -> None:
+    for name, command in all_commands().items():
+        assert command.help, name
+        assert [param.name for param in command.params if isinstance(param, click.Option) and not param.help] == []
+
+
+def test_every_code_has_a_row() -> None:
+    shown = [_plain(row[0]) for text in sections(DOCS / "reference/codes.md").values() for row in rows(text)]
+    assert sorted(shown) == list(every_code())
 
 
 def test_options_of_mfcc() -> None:
@@ -203,7 +200,7 @@ def test_sources_name_what_is_there() -> None:
 def test_the_glossary_has_each_word_once_and_names_what_is_there() -> None:
     table = [row for text in sections(DOCS / "reference/glossary.md").values() for row in rows(text)]
     words = [row[0] for row in table]
-    assert len(words) > 60
+    assert len(words) > 40
     assert len(set(words)) == len(words)
     for word, meaning, where in table:
         assert all((meaning, where)), word
@@ -211,12 +208,21 @@ def test_the_glossary_has_each_word_once_and_names_what_is_there() -> None:
             assert (ROOT / "swsdist" / path).exists(), f"{word}: there is no {path}"
 
 
+def _without_values(message: str) -> str:
+    """A message with the names of its values in capitals."""
+    return re.sub(r"\{(\w+)[^}]*\}", lambda match: match[1].upper(), message)
+
+
 def test_recordings_and_why_one_is_rejected() -> None:
-    from swsdist.audio.formats.headers import CHANNELS, RATES, REASONS
+    from swsdist.audio.formats.headers import CHANNELS, RATES
+    from swsdist.core.codes import audio, codes_of
+    from swsdist.core.errors import AudioError
     from swsdist.corpora.documents import ENDINGS
 
     page = sections(DOCS / "reference/recordings.md")
-    assert [(_plain(word), meaning) for word, meaning in rows(page["Rejected recordings"])] == list(REASONS.items())
+    rejections = [code for code in codes_of(vars(audio).values()) if issubclass(code.error, AudioError)]
+    listed = [(_plain(word), meaning) for word, meaning in rows(page["Rejected recordings"])]
+    assert listed == [(code.name, _without_values(code.message)) for code in rejections]
     text = (DOCS / "reference/recordings.md").read_text(encoding="utf-8")
     endings = set(re.findall(r"`(\w+)`", text.partition("## ffmpeg")[0]))
     assert endings == ENDINGS - {"raw"}

@@ -23,7 +23,7 @@ def test_mboshi_dev(mboshi_dev: RunResult) -> None:
 
     def lines(text: str) -> list[list[str]]:
         rows = [line.split() for line in text.splitlines()]
-        return [row[:1] if row[0] == "SSF" else row[:3] if row[0] == "digest" else row for row in rows]
+        return [row[:1] if row[0] == "SSF" else row[:3] if row[0] == "result" else row for row in rows]
 
     assert lines(shown) == lines(out.getvalue())
     assert len(lines(shown)) == 8

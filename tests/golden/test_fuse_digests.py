@@ -16,7 +16,7 @@ from swsdist.chains.fuse.find_overlaps import FindOverlaps
 from swsdist.chains.fuse.impute_scores import ImputeScores
 from swsdist.chains.fuse.merge_lists import MergeLists
 from swsdist.core.types import DETECTIONS, REFERENCES
-from swsdist.fusion.fusing import joined, without_gaps
+from swsdist.fusion.fusing import complete_list, join_systems
 from swsdist.fusion.joining import without_overlaps
 from swsdist.pipeline.stage import Stage
 from swsdist.score.trials.making import TrialRules, make_trials
@@ -67,8 +67,8 @@ def references() -> pa.Table:
 @pytest.fixture(scope="module")
 def digests() -> dict[str, str]:
     lists = {name: listed(k) for k, name in enumerate("abc")}
-    places, known = joined(lists, standardise=False, meet="overlap", overlap=0.5)
-    made = without_gaps(places, known, missing="least", overlap=0.5)
+    places, known = join_systems(lists, standardise=False, meet="overlap", overlap=0.5)
+    made = complete_list(places, known, missing="least", overlap=0.5)
     trials = make_trials(made, references(), TrialRules("time", "stdeval", 0.5, -3.0, 3.0))
     return {
         "merge-lists": of_rows(places),

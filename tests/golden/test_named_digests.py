@@ -155,7 +155,7 @@ def collection() -> Any:
     return scenes.material(create_distance("cosine", DIMENSION), queries, documents, most=20)
 
 
-def of_recurrence(name: str) -> list[bytes]:
+def recurrence_settings(name: str) -> list[bytes]:
     """Candidates."""
     given = collection()
     settings = Settings(given.distance, given.window, 16, 100, name)
@@ -166,7 +166,7 @@ def of_recurrence(name: str) -> list[bytes]:
 def of_method(name: str) -> list[bytes]:
     """Candidates: dtw's are those of its recurrence."""
     if name == "dtw":
-        return of_recurrence("bounded-slope")
+        return recurrence_settings("bounded-slope")
     given, parts = collection(), []
     for free in (True, False):
         limits = Limits(given.lengths, np.full(len(given.lengths), 12), 7, given.most, free)
@@ -261,7 +261,7 @@ def of_transform(name: str) -> list[bytes]:
 
 KINDS: list[tuple[Registry[Any], Callable[[str], list[bytes]]]] = [
     (DISTANCES, of_distance),
-    (RECURRENCES, of_recurrence),
+    (RECURRENCES, recurrence_settings),
     (METHODS, of_method),
     (FIRST_PASSES, of_first_pass),
     (EXPORTS, of_export),

@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "sco
 
 pytestmark = [
     pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"no golden cases beside the checkout ({GOLDEN})"),
-    pytest.mark.filterwarnings("ignore:a query has .* its false-alarm rate is negative"),
+    pytest.mark.filterwarnings("ignore:.*negative-false-alarm-rates"),
 ]
 
 CASES = sorted(path.name for path in GOLDEN.glob("*"))

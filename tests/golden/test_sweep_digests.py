@@ -12,8 +12,8 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from swsdist.calibrate.points.fitted import at_fitted
-from swsdist.calibrate.points.rescoring import Rescoring, compacted
+from swsdist.calibrate.operating_points.fitted_thresholds import rescore_fitted
+from swsdist.calibrate.operating_points.rescoring import Rescoring, compact_list
 from swsdist.chains.sweep.score_points import ScorePoints
 from swsdist.chains.sweep.sort_scores import SortScores
 from swsdist.core.types import DETECTIONS, REFERENCES
@@ -50,14 +50,14 @@ def _digest(values: object) -> str:
 
 
 def test_bytes_change_with_versions() -> None:
-    part = compacted(_list(), tolerance=0.5, conventions="stdeval")
+    part = compact_list(_list(), tolerance=0.5, conventions="stdeval")
     whole = Rescoring.of([part], tolerance=0.5, conventions="stdeval")
     assert len(whole.probability) > 20
     points: list[object] = []
     for method in ("kst", "sto", "oracle-kst"):
         found = whole.at(method, [0.5, 1.5], [10.0, 66.5], trials=900)
         points += [found.points.twv.tolist(), found.hits.tolist(), found.false_alarms.tolist()]
-    fitted = at_fitted(whole, 3, np.array([1.0, 66.5]), trials=900, rejects_all=True)
+    fitted = rescore_fitted(whole, 3, np.array([1.0, 66.5]), trials=900, rejects_all=True)
     maxima = [*fitted.best.points, fitted.threshold]
     points += [fitted.decided.points.twv.tolist(), [column.tolist() for column in maxima]]
     now = {

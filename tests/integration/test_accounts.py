@@ -137,7 +137,7 @@ def test_gpus_are_told_beside_cpus_and_in_no_factor(scene: Any, monkeypatch: pyt
     assert (figures.index_gpu_s, figures.gpu_search_gb) == (cost["index_gpu_s"], 3.0)
     assert resource_lines(figures)[-4].split()[:3] == ["GPU", "index", f"{figures.index_gpu_s:.4g}"]
     page = (scene.folder / "run" / "report.html").read_text()
-    assert "GPU memory, index (GB in use, highest over nodes, in no factor)" in page
+    assert "GPU memory, index (GB in use, highest over nodes, not in the factors)" in page
     told = f"GPU index {figures.index_gpu_s:.4g} s for which tasks held a GPU"
     assert told in (scene.folder / "run/system-description.md").read_text()
     # Without a GPU there is no word of one.

@@ -70,7 +70,7 @@ def test_where_it_was_lacking_it_is_tried_again(
         patch.setattr(ffmpeg, "program", lambda: None)
         own_corpus.run()
         (row,) = own_corpus.rejected()
-        assert (row["id"], row["reason"]) == ("d003", "unsupported")
+        assert (row["id"], row["reason"]) == ("d003", "needs-ffmpeg")
         assert "install ffmpeg" in row["remedy"]
         assert own_corpus.run().outcome.tasks_done == 0
         manifest = load(Folder(str(own_corpus.folder / "run" / "store")))
@@ -116,7 +116,7 @@ def test_absurd_and_odd_files_are_one_rejection_each(own_corpus: Any) -> None:
         f"corpus.documents={folder}", "corpus.references=null", "force=true", selection=StepSelection(until="index")
     )
     reasons = {row["id"]: row["reason"] for row in result.outcome.chain_run.rejected().to_pylist()}
-    expected = {"slow": "absurd", "text": "not-audio", "- i $(x) 'é'": "empty", "pipe": "unreadable"}
+    expected = {"slow": "impossible-rate", "text": "not-audio", "- i $(x) 'é'": "empty-recording", "pipe": "unreadable"}
     assert reasons == expected
     store = load(Folder(str(own_corpus.folder / "run" / "store")))
     assert store is not None

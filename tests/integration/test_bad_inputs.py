@@ -48,9 +48,9 @@ def bad_documents(scene: Any) -> dict[str, str]:
     soundfile.write(audio / "short.wav", sound[:100], RATE)
     shutil.copy(audio / "whole.wav", audio / "mono.wav")
     reasons = {
-        "empty": "empty",
+        "empty": "empty-recording",
         "cutwav": "truncated",
-        "cutflac": "truncated",
+        "cutflac": "truncated-header",
         "text": "not-audio",
         "nan": "not-finite",
         "zero": "no-samples",
@@ -132,7 +132,7 @@ def test_bad_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     spoiled[3] = np.inf
     soundfile.write(queries / "inf.wav", spoiled, RATE, subtype="FLOAT")
     reasons = {
-        "empty": "empty",
+        "empty": "empty-recording",
         "text": "not-audio",
         "zero": "no-samples",
         "short": "too-short",
@@ -163,7 +163,7 @@ def test_a_query_that_is_too_long_for_the_recurrence(own_corpus: Any) -> None:
     scene.run("queries.trim=none", "search.recurrence=non-segmental")
     (row,) = scene.rejected()
     assert (row["kind"], row["id"], row["reason"]) == ("query", "long", "too-long")
-    assert "16384 are the most" in row["message"]
+    assert "at most 16384 can be searched" in row["message"]
     assert "bounded-slope" in row["remedy"]
     assert scene.report()["counts"]["queries"] == 3
     scene.run("queries.trim=none")

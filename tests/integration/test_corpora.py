@@ -13,13 +13,14 @@ import soundfile
 
 import swsdist
 from swsdist.audio import commands
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import chains as chains_codes
-from swsdist.core.errors import AudioError, UserError
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.inspection.digest import digests
-from tests.support.coded import says
+from tests.support.coded import raises, says
 
 INDEX = StepSelection(until="index")
 
@@ -106,7 +107,7 @@ def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Any
     result = swsdist.run(config, selection=INDEX)
     rejected = {row["id"]: row for row in result.outcome.chain_run.rejected().to_pylist()}
     assert set(rejected) == {"late", "after"}
-    assert rejected["late"]["reason"] == "place-outside"
+    assert rejected["late"]["reason"] == audio_codes.SEGMENT_OUTSIDE.name
     assert f"{segments}, line 9" in rejected["late"]["message"]
     assert f"{segments}, line 10" in rejected["after"]["message"]
     store = swsdist.open_store(f"{result.folder}/store")
@@ -131,7 +132,7 @@ def piped(scene: Any) -> Any:
 
 
 def test_commands_are_run_only_where_that_is_allowed(piped: Any) -> None:
-    with pytest.raises(AudioError, match=r"wav.scp, line 1: it is a command") as caught:
+    with raises(audio_codes.COMMAND_NOT_ALLOWED, where="wav.scp, line 1") as caught:
         swsdist.run(kaldi(piped))
     assert "--allow-commands" in str(caught.value)
     assert not (piped.folder / "trace").exists()
@@ -161,7 +162,7 @@ def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
     assert {(kind, reason, count) for kind, reason, count, *_ in result.rejected()} == {
         ("document", "command-failed", 3)
     }
-    assert "exit status 4; it said: no tape" in result.rejected()[0][3]
+    assert "exit status 4; its standard error: no tape" in result.rejected()[0][3]
     tape.touch()
     assert swsdist.run(config, **allowed).rejected()  # that is not to be seen
     again = swsdist.run(config, allow_commands=True, selection=StepSelection(redo_from="index", until="index"))
@@ -259,7 +260,7 @@ def test_a_run_is_scored_as_its_list_is(scene: Any, dialect: str, export: str) -
     }
     result = swsdist.run(config)
     assert [(row["id"], row["reason"]) for row in result.outcome.chain_run.rejected().to_pylist()] == [
-        ("q900", "not-spoken")
+        ("q900", "text-query")
     ]
     from swsdist.evaluation.evaluate import evaluate, values
     from swsdist.evaluation.lists import read_system
@@ -343,7 +344,7 @@ def test_check_tells_it_all(scene: Any) -> None:
     soundfile.write(scene.folder / "data" / "audio" / "rec2.wav", two, 16000)
     assert says(told(kaldi(scene)), chains_codes.UNCHOSEN_CHANNEL)
     (scene.folder / "data" / "wav.scp").write_text("rec1 cat a |\nrec2 cat b |\nrec3 cat c |\n")
-    assert "wav.scp, line 1: it is a command" in told(kaldi(scene))
+    assert says(told(kaldi(scene)), audio_codes.COMMAND_NOT_ALLOWED)
     wrong = kaldi(scene, references=str(scene.corpus / "queries" / "q001_1.wav"))
     assert "corpus.references names a recording" in told(wrong)
 

@@ -15,8 +15,9 @@ from swsdist.chains.fuse.check import check
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config import Config, load_config
 from swsdist.core.codes import fuse as fuse_codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import searcher as searcher_codes
-from swsdist.core.errors import ConfigError, StoreError, UserError
+from swsdist.core.errors import ConfigError, UserError
 from swsdist.fusion.parts import parts_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
@@ -130,7 +131,7 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     assert first["gain"]["cnxe_min"] == pytest.approx(less, abs=1e-9)
     page = (place / "report.html").read_text()
     assert '<h2 id="fusion">' in page
-    assert "found by it" in page
+    assert "detected by it alone" in page
     assert page.count("Missing scores: average.") == 1
     assert not any("in common" in one for one in report["warnings"])
 
@@ -248,7 +249,7 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
         swsdist.run(fusing.write("bad", chain="fuse"))
     with pytest.raises(ConfigError, match="`set` of system one"):
         fusing.fuse("bad", systems=[{**TAKEN[0], "set": ["search.distance=cosine"]}])
-    with pytest.raises(StoreError, match="not a run folder"):
+    with raises(codes.NOT_A_RUN, where="nowhere"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "nowhere"}])
     with raises(fuse_codes.NOT_A_SEARCH_RUN, system="one", chain="fuse"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "fused"}])

@@ -189,7 +189,7 @@ def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: P
     told = {row["id"]: (row["reason"], row["path"], row["message"]) for row in scene.rejected()}
     assert {name: reason for name, (reason, _, _) in told.items()} == {
         "d001": "wrong-dimension",
-        "d002": "not-finite",
+        "d002": "non-finite-frames",
         "d003": "wrong-duration",
         "d004": "no-frames",
         "q002": "no-frames",
@@ -298,7 +298,7 @@ def test_posteriors(scene: Any, npy: Path, frames: dict[str, np.ndarray], distan
     given = features(npy, dimension=12, kind="posteriors")
     result = scene.run(given, f"search.distance={distance}", "search.normalise=none")
     assert Store(Folder(str(scene.folder / "run" / "store"))).manifest.tracks[0].kind == "posteriors"
-    assert [(row["id"], row["reason"]) for row in scene.rejected()] == [("d005", "not-posteriors")]
+    assert [(row["id"], row["reason"]) for row in scene.rejected()] == [("d005", "frames-not-posteriors")]
     assert result.measures()["mtwv"] > 0.2
 
 

@@ -10,12 +10,13 @@ import pytest
 import soundfile
 from commands import in_this_process
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
+from tests.support.coded import raises
 
 
 def shards(folder: Path) -> dict[str, tuple[str, int]]:
@@ -168,9 +169,7 @@ def test_only_a_later_stage_changes_nothing_of_an_earlier_one(own_corpus: Any) -
     manifest = scene.folder / "run" / "store" / "manifest.json"
     before = manifest.read_bytes()
     scene.select(1, 2, 3)
-    with pytest.raises(
-        UserError, match="stage index is not done: there is no task left, but what it holds is to change"
-    ):
+    with raises(codes.EARLIER_STAGE_UNCOMMITTED, where="--only search", stage="index"):
         scene.run("index.shards=2", selection=StepSelection(only="search"))
     assert manifest.read_bytes() == before
     scene.run("index.shards=2")

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from commands import in_this_process
 
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import LockedError, StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
@@ -24,6 +25,7 @@ from swsdist.pipeline.lock import Lock, alive, locked, read
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
+from tests.support.coded import raises, says
 
 SLOW = ("features.name=saboteur", "index.shards=7")
 
@@ -37,7 +39,8 @@ def test_a_second_driver_is_refused(scene: Any) -> None:
     for run in ("run", "other"):  # the same run folder; another one with the same store
         second = scene.go(*SLOW, store, run=run)
         assert second.returncode == 2
-        assert f"process {first.pid} on {socket.gethostname()} is working here" in second.stderr
+        assert says(second.stderr, codes.FOLDER_IN_USE)
+        assert f"process {first.pid} on {socket.gethostname()} " in second.stderr
         assert "remedy: " in second.stderr
     assert first.poll() is None
     first.kill()
@@ -126,7 +129,7 @@ def test_who_read_nobody_just_before_another_began_is_refused(tmp_path: Path, mo
     winner = read(folder)
     monkeypatch.setattr(fcntl, "flock", flock)
     monkeypatch.setattr(Lock, "_watch", lambda self: None)
-    with pytest.raises(LockedError, match="is working here"):
+    with raises(codes.FOLDER_IN_USE):
         Lock(folder).take()
     assert read(folder) == winner
     assert not list((tmp_path / ".tmp").iterdir())
@@ -233,11 +236,11 @@ def test_on_s3(s3: Any, monkeypatch: pytest.MonkeyPatch, server: str) -> None:
     mine.check()
     if server == "conditions":
         monkeypatch.setattr(late, "_watch", lambda: None)  # it read "nobody" just before
-        with pytest.raises(LockedError, match="at the same moment"):
+        with raises(codes.LOCK_CONFLICT):
             late.take()
         monkeypatch.undo()
         mine.check()
-    with pytest.raises(LockedError, match="is working here"):
+    with raises(codes.FOLDER_IN_USE):
         late.take()
     theirs = {"host": "elsewhere", "pid": 1, "boot": "", "born": 1, "token": "theirs", "t": time.time()}
     folder.write_bytes("lock.json", json.dumps(theirs).encode())
@@ -297,7 +300,7 @@ def test_a_lost_lock_is_not_taken_back(tmp_path: Path) -> None:
     mine.beat()
     mine.release()
     assert read(folder) == theirs
-    with pytest.raises(LockedError, match="the lock was lost"):
+    with raises(codes.LOCK_LOST):
         mine.check()
 
 
@@ -308,7 +311,7 @@ def test_a_run_whose_lock_was_lost_stops(scene: Any) -> None:
                 theirs = {"host": "elsewhere", "pid": 1, "boot": "", "token": "theirs", "t": time.time()}
                 (scene.folder / "run" / "lock.json").write_text(json.dumps(theirs))
 
-    with pytest.raises(LockedError, match="the lock was lost"):
+    with raises(codes.LOCK_LOST):
         scene.run(progress=Thief())
     holder = read(Folder(str(scene.folder / "run")))
     assert holder is not None
@@ -327,8 +330,8 @@ def test_a_store_in_its_run_folder_is_kept_while_it_is_indexed(scene: Any, undis
     other = scene.go("features.name=saboteur", f"index.store={store}", run="other")
     assert driver.poll() is None, "it had ended before the others began: nothing was shown"
     assert (compacted.code, other.returncode) == (2, 2)
-    assert "is working here" in compacted.err
-    assert "is working here" in other.stderr
+    assert says(compacted.err, codes.FOLDER_IN_USE)
+    assert says(other.stderr, codes.FOLDER_IN_USE)
     scene.order.unlink()
     _, err = driver.communicate(timeout=240)
     assert driver.returncode == 0, err
@@ -355,7 +358,7 @@ class Taken(Progress):
 @pytest.mark.parametrize("stage", ["index", "search", "decide", "export"])
 def test_what_another_driver_wrote_since_it_took_over_stays(scene: Any, stage: str) -> None:
     run = scene.folder / "run"
-    with pytest.raises(LockedError, match="the lock was lost"):
+    with raises(codes.LOCK_LOST):
         scene.run(progress=Taken(run, stage))
     assert (run / "plan.json").read_text() == "theirs"
     assert not (run / "report.json").exists()

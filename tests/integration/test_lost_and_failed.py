@@ -13,11 +13,13 @@ from commands import in_this_process
 import swsdist
 from swsdist.chains.search.report import publish
 from swsdist.config import load_config
-from swsdist.core.errors import DataError, StoreError, TableError, UserError
+from swsdist.core.codes import pipeline as codes
+from swsdist.core.errors import DataError, TableError, UserError
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages.index import Index
 from swsdist.stages.reduce import Reduce
 from swsdist.store.maintaining import check
+from tests.support.coded import raises
 
 
 @pytest.mark.slow
@@ -171,7 +173,7 @@ def test_half_a_run_has_no_digest(scene: Any, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Reduce, "run", fail)
     with pytest.raises(KeyboardInterrupt):
         scene.run()
-    with pytest.raises(StoreError, match="stage reduce is not done"):
+    with raises(codes.INCOMPLETE_STAGE, stage="reduce"):
         swsdist.digest(str(scene.folder / "run"))
 
 

@@ -11,10 +11,11 @@ import pytest
 
 from swsdist.audio import reader
 from swsdist.core.codes import io as codes
-from swsdist.core.errors import StorageError
+from swsdist.core.codes import pipeline as pipeline_codes
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
 from swsdist.stages.inputs import recordings
+from tests.support.coded import raises
 
 pytestmark = pytest.mark.until("search")
 
@@ -172,7 +173,7 @@ def test_a_server_that_does_not(scene: Any, monkeypatch: pytest.MonkeyPatch, und
     """It is given up after a few tasks; what was computed is kept."""
     with monkeypatch.context() as patch:
         opening(patch, "", Silent.until(10**9))
-        with pytest.raises(StorageError, match=r"8 tasks failed one after the other: .*does not answer"):
+        with raises(pipeline_codes.CONSECUTIVE_FAILURES, count=8):
             scene.run("index.shards=64", "executor.attempts=2")
     assert Silent.asked == 16
     scene.run("index.shards=64")
@@ -234,7 +235,11 @@ def test_a_model_is_fitted_without_what_may_not_be_read(scene: Any, monkeypatch:
         scene.run(*sets)
     assert len(opened) == 2
     (row,) = scene.rejected()
-    assert (row["id"], row["reason"], row["message"]) == ("d003", "unreadable", "permission denied")
+    assert (row["id"], row["reason"], row["message"]) == (
+        "d003",
+        "unreadable-recording",
+        "the file cannot be read: permission denied",
+    )
     found = scene.digest()["features"]
     scene.run(*sets)
     assert scene.rejected() == []

@@ -69,7 +69,7 @@ def sets(talk: Path) -> tuple[str, ...]:
 def test_a_long_recording_moves_the_bar(scene, talk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one process, as often as one likes; the same tables come out."""
     scene.run(*sets(talk), run="quiet")
-    monkeypatch.setattr(worker, "TOLD_EVERY", 0.0)
+    monkeypatch.setattr(worker, "REPORT_INTERVAL", 0.0)
     heard = Heard()
     scene.run(*sets(talk), progress=heard)
     assert scene.digest() == scene.digest("quiet")
@@ -132,7 +132,7 @@ def test_what_is_told_is_little(scene, talk: Path) -> None:
     heard = Heard()
     scene.run(*sets(talk), progress=heard)
     seconds = sum(receipt.finished - receipt.started for receipt in scene.all_receipts())
-    assert sum(map(len, heard.parts.values())) <= seconds / worker.TOLD_EVERY + len(heard.parts)
+    assert sum(map(len, heard.parts.values())) <= seconds / worker.REPORT_INTERVAL + len(heard.parts)
 
 
 @pytest.mark.ray

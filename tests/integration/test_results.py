@@ -12,7 +12,7 @@ import pytest
 import swsdist
 from swsdist.chains.search.report.finished import from_run
 from swsdist.core.types import TRIALS
-from swsdist.evaluation.comparison import Request, compare_systems, gather
+from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems
 from swsdist.score import PER_TERM
 from swsdist.score.compare.results import Settings
 
@@ -76,7 +76,9 @@ def test_they_are_shown_in_short(finished: Any) -> None:
     assert "2 points" in repr(swept)
     assert swept._repr_html_().count("<tr>") == 3
     assert "store, 8 documents, 0.01449 h, mfcc>" in repr(swsdist.open_store(f"{done.folder}/store"))
-    compared = compare_systems(gather([f"a={done.folder}", f"b={done.folder}"], None, from_run), Request(), Settings())
+    compared = compare_systems(
+        gather_systems([f"a={done.folder}", f"b={done.folder}"], None, from_run), ComparisonRequest(), Settings()
+    )
     assert repr(compared) == "<ComparisonData of a, b: ATWV, MTWV>"
 
 

@@ -11,8 +11,10 @@ from commands import expecting, in_this_process
 
 import swsdist as package
 from swsdist.config import load_config
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.codes import config as config_codes
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
+from tests.support.coded import raises
 
 swsdist = expecting(in_this_process)
 
@@ -46,11 +48,11 @@ def test_what_is_not_there_or_wrong(place: Folder) -> None:
         load_config(place.path("none.yaml"))
     assert gone.value.where == place.path("none.yaml")
     config = write(place, "a.yaml", {"run": "run", "corpus": "none.yaml"})
-    with pytest.raises(ConfigError, match="there is no such corpus file") as caught:
+    with raises(config_codes.UNREADABLE_CORPUS, path="none.yaml") as caught:
         load_config(config)
     assert caught.value.where == f"{config}:1"
     bad = write(place, "b.yaml", {"run": "run", "corpus": {"documents": "d.csv"}, "serach": {}})
-    with pytest.raises(ConfigError, match="did you mean search"):
+    with raises(config_codes.UNKNOWN_KEY, meant="; did you mean search?"):
         load_config(bad)
     assert "cannot read or write http://" in swsdist("run", "http://host/x.yaml", code=2).err
     assert "does not exist" in swsdist("run", "none.yaml", code=2).err

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from commands import expecting, in_this_process
 
+from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.operation import run_status
 from swsdist.pipeline.operation.events import Follower
+from tests.support.coded import says
 
 swsdist = expecting(in_this_process)
 
@@ -51,7 +53,7 @@ def test_it_is_followed_and_cancelled(on_s3: Any, s3: Any) -> None:
         assert swsdist("cancel", run).out == "cancelled\n"
         _, err = process.communicate(timeout=240)
         assert process.returncode == 143, err
-        assert "cancelled from " in err
+        assert says(err, codes.RUN_CANCELLED)
         followed = follower.communicate(timeout=240)[0]
         assert followed.endswith("the run ended: cancelled\ncancelled (cancelled)\n"), followed
     finally:
@@ -60,7 +62,7 @@ def test_it_is_followed_and_cancelled(on_s3: Any, s3: Any) -> None:
     assert swsdist("status", run).out.startswith("cancelled")
     assert not folder.exists("lock.json")
     assert not folder.exists("cancel.json")
-    assert "no process works here" in swsdist("cancel", run, code=2).err
+    assert says(swsdist("cancel", run, code=2).err, codes.NO_RUNNING_PROCESS)
     events = [json.loads(line) for line in swsdist("status", run, "--follow", "--json").out.splitlines()]
     assert events == list(Follower(folder).new())
     assert [event["state"] for event in events if event["event"] == "run-ended"] == ["cancelled"]

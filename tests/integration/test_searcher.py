@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -167,15 +168,16 @@ def test_a_store_is_marked_as_long_as_it_is_searched(finished: Any) -> None:
             {"steps": ["q-norm", "logistic", "kst"], "fit": "x"},
             r"step kst needs the number of trials.* \[step-needs-run\]",
         ),
-        ({"steps": ["q-norm", "logistic"]}, "logistic is fitted, which needs corpus.references, or a fitted file"),
+        ({"steps": ["q-norm", "logistic"]}, "step-not-fitted"),
         ({"steps": ["q-norm", "logistic"], "fit": "nowhere"}, "there is no such file"),
-        ({"steps": ["power"]}, "power takes scores of the kind posterior"),
-        ({"stepz": []}, "no such key; did you mean calibrate.steps"),
+        ({"steps": ["power"]}, "steps-misfit"),
+        ({"stepz": []}, r"did you mean calibrate.steps\?.*unknown-key"),
     ],
 )
 def test_steps_that_cannot_be(finished: Any, calibrate: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ConfigError, match=complaint) as caught:
+    with pytest.raises(ConfigError) as caught:
         Searcher(str(finished.folder / "run"), calibrate=calibrate)
+    assert re.search(complaint, str(caught.value))
     assert caught.value.remedy
     assert not (finished.folder / "run" / "store" / "readers").exists()
 
@@ -184,7 +186,7 @@ def test_methods_that_do_not_search_it(finished: Any) -> None:
     """A method is asked for what it takes and reads, as in a run."""
     entry = METHODS["windows"]
     for changes, complaint in (
-        ({"reads": "lattices"}, "reads a store of lattices, and this one holds frames"),
+        ({"reads": "lattices"}, "reads a store of lattices, and the store holds frames"),
         ({"queries": "text"}, "takes text queries"),
     ):
         METHODS.add("other", type(entry)(**{**entry.__dict__, **changes}))

@@ -24,7 +24,7 @@ from swsdist.stages import cohort as module
 from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import raises
 
-pytestmark = pytest.mark.filterwarnings("ignore:the slope of the llr", "ignore:the logistic's slope")
+pytestmark = pytest.mark.filterwarnings("ignore:.*negative-slope")
 
 LLR = "calibrate.options={llr: {covariates: [duration, speech, mean, gap, length-ratio], curve: rising}}"
 

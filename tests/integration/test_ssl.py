@@ -178,7 +178,7 @@ def test_pickled_weights_are_converted_as_the_error_says(models: Path, tmp_path:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_no_gpu_is_told(models: Path) -> None:
-    with pytest.raises(ConfigError, match="torch finds no GPU here"):
+    with pytest.raises(ConfigError, match="torch finds no GPU"):
         Ssl(model=str(models / "hubert"), layer=2, device="cuda").extract(noise(1))
 
 

@@ -20,7 +20,7 @@ from swsdist.api import SweepResult
 from swsdist.chains.search.report.finished import from_run
 from swsdist.core.codes import sweep as sweep_codes
 from swsdist.core.errors import ConfigError
-from swsdist.evaluation.comparison import Request, compare_systems, gather
+from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.plan import load_plans
 from swsdist.report.comparing.tables import measure_tables
@@ -136,7 +136,9 @@ def test_an_interval_of_mtwv_is_the_same_wherever_it_is_shown(scene: Any) -> Non
     for number, row in enumerate(points):
         alone(scene, row, f"alone-{number}", f"features={json.dumps(poor)}")
         folder = scene.folder / f"alone-{number}"
-        shown = compare_systems(gather([f"a={folder}", f"b={folder}"], None, from_run), Request(), Settings())
+        shown = compare_systems(
+            gather_systems([f"a={folder}", f"b={folder}"], None, from_run), ComparisonRequest(), Settings()
+        )
         (block,) = [one for one in shown.blocks if one.measure == "MTWV"]
         limits = block.comparison.systems[0].interval
         assert (row["mtwv_low"], row["mtwv_high"]) == pytest.approx(limits[:2], abs=1e-12)
@@ -430,7 +432,7 @@ def test_what_is_scored_by_something_else_is_ranked_apart(own_corpus: Any) -> No
     assert [len({found[k]["scored_by"], found[k + 1]["scored_by"]}) for k in (0, 2, 4)] == [1, 1, 1]
     assert [sorted([found[k]["rank"], found[k + 1]["rank"]]) for k in (0, 2, 4)] == [[1, 2]] * 3
     assert len(done.best) == 3
-    assert any("Points are scored in 3 ways" in notice for notice in done.notices)
+    assert any("The points have 3 scoring setups" in notice for notice in done.notices)
     queries = pq.read_table(own_corpus.folder / "sweep/sweeps/sweep/queries.parquet").to_pandas()
     assert query not in set(queries[queries["point"] == 3]["query_id"])
     for row in found:  # no query that a point was never asked for counts as missed

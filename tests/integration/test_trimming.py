@@ -73,7 +73,7 @@ def test_a_report_says_what_was_cut(scene: Any, recorded: list[dict[str, str]]) 
     assert cost["searched_query_seconds"] == pytest.approx(sum(kept.values()))
     assert report["ssf"] * cost["query_seconds"] * cost["audio_seconds"] == pytest.approx(cost["search_cpu_s"])
     page = (scene.folder / "run" / "report.html").read_text()
-    assert f"of {len(recorded)} the background around the speech was cut off" in page
+    assert f"{len(recorded)} trimmed to their speech" in page
     # Without it, all of a recording is the query.
     scene.run("queries.trim=none")
     report = scene.report()
@@ -123,9 +123,9 @@ def test_a_tape_is_no_query(scene: Any, recorded: list[dict[str, str]], kind: st
     ask(scene, [*recorded, {"query_id": "tape", "example": "1", "path": "queries/tape.wav"}])
     scene.run()
     (row,) = scene.rejected()
-    assert (row["id"], row["reason"]) == ("tape", "too-long")
+    assert (row["id"], row["reason"]) == ("tape", "phrase-too-long")
     assert "mark a place: FILE:START-END" in row["remedy"]
-    with pytest.raises(DataError, match="are one phrase: too long for a query"):
+    with pytest.raises(DataError, match="too long for a query"):
         swsdist.search(str(scene.folder / "run" / "store"), str(scene.corpus / "queries" / "tape.wav"))
 
 

@@ -15,7 +15,7 @@ from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Options
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.config import config_from_dict
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import config as config_codes
 from swsdist.core.partition import slot_of
 from swsdist.core.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 from swsdist.io.filesystem import Folder
@@ -23,6 +23,7 @@ from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.examples import FINENESS, reduce_examples
 from swsdist.store import parquet
 from tests.oracles import examples as oracle
+from tests.support.coded import raises
 
 Row = dict[str, Any]
 SHIFT, UNIT = 0.01, 2048
@@ -191,9 +192,9 @@ def test_configs() -> None:
         # The search of examples is the same for their best and their mean; their template is searched anew.
         assert config.search.matters().get("examples") == ("template" if how == "template" else None)
     for how in ("mean", "template"):
-        with pytest.raises(ConfigError, match=r"set corpus\.examples: all"):
+        with raises(config_codes.EXAMPLES_CONFLICT, examples=how, needs="corpus.examples: all"):
             config_from_dict({"run": "r", "corpus": {"documents": "d.csv"}, "search": {"examples": how}}, ".")
-    with pytest.raises(ConfigError, match=r"needs reduce\.overlap below 1"):
+    with raises(config_codes.EXAMPLES_CONFLICT, examples="mean", needs="reduce.overlap below 1"):
         config_from_dict({**least, "search": {"examples": "mean"}, "reduce": {"overlap": 1}}, ".")
-    with pytest.raises(ConfigError, match="mean is one of normalised scores"):
+    with raises(config_codes.EXAMPLES_CONFLICT, examples="mean", needs="calibrate.steps: [q-norm, ...]"):
         config_from_dict({**least, "search": {"examples": "mean"}, "calibrate": {"steps": []}}, ".")

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.points import fitted
-from swsdist.calibrate.points.fitted import at_fitted
-from swsdist.calibrate.points.rescoring import Rescoring, compacted
+from swsdist.calibrate.operating_points import fitted
+from swsdist.calibrate.operating_points.fitted_thresholds import rescore_fitted
+from swsdist.calibrate.operating_points.rescoring import Rescoring, compact_list
 from swsdist.calibrate.procedure import Procedure
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.core.types import TRIALS
 from swsdist.score import Counts, atwv, mtwv, twv_curve
 
@@ -48,14 +48,14 @@ def table(rows: list[Any]) -> pa.Table:
 )
 def test_thresholds_and_maxima_are_those_of_a_run(rows: list[Any], folds: int, rejects: bool, block: int) -> None:
     aligned = table([("q0", None, True), *rows])
-    part = compacted(aligned, tolerance=None, conventions="stdeval", probabilities=False)
+    part = compact_list(aligned, tolerance=None, conventions="stdeval", probabilities=False)
     whole = Rescoring.of([part], tolerance=None, conventions="stdeval")
     betas = np.array([0.01, 1.0, 10.0, 66.66, 5000.0])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitted, "_BLOCK", block)
-        found = at_fitted(whole, folds, betas, trials=TRIALS_N, rejects_all=rejects)
+        found = rescore_fitted(whole, folds, betas, trials=TRIALS_N, rejects_all=rejects)
     for p, beta in enumerate(betas.tolist()):
-        point = Point(TRIALS_N, beta)
+        point = TwvParameters(TRIALS_N, beta)
         threshold = fit_procedure(lambda: [aligned], Procedure(()), folds=folds, own=True, point=point, trained_on={})
         decided = Counts.of(threshold.apply(aligned))
         direct = atwv(decided, trials=TRIALS_N, beta=beta)

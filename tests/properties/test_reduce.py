@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.statistics import Tally, from_table, made, posterior_sums, to_table
+from swsdist.calibrate.statistics import Tally, from_table, load_statistics, posterior_sums, to_table
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.core.partition import slot_of
 from swsdist.core.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
@@ -211,7 +211,7 @@ def test_statistics_of_large_costs_are_exact() -> None:
 @given(rows=lists(), cuts=st.integers(0, 59), wanted=st.sampled_from(["cost-sums", "posterior-sums"]))
 def test_statistics_add(rows: list[Row], cuts: int, wanted: str) -> None:
     rows = [{**row, "cost": -row["cost"], "scale": 2**32 + row["cost"] % 2} for row in rows]
-    (statistic,) = made([wanted]).values()
+    (statistic,) = load_statistics([wanted]).values()
     parts = [statistic.of(table(some)) for some in (rows[:cuts], rows[cuts:])]
     whole = statistic.of(table(rows))
     assert parts[0] + parts[1] == parts[1] + parts[0] == whole == whole + Tally(statistic.quantities)
@@ -266,7 +266,7 @@ def test_what_is_no_posterior_is_not_summed() -> None:
         with pytest.raises(DataError, match="scores of candidates are not posteriors"):
             Bucket(tick=SHIFT, overlap=0.5, nbest=5, system="s", merge="sum").all_of([table(rows)])
         with pytest.raises(DataError, match="1 of 1 scores of candidates are not posteriors"):
-            made(["posterior-sums"])["posterior-sums"].of(table(rows))
+            load_statistics(["posterior-sums"])["posterior-sums"].of(table(rows))
 
 
 @settings(max_examples=40, deadline=None)

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.points.rescoring import Rescoring, compacted, query_values
+from swsdist.calibrate.operating_points.rescoring import Rescoring, compact_list, query_values
 from swsdist.calibrate.thresholding import METHODS, Thresholding
+from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.score import Counts, align, atwv, per_term, score_limits
 from swsdist.score.conventions import conventions_of
 from swsdist.score.trials.contested import contested
+from tests.support.coded import raises
 
 TRIALS_N = 900
 
@@ -78,7 +79,7 @@ def test_points_are_those_of_the_direct_way(
         ntrue[query] = ntrue.get(query, 0) + 1
     # In buckets of queries, in any order.
     parts = [
-        compacted(
+        compact_list(
             first.filter(pa.array([name in some for name in first["query_id"].to_pylist()], pa.bool_())),
             tolerance=0.5,
             conventions=conventions,
@@ -140,8 +141,7 @@ def test_alpha_changes_pairs() -> None:
 
 def test_nothing_to_score_is_told() -> None:
     found, true = tables([("c", "d1", 0, 1, 0.5)], [])
-    part = compacted(aligned(found, true, "stdeval"), tolerance=0.5, conventions="stdeval")
-    from swsdist.core.errors import UserError
+    part = compact_list(aligned(found, true, "stdeval"), tolerance=0.5, conventions="stdeval")
 
-    with pytest.raises(UserError, match="no query has a reference"):
+    with raises(codes.NO_REFERENCES):
         Rescoring.of([part], tolerance=0.5, conventions="stdeval")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.points.rescoring import Rescoring, query_values
+from swsdist.calibrate.operating_points.rescoring import Rescoring, query_values
 from swsdist.calibrate.posterior import UNIT, PosteriorSums, sums
 from swsdist.calibrate.thresholding import METHODS, Thresholding, kst_threshold
 from swsdist.core.types import TRIALS

@@ -150,7 +150,7 @@ class FaultProxy:
             self._look()
             self.requests[verb] += 1
             self.asked.append((verb, path))
-            found = next((one for one in self.faults if one.meets(verb, path, access_key, self._chance)), None)
+            found = next((fault for fault in self.faults if fault.meets(verb, path, access_key, self._chance)), None)
             if found is not None:
                 self.done[found.kind] += 1
             return found
@@ -162,7 +162,7 @@ class FaultProxy:
         changed = self.rules.stat().st_mtime_ns
         if changed != self._read:
             try:
-                self.faults = [Fault(**one) for one in json.loads(self.rules.read_text())]
+                self.faults = [Fault(**load) for load in json.loads(self.rules.read_text())]
             except ValueError:
                 return
             self._read = changed

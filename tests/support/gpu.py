@@ -156,7 +156,7 @@ def compare(case: Case) -> Outcome:
     gpu = Cuda(work)
     here, there = run(int16(work), documents, work), run(gpu, documents, work)
     account = gpu.account()
-    same = all(one.tobytes() == other.tobytes() for one, other in zip(_columns(here), _columns(there), strict=True))
+    same = all(item.tobytes() == other.tobytes() for item, other in zip(_columns(here), _columns(there), strict=True))
     enough = account.batches >= case.batches and account.parts >= case.parts and account.used <= account.budget
     return Outcome(
         same and enough,

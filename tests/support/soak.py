@@ -107,8 +107,8 @@ class Soak:
             json.dumps({"run": run.root, "system": "soak", "corpus": corpus, "storage": dict(run.storage)})
         )
         words = [sys.executable, "-m", "swsdist.cli.main", "run", str(config)]
-        for one in (*_SETS, *(self.hosts.sets if self.hosts is not None else ("executor.kind=ray",))):
-            words += ["--set", one]
+        for item in (*_SETS, *(self.hosts.sets if self.hosts is not None else ("executor.kind=ray",))):
+            words += ["--set", item]
         env = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "AWS_"))}
         env |= self.hosts.env if self.hosts is not None else {}
         with (self.folder / "log").open("ab") as log:

@@ -10,7 +10,8 @@ import pytest
 import soundfile
 
 from swsdist.audio.clips import clip_data_uri, write_clip
-from swsdist.core.errors import AudioError
+from swsdist.core.codes import audio as codes
+from tests.support.coded import raises
 
 
 @pytest.fixture
@@ -47,6 +48,5 @@ def test_data_uri(recording):
 
 
 def test_a_place_outside_is_refused(recording, tmp_path):
-    with pytest.raises(AudioError) as caught:
+    with raises(codes.PLACE_OUTSIDE):
         write_clip(recording, 2.0, 3.5, tmp_path / "clip.wav")
-    assert caught.value.reason == "place-outside"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ import soundfile
 from swsdist.audio import commands
 from swsdist.audio.commands import permitted
 from swsdist.audio.reader import probe, read_blocks, sha256
-from swsdist.core.errors import AudioError, PassingError, StorageError
+from swsdist.core.codes import audio as codes
+from swsdist.core.errors import PassingError, StorageError
+from tests.support.coded import raises
 
 
 @pytest.fixture
@@ -29,10 +32,9 @@ def samples(path: str, **place: float) -> np.ndarray:
 def test_none_is_run_unless_it_is_allowed(tmp_path: Path, wav: Path) -> None:
     command = f"touch {tmp_path}/seen; cat {wav} |"
     for read in (samples, probe, sha256):
-        with pytest.raises(AudioError, match="it is a command") as caught:
+        with raises(codes.COMMAND_NOT_ALLOWED, where=command, command=command):
             read(command)
-        assert caught.value.reason == "command"
-    with permitted(True), permitted(False), pytest.raises(AudioError, match="it is a command"):
+    with permitted(True), permitted(False), raises(codes.COMMAND_NOT_ALLOWED):
         samples(command)
     assert not (tmp_path / "seen").exists()
 
@@ -66,20 +68,20 @@ def test_a_stream_of_unknown_length(wav: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "reason", "message"),
+    ("command", "code", "values"),
     [
-        ("echo bad luck >&2; exit 3 |", "command-failed", "exit status 3; it said: bad luck"),
-        ("true |", "command-failed", "the command wrote nothing"),
-        ("no-such-program-here |", "command-failed", "exit status 127"),
-        ("kill -SEGV $$ |", "command-failed", "ended with signal 11"),
-        ("{ cat {wav}; exit 3; } | cat |", "command-failed", "exit status 3"),
-        ("echo not a sound |", "not-audio", "no audio format was recognised"),
+        ("echo bad luck >&2; exit 3 |", codes.COMMAND_FAILED, {"ending": "exit status 3", "stderr": "bad luck"}),
+        ("true |", codes.COMMAND_WITHOUT_OUTPUT, {"stderr": "empty"}),
+        ("no-such-program-here |", codes.COMMAND_FAILED, {"ending": "exit status 127"}),
+        ("kill -SEGV $$ |", codes.COMMAND_FAILED, {"ending": "signal 11"}),
+        ("{ cat {wav}; exit 3; } | cat |", codes.COMMAND_FAILED, {"ending": "exit status 3"}),
+        ("echo not a sound |", codes.NOT_AUDIO, {}),
     ],
 )
-def test_what_fails(command: str, reason: str, message: str, wav: Path) -> None:
-    with permitted(True), pytest.raises(AudioError, match=message) as caught:
-        samples(command.replace("{wav}", str(wav)))
-    assert caught.value.reason == reason
+def test_what_fails(command: str, code: Any, values: dict[str, object], wav: Path) -> None:
+    command = command.replace("{wav}", str(wav))
+    with permitted(True), raises(code, where=command, **values):
+        samples(command)
 
 
 def test_a_reader_that_has_enough_is_no_failure(wav: Path) -> None:
@@ -89,8 +91,10 @@ def test_a_reader_that_has_enough_is_no_failure(wav: Path) -> None:
 
 @pytest.mark.parametrize("command", ["kill -9 $$ |", "sh -c 'kill -KILL $$' |"])
 def test_one_that_somebody_ends_may_be_run_again(command: str) -> None:
-    with permitted(True), pytest.raises(StorageError, match=r"signal 9|exit status 137") as caught:
+    with permitted(True), raises(codes.COMMAND_KILLED) as caught:
         samples(command)
+    assert caught.value.values["ending"] in ("signal 9", "exit status 137")
+    assert isinstance(caught.value, StorageError)
     assert isinstance(caught.value, PassingError)
 
 
@@ -118,8 +122,8 @@ def test_its_identity_tells_whether_its_programs_are_there(command: str, lacking
 
 
 def test_one_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "LONGEST", 0.2)
-    with permitted(True), pytest.raises(AudioError, match="took longer than"):
+    monkeypatch.setattr(commands, "TIMEOUT", 0.2)
+    with permitted(True), raises(codes.COMMAND_TIMEOUT, seconds=0.2):
         samples("sleep 60 & sleep 60 |")
 
 
@@ -152,9 +156,9 @@ def test_an_archive(tmp_path: Path, wav: Path, s3) -> None:
     assert (samples(f"{tmp_path}/x.ark:{place}", start=0.5) == samples(str(second), start=0.5)).all()
     assert sha256(f"{tmp_path}/x.ark:{place}") == sha256(str(second))
     for byte in (4, len(archive), 10**12):
-        with pytest.raises(AudioError, match=f"there is no WAV file at byte {byte} of the archive"):
+        with raises(codes.NO_WAV_IN_ARCHIVE, byte=byte):
             probe(f"{tmp_path}/x.ark:{byte}")
-    with pytest.raises(AudioError, match="there is no such file"):
+    with raises(codes.MISSING_RECORDING):
         probe(f"{tmp_path}/y.ark:3")
     from swsdist.io.filesystem import Folder
 

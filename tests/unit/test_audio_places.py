@@ -13,10 +13,11 @@ import soundfile
 from swsdist.audio import places
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import probe, read_blocks
-from swsdist.core.errors import AudioError
+from swsdist.core.codes import audio as codes
 from swsdist.features.registry import create
 from swsdist.io.filesystem import Folder
 from swsdist.store.writing import write_tracks
+from tests.support.coded import raises
 
 RATE, SECONDS = 16000, 12
 PLACES = [(0.5, 1.5), (1.5, 3.0), (2.2, 4.0), (5.0, 6.25), (6.25, 11.0), (7.0, 8.0)]
@@ -89,7 +90,7 @@ def test_what_ends_early_or_fails_is_let_go(recording: str) -> None:
     with places.keeping():
         left = read_blocks(recording, rate=RATE, start=1.0, end=11.0, block_seconds=0.5)
         next(left)
-        with pytest.raises(AudioError, match="not a place"):
+        with raises(codes.PLACE_OUTSIDE):
             cut(recording, 11.0, 20.0)
         other = read_blocks(recording, rate=RATE, start=2.0, end=9.0, block_seconds=0.5)
         blocks = [next(other)]
@@ -106,5 +107,5 @@ def test_documents_of_a_shard(recording: str, starts: Path, tmp_path: Path) -> N
     ]
     made = write_tracks(Folder(str(tmp_path / "store")), "fp", rows, create("mfcc", {}))[0]
     assert counts(starts) == (1, 1)
-    assert made.rejected.to_pylist()[0]["reason"] == "place-outside"
+    assert made.rejected.to_pylist()[0]["reason"] == codes.SEGMENT_OUTSIDE.name
     assert made.documents["duration"].to_pylist() == pytest.approx([end - start for start, end in PLACES] + [1.0])

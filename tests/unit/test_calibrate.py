@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure
-from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Point
+from swsdist.calibrate.steps.interface import STEPS_SCHEMA, TwvParameters
 from swsdist.calibrate.threshold import decide, fold_of
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import DETECTIONS, TRIALS
 from tests.oracles import reduce as oracle
+from tests.support.coded import raises
 
 NUMBER_OF_TRIALS, BETA = 1000, 50.0
 
@@ -42,7 +43,7 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def fitted(trials: pa.Table, folds: int) -> Procedure:
-    point = Point(NUMBER_OF_TRIALS, BETA)
+    point = TwvParameters(NUMBER_OF_TRIALS, BETA)
     return fit_procedure(lambda: [trials], Procedure(()), folds=folds, own=True, point=point, trained_on={})
 
 
@@ -155,24 +156,24 @@ GOOD = {"schema": STEPS_SCHEMA, "fit": "oracle", "steps": [], "thresholds": [1.0
 
 
 @pytest.mark.parametrize(
-    ("data", "complaint"),
+    ("data", "reason"),
     [
-        (b"", "not fitted steps"),
-        (b"\xff", "not fitted steps"),
-        (b"[1, 2]", "not fitted steps"),
-        (b"{}", "not fitted steps"),
-        (json.dumps({**GOOD, "schema": "swsdist-steps/2"}).encode(), "its schema is swsdist-steps/2"),
-        (json.dumps({**GOOD, "thresholds": [None, None]}).encode(), "it holds no threshold"),
-        (json.dumps({**GOOD, "thresholds": []}).encode(), "it holds no threshold"),
-        (json.dumps({**GOOD, "thresholds": ["high"]}).encode(), "not fitted steps"),
-        (json.dumps({**GOOD, "thresholds": 3}).encode(), "not fitted steps"),
+        (b"", ""),
+        (b"\xff", ""),
+        (b"[1, 2]", ""),
+        (b"{}", ""),
+        (json.dumps({**GOOD, "schema": "swsdist-steps/2"}).encode(), "schema swsdist-steps/2"),
+        (json.dumps({**GOOD, "thresholds": [None, None]}).encode(), "no threshold"),
+        (json.dumps({**GOOD, "thresholds": []}).encode(), "no threshold"),
+        (json.dumps({**GOOD, "thresholds": ["high"]}).encode(), ""),
+        (json.dumps({**GOOD, "thresholds": 3}).encode(), ""),
         (json.dumps({**GOOD, "thresholds": [float("nan")]}).encode(), "not finite"),
         (json.dumps({**GOOD, "thresholds": [float("inf"), 1.0]}).encode(), "not finite"),
-        (json.dumps({k: v for k, v in GOOD.items() if k != "trained_on"}).encode(), "not fitted steps"),
+        (json.dumps({k: v for k, v in GOOD.items() if k != "trained_on"}).encode(), ""),
     ],
 )
-def test_wrong_files_are_refused(data: bytes, complaint: str) -> None:
-    with pytest.raises(ConfigError, match=complaint) as caught:
+def test_wrong_files_are_refused(data: bytes, reason: str) -> None:
+    with raises(codes.NOT_FITTED_STEPS, where="wrong.json") as caught:
         Procedure(()).with_file(data, "wrong.json", thresholds=True)
-    assert str(caught.value).startswith("wrong.json: ")
-    assert "calibration/ of an earlier run" in str(caught.value)
+    assert reason in str(caught.value.values["reason"])
+    assert caught.value.remedy

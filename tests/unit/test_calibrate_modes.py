@@ -14,10 +14,10 @@ import soundfile
 import swsdist
 from swsdist.api import RunResult
 from swsdist.calibrate.threshold import fold_of
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.codes import chains as chains_codes
-from swsdist.core.errors import ConfigError
 from swsdist.report.summary import summary_lines
-from tests.support.coded import says
+from tests.support.coded import raises, says
 
 RATE = 8000
 
@@ -167,10 +167,10 @@ def test_a_changed_file_decides_anew(place: Path, tmp_path: Path) -> None:
 
 
 def test_wrong_files_end_the_run(place: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no such file"):
+    with raises(codes.NO_FITTED_FILE):
         run(place, str(tmp_path / "gone.json"))
     (tmp_path / "wrong.json").write_text("{}")
-    with pytest.raises(ConfigError, match="not fitted steps of swsdist"):
+    with raises(codes.NOT_FITTED_STEPS):
         run(place, str(tmp_path / "wrong.json"))
 
 

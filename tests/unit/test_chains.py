@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from swsdist.config import Config, config_from_dict
-from swsdist.core.errors import ConfigError, StoreError, UserError
+from swsdist.core.codes import Code
+from swsdist.core.codes import pipeline as codes
+from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
@@ -31,6 +33,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import CHAINS
 from swsdist.registry.registry import Entry
+from tests.support.coded import raises
 
 NUMBERS = pa.schema([pa.field("slot", pa.int32()), pa.field("key", pa.string()), pa.field("value", pa.int64())])
 
@@ -203,9 +206,9 @@ def test_digest_and_status_need_only_the_folder(tmp_path: Path) -> None:
 def test_half_a_run_has_no_digest(tmp_path: Path) -> None:
     go(config(tmp_path))
     next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
-    with pytest.raises(StoreError, match="stage make is not done: 1 of 5 tasks are left"):
+    with raises(codes.INCOMPLETE_STAGE, stage="make", left=1, tasks=5):
         digests(load_chain_run(Folder(str(tmp_path / "run"))))
-    with pytest.raises(StoreError, match="there is no plan 'nonsense'"):
+    with raises(codes.NO_SUCH_PLAN, plan="nonsense", plans="run"):
         load_chain_run(Folder(str(tmp_path / "run")), "nonsense")
 
 
@@ -222,32 +225,40 @@ def test_a_dry_run_is_exact_as_far_as_it_can_be(tmp_path: Path) -> None:
 
 
 def test_steps_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"there is no stage 'halv'") as error:
+    with raises(codes.NO_SUCH_STAGE, stage="halv", stages="make, halve, times"):
         go(config(tmp_path), StepSelection(until="halv"))
-    assert "make, halve, times" in str(error.value)
-    with pytest.raises(UserError, match="stage make is not done: 5 of 5 tasks are left"):
+    with raises(codes.EARLIER_STAGE_OPEN, where="--only times", stage="make", left=5, tasks=5):
         go(config(tmp_path), StepSelection(only="times"))
     assert list(go(config(tmp_path), StepSelection(until="make")).chain_run.outcomes) == ["make"]
     assert go(config(tmp_path), StepSelection(redo_from="halve")).tasks_done == 5
 
 
 @pytest.mark.parametrize(
-    ("made", "complaint"),
+    ("made", "code", "values"),
     [
-        ((Step("a", Make()), Step("a", Make())), "two steps 'a'"),
-        ((Step("a", Halve(), {"numbers": "b:numbers"}),), "reads b:numbers, which no earlier step makes"),
-        ((Step("a", Make()), Step("b", Halve(), {"numbers": "a:nombres"})), "reads a:nombres"),
-        ((Step("b", Halve(), {"numbers": "a:numbers"}), Step("a", Make())), "reads a:numbers"),
-        ((Step("a", Make()), Step("b", Make())), "digested under one name"),
-        ((Halve(), Make()), "step halve of the chain wrong takes numbers, which no earlier step makes"),
+        ((Step("a", Make()), Step("a", Make())), codes.DUPLICATE_STEP, {"step": "a"}),
+        ((Step("a", Halve(), {"numbers": "b:numbers"}),), codes.UNKNOWN_SOURCE, {"step": "a", "source": "b:numbers"}),
+        (
+            (Step("a", Make()), Step("b", Halve(), {"numbers": "a:nombres"})),
+            codes.UNKNOWN_SOURCE,
+            {"source": "a:nombres"},
+        ),
+        (
+            (Step("b", Halve(), {"numbers": "a:numbers"}), Step("a", Make())),
+            codes.UNKNOWN_SOURCE,
+            {"source": "a:numbers"},
+        ),
+        ((Step("a", Make()), Step("b", Make())), codes.DUPLICATE_DIGEST, {"names": "numbers, numbers"}),
+        ((Halve(), Make()), codes.MISSING_TABLE, {"step": "halve", "chain": "wrong", "table": "numbers"}),
         (
             (Make(), Step("b", Make(), digests={"numbers": "others"}), Halve()),
-            "step halve of the chain wrong takes numbers, which several steps make: make, b",
+            codes.AMBIGUOUS_TABLE,
+            {"step": "halve", "table": "numbers", "makers": "make, b"},
         ),
     ],
 )
-def test_a_chain_is_checked(made: tuple[Step | Stage, ...], complaint: str) -> None:
-    with pytest.raises(UserError, match=complaint):
+def test_a_chain_is_checked(made: tuple[Step | Stage, ...], code: Code[UserError], values: dict[str, str]) -> None:
+    with raises(code, **values):
         Chain("wrong", made, Own(1))
 
 
@@ -280,12 +291,12 @@ def test_another_run_s_tables(tmp_path: Path) -> None:
     made = read(ExternalTable(run, "make:numbers"), {})
     assert len(made.parts) == 5
     assert all(part.name.startswith(f"{run}/tables/numbers/") for part in made.parts)
-    with pytest.raises(StoreError, match="there is no step nonsense in a plan 'run'"):
+    with raises(codes.NO_SUCH_SOURCE, step="nonsense", plan="run", plans="run"):
         read(ExternalTable(run, "nonsense:numbers"), {})
-    with pytest.raises(StoreError, match="not a run folder"):
+    with raises(codes.NOT_A_RUN, where="nowhere"):
         read(ExternalTable(str(tmp_path / "nowhere"), "make:numbers"), {})
     next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
-    with pytest.raises(StoreError, match="its step make is not done"):
+    with raises(codes.INCOMPLETE_SOURCE, step="make"):
         read(ExternalTable(run, "make:numbers"), {})
 
 
@@ -294,10 +305,10 @@ def test_a_plan_knows_its_chain(tmp_path: Path) -> None:
         go(config(tmp_path)).chain_run.parts("make", "number")
     with pytest.raises(ConfigError, match="did you mean small"):
         config(tmp_path, chain="smal")
-    with pytest.raises(UserError, match="the plans of a ledger have one run folder"):
+    with raises(codes.DIFFERENT_RUN_FOLDERS, where="run"):
         run_plans({"a": config(tmp_path, "a"), "b": config(tmp_path, "b")}, StepSelection(), Progress())
     other = config(tmp_path, executor={"kind": "serial", "attempts": 5})
-    with pytest.raises(UserError, match="the plans of a ledger have one executor"):
+    with raises(codes.DIFFERENT_EXECUTORS, where="executor"):
         run_plans({"a": config(tmp_path), "b": other}, StepSelection(), Progress())
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.measures.cnxe import (
     Trials,
@@ -25,6 +25,7 @@ from swsdist.score.measures.cnxe import (
     prior_of_beta,
 )
 from swsdist.score.measures.pav import pool_adjacent_violators
+from tests.support.coded import raises
 
 
 def test_the_prior_of_sws_2013() -> None:
@@ -150,9 +151,9 @@ def test_an_aligned_list() -> None:
     )
     trials = Trials.of_aligned(table, trials=10, queries=3)
     assert trials == Trials.of([2.0, -1.0], [1.0, -1.0], n_true=3, n_false=27)
-    with pytest.raises(UserError, match="2 queries, the whole set 1"):
+    with raises(codes.TOO_MANY_QUERIES, listed=2, queries=1):
         Trials.of_aligned(table, trials=10, queries=1)
-    with pytest.raises(UserError, match="2 non-target trials were submitted, but the whole set has 1"):
+    with raises(codes.TOO_MANY_TRIALS, submitted=2, kind="non-target", total=1):
         Trials.of_aligned(table, trials=2, queries=2)
 
 
@@ -169,7 +170,7 @@ def test_trials_are_values() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_scores_that_are_not_finite(value: float) -> None:
-    with pytest.raises(TableError, match="score of non-target trial 2"):
+    with raises(codes.NOT_FINITE_NUMBER):
         Trials.of([1.0], [0.0, value])
 
 
@@ -177,23 +178,23 @@ def test_scores_that_are_not_finite(value: float) -> None:
 def test_no_prior(prior: float) -> None:
     trials = Trials.of([1.0], [0.0])
     for value in (cnxe, cnxe_min, cnxe_pav, measure):
-        with pytest.raises(UserError, match="the prior is"):
+        with raises(codes.INVALID_PRIOR):
             value(trials, prior)  # type: ignore[operator]
-    with pytest.raises(UserError, match="the prior is"):
+    with raises(codes.INVALID_PRIOR):
         effective_prior(prior)
 
 
 def test_no_cost_and_no_beta() -> None:
-    with pytest.raises(UserError, match="costs are 0"):
+    with raises(codes.INVALID_COSTS, cost_miss=0):
         effective_prior(0.1, cost_miss=0)
-    with pytest.raises(UserError, match="beta is 0"):
+    with raises(codes.VALUE_NOT_POSITIVE, name="beta", value=0):
         prior_of_beta(0)
 
 
 @pytest.mark.parametrize("trials", [Trials.of([1.0], []), Trials.of([], [1.0]), Trials.zero()])
 def test_one_kind_of_trial_alone(trials: Trials) -> None:
     for value in (cnxe, cnxe_min, cnxe_pav, measure):
-        with pytest.raises(UserError, match="no cross entropy is defined"):
+        with raises(codes.UNDEFINED_CROSS_ENTROPY):
             value(trials, 0.5)  # type: ignore[operator]
 
 

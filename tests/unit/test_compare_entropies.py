@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.compare.bootstrap import draws_of
 from swsdist.score.compare.cross_entropy import ByQuery, Entropies, _least, compare_entropies
 from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_of_beta
+from tests.support.coded import raises
 
 TRIALS, QUERIES, BETA = 400, 12, 20.0
 
@@ -86,9 +87,9 @@ def test_a_better_system_is_told_from_a_worse_and_not_from_itself() -> None:
 
 def test_what_cannot_be_compared_is_told() -> None:
     table = aligned(1, 1.0)
-    with pytest.raises(UserError, match="different references"):
+    with raises(codes.DIFFERENT_REFERENCES):
         compared({"one": table, "two": table.filter(table["ref_start"].is_null())})
-    with pytest.raises(UserError, match="whole set"):
+    with raises(codes.TOO_MANY_QUERIES):
         compare_entropies({"one": [table]}, trials=TRIALS, queries=3, prior=prior_of_beta(BETA))
-    with pytest.raises(UserError, match="0 resamples"):
+    with raises(codes.TOO_FEW_RESAMPLES, resamples=0):
         compared({"one": table}, resamples=0)

@@ -45,9 +45,9 @@ def test_which_keys_are_paths() -> None:
 
 
 def test_which_keys_are_effort() -> None:
-    effort = {key.dotted for key in keys() if key.effort}
-    assert effort >= {"strict", "search.lanes", "executor.kind"}
-    assert not effort & {"search.distance", "run", "calibrate.fit"}
+    execution_only = {key.dotted for key in keys() if key.execution_only}
+    assert execution_only >= {"strict", "search.lanes", "executor.kind"}
+    assert not execution_only & {"search.distance", "run", "calibrate.fit"}
 
 
 def test_find_drops_what_pydantic_puts_below_a_value() -> None:

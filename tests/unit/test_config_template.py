@@ -47,17 +47,17 @@ def test_the_template_takes_values(tmp_path: Path) -> None:
 
 
 def test_the_reference_page_is_that_of_the_model() -> None:
-    assert PAGE.read_text() == reference(), "run: python -m swsdist.config.template > docs/reference/config.md"
+    assert PAGE.read_text() == reference(), "run: python -m tests.support.pages"
 
 
 @pytest.mark.parametrize("key", list(keys()), ids=lambda key: key.dotted)
 def test_the_reference_has_a_row_for_every_key(key: Key) -> None:
     above = ".".join(key.place[:-1])
     part = reference().split(f"## `{above}`\n" if above else "## Top level\n")[-1].split("\n## ")[0]
-    if key.section and not above:
+    if key.section:
         assert f"## `{key.dotted}`\n" in reference()
-    else:
-        assert part.count(f"\n| `{key.place[-1]}`{' **execution-only**' if key.effort else ''} |") == 1
+    if not key.section or above:
+        assert part.count(f"\n- `{key.place[-1]}`{' **execution-only**' if key.execution_only else ''}") == 1
 
 
 def test_a_section_left_out_equals_a_section_left_empty() -> None:

@@ -81,15 +81,15 @@ def test_documents_alone(tmp_path: Path) -> None:
     ("given", "where", "complaint"),
     [
         ({"documents": {}}, "documents", r"\[no-documents-given\]"),
-        ({"documents": {"d": noise(0)[0]}}, "documents['d']", "ndarray is no recording"),
+        ({"documents": {"d": noise(0)[0]}}, "documents['d']", r"\[not-a-recording\]"),
         (
             {"documents": {"d": noise(0)}, "queries": {"q": [noise(0), (np.zeros(5, int), RATE)]}},
             "queries['q'], example 2",
-            "the samples are int64",
+            r"\[samples-not-float\]",
         ),
         ({"documents": {"d": noise(0)}, "queries": {"q": []}}, "queries['q']", r"\[not-an-example\]"),
         ({"documents": {"d": noise(0)}, "queries": {"q": 5}}, "queries['q']", r"\[not-an-example\]"),
-        ({"documents": {"d": ([0.0, [1.0, 2.0]], RATE)}}, "documents['d']", "these are no samples"),
+        ({"documents": {"d": ([0.0, [1.0, 2.0]], RATE)}}, "documents['d']", r"\[ragged-samples\]"),
         (
             {"documents": {"d": noise(0)}, "references": {"query_id": ["q"]}},
             "references",

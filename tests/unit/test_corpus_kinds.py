@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import soundfile
 
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import io as io_codes
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.errors import UserError
 from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import ENDINGS, read_documents
 from swsdist.corpora.kinds import READS, kind_of
@@ -127,10 +128,10 @@ def test_keys_that_do_not_fit(tmp_path: Path) -> None:
 
 def test_a_table_names_no_commands(tmp_path: Path) -> None:
     (tmp_path / "docs.csv").write_text("doc_id,path\nb,b.wav\na,touch me |\n")
-    with pytest.raises(DataError, match=r"line 3: 'touch me \|' is a command, and a table names files"):
+    with raises(audio_codes.COMMAND_NOT_FILE, where="line 3", name="touch me |", source="a table"):
         read_documents(str(tmp_path / "docs.csv"))
     (tmp_path / "queries.csv").write_text("query_id,path\nq,touch me |\n")
-    with pytest.raises(DataError, match=r"line 2: 'touch me \|' is a command"):
+    with raises(audio_codes.COMMAND_NOT_FILE, where="line 2", name="touch me |"):
         read_queries(str(tmp_path / "queries.csv"), CORPUS.empty_table())
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.measures.det import (
     Squares,
@@ -18,6 +18,7 @@ from swsdist.score.measures.det import (
     referenced,
 )
 from swsdist.score.measures.twv import Counts, twv_curve
+from tests.support.coded import raises
 
 Rows = list[tuple[str, float | None, bool]]
 
@@ -88,12 +89,12 @@ def test_squares_by_hand() -> None:
 
 def test_squares_of_another_list() -> None:
     other = Squares.of(trials(LIST[1:]))
-    with pytest.raises(UserError, match="different lists"):
+    with raises(codes.MISMATCHED_SQUARES):
         bands(Counts.of(trials(LIST)), other, trials=11, beta=2.0)
 
 
 def test_no_reference_at_all() -> None:
-    with pytest.raises(UserError, match="no query has a reference"):
+    with raises(codes.NO_REFERENCES):
         bands(Counts.zero(), Squares.of(trials([])), trials=10, beta=2.0)
 
 

@@ -13,6 +13,7 @@ import soundfile
 
 import swsdist
 from swsdist.audio.commands import permitted
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.core.types import DETECTIONS
@@ -165,32 +166,35 @@ ZEROS = np.zeros(RATE)
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("given", "code", "values"),
     [
-        (ZEROS, "ndarray is no recording"),
-        ((ZEROS.astype(np.int16), RATE), "the samples are int16"),
-        ((np.stack([ZEROS, ZEROS]), RATE), r"the samples have the shape \(2, 8000\)"),
-        ((ZEROS[:0], RATE), r"the samples have the shape \(0,\)"),
-        ((ZEROS + np.nan, RATE), "sample 0 is nan"),
-        ((ZEROS + 3e4, RATE), "a sample is 30000, and full scale is 1"),
-        ((ZEROS, 0), "0 is no sampling rate"),
-        ((ZEROS, 8000.5), "8000.5 is no sampling rate"),
-        ((ZEROS, float("nan")), "nan is no sampling rate"),
-        ((ZEROS, "8000"), "'8000' is no sampling rate"),
-        (5, "int is no recording"),
+        (ZEROS, audio_codes.NOT_A_RECORDING, {"type": "ndarray"}),
+        ((ZEROS.astype(np.int16), RATE), audio_codes.SAMPLES_NOT_FLOAT, {"dtype": "int16"}),
+        ((np.stack([ZEROS, ZEROS]), RATE), audio_codes.SAMPLES_NOT_MONO, {"shape": (2, 8000)}),
+        ((ZEROS[:0], RATE), audio_codes.SAMPLES_NOT_MONO, {"shape": (0,)}),
+        ((ZEROS + np.nan, RATE), audio_codes.NON_FINITE_SAMPLES, {"index": 0}),
+        ((ZEROS + 3e4, RATE), audio_codes.SAMPLES_TOO_LARGE, {"peak": 30000}),
+        ((ZEROS, 0), audio_codes.BAD_SAMPLE_RATE, {"rate": 0}),
+        ((ZEROS, 8000.5), audio_codes.BAD_SAMPLE_RATE, {"rate": 8000.5}),
+        ((ZEROS, float("nan")), audio_codes.BAD_SAMPLE_RATE, {}),
+        ((ZEROS, "8000"), audio_codes.BAD_SAMPLE_RATE, {"rate": "8000"}),
+        (5, audio_codes.NOT_A_RECORDING, {"type": "int"}),
     ],
 )
-def test_what_are_no_samples(store: Store, given: Any, complaint: str) -> None:
+def test_what_are_no_samples(store: Store, given: Any, code: Any, values: Any) -> None:
     for queries in (given, [given]):
-        with pytest.raises(UserError, match=complaint) as caught:
+        with pytest.raises(UserError) as caught:
             swsdist.search(store, queries)
+        message = code.message.partition("{")[0] or code.message.rpartition("}")[2]
+        assert message in caught.value.message
+        assert all(str(value) in caught.value.message for value in values.values())
         assert caught.value.where == "array 1"
         assert "(samples, 16000)" in str(caught.value.remedy)
 
 
 def test_samples_without_speech(store: Store) -> None:
     """Of what somebody gave it is told which, and no file of ours."""
-    with pytest.raises(DataError, match="there is no speech in the query") as caught:
+    with pytest.raises(DataError, match="the query contains no speech") as caught:
         swsdist.search(store, [(ZEROS, RATE)])
     assert caught.value.where == "array 1"
 
@@ -226,7 +230,7 @@ def test_a_channel_that_was_chosen_is_warned_of(store: Store, place: Path, tmp_p
 
 
 def test_one_bad_query_among_several(store: Store, place: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match="there is no such file"):
         swsdist.search(store, [str(place / "hello.wav"), str(place / "gone.wav")], trim=False)
 
 
@@ -327,10 +331,10 @@ def test_wrong_options(store: Store, place: Path, options: dict[str, Any], where
 
 
 def test_a_query_that_cannot_be_used(store: Store, place: Path) -> None:
-    with pytest.raises(DataError, match="no such file") as caught:
+    with pytest.raises(DataError, match="there is no such file") as caught:
         swsdist.search(store, str(place / "gone.wav"), trim=False)
     assert str(place / "gone.wav") in str(caught.value)
-    with pytest.raises(DataError, match="not a place in the recording"):
+    with pytest.raises(DataError, match=r"does not contain 1\.0 s to 9\.0 s"):
         swsdist.search(store, f"{place / 'hello.wav'}:1-9", trim=False)
 
 

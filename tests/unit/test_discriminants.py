@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import eigh
 
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.fitting.files import summed
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.fitting.moments import mean_and_deviation
@@ -19,6 +19,7 @@ from swsdist.features.transforms.discriminants import Hlda, Lda
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.splice import Splice
 from swsdist.io.filesystem import Folder
+from tests.support.coded import raises
 
 RNG = np.random.default_rng(11)
 NAMES = ("a", "b", "c", "d")
@@ -43,7 +44,7 @@ def of_class(k: int) -> np.ndarray:
 
 
 def test_lda_is_the_generalised_eigenproblem(tmp_path: Path) -> None:
-    model = fit(OfClasses(NAMES, 3, heteroscedastic=False, who="lda"), DOCUMENTS)
+    model = fit(OfClasses(NAMES, 3, heteroscedastic=False, transform="lda"), DOCUMENTS)
     known = FRAMES[LABELS >= 0]
     within = sum(np.cov(of_class(k).T, bias=True) * len(of_class(k)) for k in range(4)) / len(known)
     between = np.cov(known.T, bias=True) - within
@@ -65,7 +66,7 @@ def test_lda_is_the_generalised_eigenproblem(tmp_path: Path) -> None:
 @settings(max_examples=10, deadline=None)
 @given(st.permutations(range(5)), st.integers(1, 4))
 def test_any_cut_gives_the_same_model(heteroscedastic: bool, order: list[int], border: int) -> None:
-    rounds = OfClasses(NAMES, 2, heteroscedastic=heteroscedastic, who="lda")
+    rounds = OfClasses(NAMES, 2, heteroscedastic=heteroscedastic, transform="lda")
     known = None
     for _ in range(2):
         several = [rounds.totals(known, DOCUMENTS[k]) for k in order]
@@ -124,7 +125,7 @@ def test_hlda_of_equal_covariances_is_lda() -> None:
 
 
 def test_the_model_of_a_run(tmp_path: Path) -> None:
-    model = fit(OfClasses(NAMES, 2, heteroscedastic=True, who="hlda"), DOCUMENTS)
+    model = fit(OfClasses(NAMES, 2, heteroscedastic=True, transform="hlda"), DOCUMENTS)
     assert model.settings["labels"] == list(NAMES)
     model.save(Folder(str(tmp_path)), "m.npz")
     made = Hlda(columns=2, model=str(tmp_path / "m.npz")).apply(FRAMES[LABELS >= 0].astype(np.float32))
@@ -132,19 +133,19 @@ def test_the_model_of_a_run(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be() -> None:
-    with pytest.raises(ConfigError, match="4 discriminants of 4 classes and 6 columns"):
-        fit(OfClasses(NAMES, 4, heteroscedastic=False, who="lda"), DOCUMENTS)
+    with raises(codes.TOO_MANY_COMPONENTS, wanted=4, available=3):
+        fit(OfClasses(NAMES, 4, heteroscedastic=False, transform="lda"), DOCUMENTS)
     nothing = [each._replace(labels=np.full(len(each.labels), -1)) for each in DOCUMENTS if each.labels is not None]
-    with pytest.raises(DataError, match="no frame of the documents that are fitted on has a label"):
-        fit(OfClasses(NAMES, 2, heteroscedastic=False, who="lda"), nothing)
+    with raises(codes.UNLABELLED_FRAMES):
+        fit(OfClasses(NAMES, 2, heteroscedastic=False, transform="lda"), nothing)
     twice = [Document([np.repeat(block, 2, axis=1) for block in each.blocks], None, each.labels) for each in DOCUMENTS]
-    with pytest.raises(ConfigError, match="sums of each other"):
-        fit(OfClasses(NAMES, 2, heteroscedastic=False, who="lda"), twice)
-    with pytest.raises(ConfigError, match="covariances of 3000 classes"):
-        OfClasses([str(k) for k in range(3000)], 2, heteroscedastic=True, who="hlda").totals(
+    with raises(codes.SINGULAR_COVARIANCE):
+        fit(OfClasses(NAMES, 2, heteroscedastic=False, transform="lda"), twice)
+    with raises(codes.COVARIANCES_TOO_LARGE, classes=3000, columns=200):
+        OfClasses([str(k) for k in range(3000)], 2, heteroscedastic=True, transform="hlda").totals(
             fit_of_moments(200), Document([np.zeros((5, 200), np.float32)], None, np.zeros(5, np.int64))
         )
-    with pytest.raises(ConfigError, match="lda is not fitted"):
+    with raises(codes.MODEL_NOT_FITTED, name="the transform lda"):
         Lda(columns=2).apply(np.zeros((1, 6), np.float32))
 
 
@@ -160,7 +161,7 @@ def test_rare_classes_are_one() -> None:
     few = np.flatnonzero(labels == 3)
     labels[few[5:]] = -1
     whole = [Document([FRAMES.astype(np.float32)], None, labels)]
-    model = fit(OfClasses(NAMES, 2, heteroscedastic=True, who="hlda"), whole)
+    model = fit(OfClasses(NAMES, 2, heteroscedastic=True, transform="hlda"), whole)
     mean, _ = mean_and_deviation(model)
     assert mean == pytest.approx(FRAMES[labels >= 0].mean(axis=0), rel=1e-6)
     assert np.isfinite(model.arrays["projection"]).all()

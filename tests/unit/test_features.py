@@ -18,9 +18,9 @@ def test_mfcc_is_installed() -> None:
 
 
 def test_unknown_extractor() -> None:
-    with pytest.raises(ConfigError, match="there is no feature extractor 'mfc'; did you mean mfcc") as caught:
+    with pytest.raises(ConfigError, match="unknown feature extractor 'mfc'; did you mean mfcc") as caught:
         create("mfc", {})
-    assert "there are: " in str(caught.value)
+    assert caught.value.code == "unknown-name"
     assert "mfcc" in str(caught.value)
     assert caught.value.where == "features.name"
 
@@ -31,7 +31,7 @@ def test_unknown_extractor() -> None:
         ({"n_mffc": 13}, "features.options.n_mffc", "Extra inputs are not permitted"),
         ({"n_mfcc": 0}, "features.options.n_mfcc", "greater than 0"),
         ({"window": "boxcar"}, "features.options.window", "'hann' or 'hamming'"),
-        ({"win_length": 1024}, "features.options", "win_length 1024 is larger than n_fft 512"),
+        ({"win_length": 1024}, "features.options", r"win_length 1024 .* n_fft 512.*\[window-exceeds-fft\]"),
         ({"sample_rate": "fast"}, "features.options.sample_rate", "valid integer"),
     ],
 )

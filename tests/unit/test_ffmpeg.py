@@ -18,6 +18,7 @@ from swsdist.audio.clips import write_clip
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.formats.headers import CutOff
 from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
+from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError
 from swsdist.corpora.documents import read_documents, readable_endings
 from swsdist.io.filesystem import Folder
@@ -135,8 +136,8 @@ def test_pieces_and_places(made, sound: Path, monkeypatch: pytest.MonkeyPatch) -
             start, end = place
             assert np.array_equal(read(path, start=start, end=end), read(wav, start=start, end=end))
     for start, end in ((3.5, 4.5), (4.0, None), (5.0, 6.0), (2.0, 1.0)):
-        assert reason(path, start=start, end=end).reason == "place-outside"
-    assert reason(path, channel=3).reason == "no-such-channel"
+        assert reason(path, start=start, end=end).code == codes.PLACE_OUTSIDE.name
+    assert reason(path, channel=3).code == codes.NO_SUCH_CHANNEL.name
     write_clip(path, 1.0, 2.0, sound.parent / "clip.wav")
     write_clip(wav, 1.0, 2.0, sound.parent / "same.wav")
     assert (sound.parent / "clip.wav").read_bytes() == (sound.parent / "same.wav").read_bytes()
@@ -167,7 +168,7 @@ def test_a_list_of_other_files_is_no_recording(program: str, tmp_path: Path, sou
         ("d.mov", "just text\n" * 100),
     ):
         (tmp_path / name).write_text(text)
-        assert reason(str(tmp_path / name)).reason == "not-audio"
+        assert reason(str(tmp_path / name)).code == codes.NOT_AUDIO.name
 
 
 def test_bad_files(made, program: str, tmp_path: Path) -> None:
@@ -175,17 +176,17 @@ def test_bad_files(made, program: str, tmp_path: Path) -> None:
     moved = Path(made("fast.m4a", "-c:a", "aac", "-movflags", "+faststart")).read_bytes()
     video = ("-f", "lavfi", "-i", "testsrc=d=1:s=64x48:r=5", "-map", "1:v", "-c:v", "mpeg4")
     for name, data, expected in (
-        ("index-is-cut-off.m4a", whole[: len(whole) // 2], "unreadable"),
-        ("sound-is-cut-off.m4a", moved[: len(moved) // 2], "truncated"),
-        ("damaged.m4a", moved[:20000] + os.urandom(3000) + moved[23000:], "truncated"),
-        ("silent.mp4", Path(made("silent.mp4", *video)).read_bytes(), "no-samples"),
-        ("junk.m4a", b"\0\0\0 ftypM4A \0" + bytes(2000), "unreadable"),
-        ("cut.webm", Path(made("vorbis.webm", "-c:a", "libvorbis")).read_bytes()[:20000], "truncated"),
+        ("index-is-cut-off.m4a", whole[: len(whole) // 2], codes.FFMPEG_CANNOT_READ),
+        ("sound-is-cut-off.m4a", moved[: len(moved) // 2], codes.DAMAGED_STREAM),
+        ("damaged.m4a", moved[:20000] + os.urandom(3000) + moved[23000:], codes.DAMAGED_STREAM),
+        ("silent.mp4", Path(made("silent.mp4", *video)).read_bytes(), codes.NO_AUDIO_TRACK),
+        ("junk.m4a", b"\0\0\0 ftypM4A \0" + bytes(2000), codes.FFMPEG_CANNOT_READ),
+        ("cut.webm", Path(made("vorbis.webm", "-c:a", "libvorbis")).read_bytes()[:20000], codes.TRUNCATED),
     ):
         path = tmp_path / name
         path.write_bytes(data)
         error = reason(str(path))
-        assert error.reason == expected, name
+        assert error.code == expected.name, name
         assert "\n" not in error.message
     # Whichever version it is: that it cannot read the file is told, too, and says less.
     assert "moov atom not found" in reason(str(tmp_path / "index-is-cut-off.m4a")).message
@@ -195,7 +196,7 @@ def test_a_program_that_hangs_is_given_up(made, tmp_path: Path, monkeypatch: pyt
     """After a header and half of the samples, and before anything."""
     path = made("alac.m4a", "-c:a", "alac")
     header = "printf '.snd\\000\\000\\000\\030\\377\\377\\377\\377\\000\\000\\000\\006\\000\\000\\126\\042\\000\\000\\000\\002'"
-    monkeypatch.setattr(ffmpeg, "PATIENCE", 0.3)
+    monkeypatch.setattr(ffmpeg, "TIMEOUT", 0.3)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     fake = tmp_path / "ffmpeg"
     for lines in ("exec sleep 1000", f"{header}; head -c 200000 /dev/zero; exec sleep 1000"):
@@ -203,7 +204,7 @@ def test_a_program_that_hangs_is_given_up(made, tmp_path: Path, monkeypatch: pyt
         fake.chmod(0o755)
         assert ffmpeg.program() == str(fake)
         error = reason(path)  # the program would take a quarter of an hour
-        assert "gave nothing for 0.3 s" in error.message
+        assert (error.code, error.values["seconds"]) == (codes.FFMPEG_TIMEOUT.name, 0.3)
     assert not [child for child in children() if child.name() == "sleep"]
 
 
@@ -219,7 +220,7 @@ def test_a_program_that_does_not_start(made, tmp_path: Path, monkeypatch: pytest
     fake.write_bytes(b"\x7fELFnothing")
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "cannot be started" in reason(path).message
+    assert reason(path).code == codes.FFMPEG_NOT_STARTED.name
 
 
 def test_without_ffmpeg_the_remedy_is_to_have_it(made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,13 +230,13 @@ def test_without_ffmpeg_the_remedy_is_to_have_it(made, tmp_path: Path, monkeypat
     for call in (probe, read):
         with pytest.raises(AudioError) as caught:
             call(path)
-        assert caught.value.reason == "unsupported"
+        assert caught.value.code == codes.NEEDS_FFMPEG.name
         assert "install ffmpeg" in caught.value.remedy
     assert "with ffmpeg, which is not installed" in readable_endings()
 
 
 def test_what_decoded_is_known(made, sound: Path) -> None:
-    with ffmpeg.watched() as used:
+    with ffmpeg.recorded_versions() as used:
         read(str(sound))
         assert used == set()
         read(made("alac.m4a", "-c:a", "alac"))

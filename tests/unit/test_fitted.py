@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import Fitted
 from swsdist.features.fitting.moments import Moments, Sums, moments, products
@@ -20,6 +21,7 @@ from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.pca import Pca
 from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import TRANSFORMS
+from tests.support.coded import raises
 
 DOCUMENTS = [np.random.default_rng(k).normal(k, 3 + k, (20 + 7 * k, 5)).astype(np.float32) for k in range(6)]
 
@@ -73,7 +75,7 @@ def test_axes_are_the_same_whatever_their_sign() -> None:
 
 def test_what_does_not_vary_is_no_component() -> None:
     """Logits without their mean, for example: one dimension fewer than columns."""
-    with pytest.raises(ConfigError, match="3 principal components of features of which 2 vary"):
+    with raises(codes.TOO_MANY_COMPONENTS, wanted=3, available=2):
         Pca(columns=3).solve(Moments(9, np.zeros(3), np.diag([2.0, 0.0, 1.0])))
 
 
@@ -81,7 +83,7 @@ def test_without_a_model() -> None:
     one = Pca(columns=2)
     assert isinstance(one, Fitted)
     assert one.becomes(Shape(("a", "b", "c"), "logits")) == Shape(("p0", "p1"), "features")
-    with pytest.raises(ConfigError, match="not fitted"):
+    with raises(codes.MODEL_NOT_FITTED):
         one.apply(np.zeros((1, 3), np.float32))
 
 
@@ -107,7 +109,7 @@ def test_what_all_say_alike(name: str, tmp_path: Path) -> None:
     assert isinstance(made, FittedTransform)
     assert isinstance(made, Fitted)
     assert made.files() == []
-    with pytest.raises(ConfigError, match=f"the transform {name} is not fitted") as told:
+    with raises(codes.MODEL_NOT_FITTED, name=f"the transform {name}") as told:
         made.apply(np.zeros((1, 3), np.float32))
     assert told.value.where == f"features.transforms: {name}, model"
     place = str(tmp_path / "m.npz")
@@ -116,7 +118,7 @@ def test_what_all_say_alike(name: str, tmp_path: Path) -> None:
     assert given.get("labels") is None
     with_one = one(**given)
     assert with_one.files() == [Path(place)]
-    with pytest.raises(ConfigError, match="the model is missing") as told:
+    with raises(codes.MISSING_MODEL) as told:
         with_one.becomes(Shape(("a", "b", "c"), "features"))
     assert told.value.where == f"features.transforms: {name}, model: {place}"
     Model("other", 1, {"it": np.zeros(3)}).save(Folder(str(tmp_path)), "m.npz")

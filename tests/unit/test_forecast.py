@@ -8,13 +8,14 @@ from math import inf
 import numpy as np
 import pytest
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.placement import fit_on
 from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules, cluster_of
 from swsdist.pipeline.forecast.costs import StepCost, line_of, pooled_costs
 from swsdist.pipeline.forecast.forecast import forecast, loads_of, run_size
 from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator
+from tests.support.coded import raises
 
 ONE = Rules(in_flight=1)
 
@@ -91,14 +92,14 @@ def test_gpus_and_cpus_work_side_by_side() -> None:
     assert simulate([alone], kinds=(Kind(cpus=2),)).wall == 12, "no GPU anywhere: the receipts' machine stands for one"
     again = simulate([load(1.0, 1.0), both], kinds=kinds, start_s=3.0)
     assert again.steps[1].wall > 6, "workers without a GPU give way to one that has it, which takes its time"
-    with pytest.raises(UserError, match="no worker fits"):
+    with raises(codes.WORKER_TOO_LARGE):
         simulate([alone], kinds=(Kind(cpus=1, gpus=1, memory_gb=0.5), Kind(cpus=1)))
 
 
 def test_memory_bounds_the_workers_of_a_node() -> None:
     assert fit_on(Kind(cpus=16, memory_gb=10).resources, Needs(1, 4)) == 2
     assert fit_on(Kind(cpus=16).resources, Needs(4, 1)) == 4
-    with pytest.raises(UserError, match="no worker fits"):
+    with raises(codes.WORKER_TOO_LARGE):
         simulate([load(1)], kinds=(Kind(cpus=4, memory_gb=0.5),))
 
 
@@ -108,7 +109,7 @@ def test_what_a_stage_needs_bounds_its_workers() -> None:
     big = Load("big", load(*[2.0] * 4, name="b").jobs, needs=(Needs(memory_gb=8.0),))
     found = simulate([small, big, load(*[2.0] * 4, name="c")], kinds=(Kind(cpus=4, memory_gb=16.0),))
     assert [step.wall for step in found.steps] == [2, 4, 4]
-    with pytest.raises(UserError, match="no worker fits: it needs 1 CPUs and 8 GB"):
+    with raises(codes.WORKER_TOO_LARGE, cpus=1, memory_gb=8.0):
         simulate([big], kinds=(Kind(cpus=4, memory_gb=4.0),))
 
 
@@ -150,23 +151,25 @@ def test_nodes_that_live_too_short() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "complaint"),
+    ("values", "key", "detail"),
     [
-        ({"kinds": [{"cpu": 3}]}, "cpu: no such key"),
-        ({"kinds": [{"cpus": "many"}]}, "kinds.0.cpus: Input should be a valid integer"),
-        ({"kinds": [{"cpus": 1.5}]}, "kinds.0.cpus: Input should be a valid integer"),
-        ({"kinds": {"cpus": 1}}, "kinds: Input should be a valid tuple"),
-        ({"kinds": [{"nodes": 0}]}, "kinds.0.nodes: Input should be greater than or equal to 1"),
-        ({"start": 3}, "start: no such key"),
-        ({"start_s": -1}, "start_s: Input should be greater than or equal to 0"),
-        ({"start_s": True}, "start_s: Input should be a valid number"),
-        ({"workers": 0}, "workers: Input should be"),
-        ({"kinds": []}, "kinds: Tuple should have at least 1 item"),
+        ({"kinds": [{"cpu": 3}]}, "kinds.0.cpu", ""),
+        ({"kinds": [{"cpus": "many"}]}, "kinds.0.cpus", "Input should be a valid integer"),
+        ({"kinds": [{"cpus": 1.5}]}, "kinds.0.cpus", "Input should be a valid integer"),
+        ({"kinds": {"cpus": 1}}, "kinds", "Input should be a valid tuple"),
+        ({"kinds": [{"nodes": 0}]}, "kinds.0.nodes", "Input should be greater than or equal to 1"),
+        ({"start": 3}, "start", ""),
+        ({"start_s": -1}, "start_s", "Input should be greater than or equal to 0"),
+        ({"start_s": True}, "start_s", "Input should be a valid number"),
+        ({"workers": 0}, "workers", "Input should be"),
+        ({"kinds": []}, "kinds", "Tuple should have at least 1 item"),
     ],
 )
-def test_a_cluster_that_cannot_be(values: dict[str, object], complaint: str) -> None:
-    with pytest.raises(UserError, match=complaint):
+def test_a_cluster_that_cannot_be(values: dict[str, object], key: str, detail: str) -> None:
+    code = codes.INVALID_CLUSTER_VALUE if detail else codes.UNKNOWN_CLUSTER_KEY
+    with raises(code, where="here", key=key) as caught:
         cluster_of(values, "here")
+    assert detail in str(caught.value.values.get("detail", ""))
 
 
 def test_a_cluster_from_a_file() -> None:
@@ -240,9 +243,9 @@ def test_runs_of_two_sizes_tell_what_grows() -> None:
 
 
 def test_what_cannot_be_foreseen() -> None:
-    with pytest.raises(UserError, match="how many hours"):
+    with raises(codes.UNKNOWN_HOURS):
         run_size([cost("search", [1.0], unit="cells")])
-    with pytest.raises(UserError, match="no queries"):
+    with raises(codes.RUN_WITHOUT_QUERIES):
         forecast([cost("index", [3600.0], with_hours="more")], Cluster(), ONE, queries=3.0)
 
 

@@ -14,14 +14,17 @@ import pytest
 from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.fusion import fusions_in
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import Labelled, fit_logistic
 from swsdist.calibrate.threshold import by_fold, fold_of
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import fusion as fusion_codes
+from swsdist.core.errors import UserError
 from swsdist.core.types import JOINED, JOINED_TRIALS
 from swsdist.fusion.joining import join_lists
 from swsdist.fusion.parts import parts_of, with_parts, with_parts_of
-from swsdist.fusion.weights import Rows, comparable, filled, fit_fusion, with_rescored
+from swsdist.fusion.weights import LabelledRows, fit_fusion, impute_scores, standardise_lists, with_rescored
+from tests.support.coded import raises
 
 NAN = math.nan
 
@@ -53,11 +56,11 @@ def listed(*scores: float, query: str = "q") -> pa.Table:
     return pa.table({"query_id": [query] * rows, "doc_id": ["d"] * rows, "score": list(scores)})
 
 
-NOTHING = comparable({}, standardise=False)[1]
+NOTHING = standardise_lists({}, standardise=False)[1]
 
 
 def test_missing_scores_are_the_average_of_the_others() -> None:
-    found = filled(joined([(1.0, NAN, 4.0), (NAN, 7.0, NAN), (1.0, 2.0, 3.0)]), "average", NOTHING)
+    found = impute_scores(joined([(1.0, NAN, 4.0), (NAN, 7.0, NAN), (1.0, 2.0, 3.0)]), "average", NOTHING)
     assert scores_of(found.table) == [[1.0, 2.5, 4.0], [7.0, 7.0, 7.0], [1.0, 2.0, 3.0]]
     assert found.table.sort_by("start")["score"].to_pylist() == [2.5, 7.0, 2.0]
     assert (found.average, found.least) == (3, 0)
@@ -67,8 +70,8 @@ def test_missing_scores_are_the_average_of_the_others() -> None:
 
 def test_or_the_least_that_the_system_gave_to_the_query() -> None:
     lists = {"a": listed(-1.0, 2.0), "b": listed(-2.0)}
-    _, known = comparable(lists, standardise=False)
-    found = filled(joined([(1.0, NAN, 4.0), (NAN, 7.0, NAN)]), "least", known)
+    _, known = standardise_lists(lists, standardise=False)
+    found = impute_scores(joined([(1.0, NAN, 4.0), (NAN, 7.0, NAN)]), "least", known)
     # Of c nothing is known: there the average of those that were given.
     assert scores_of(found.table) == [[1.0, -2.0, 4.0], [-1.0, 7.0, 7.0]]
     assert (found.average, found.least) == (1, 2)
@@ -92,13 +95,13 @@ def test_what_a_system_says_when_it_is_asked_stands_for_its_score() -> None:
 
 def test_scores_of_a_list_are_made_comparable_by_query() -> None:
     table, one = listed(2.0, 4.0, 6.0), listed(2.0, query="alone")
-    lists, known = comparable({"a": pa.concat_tables([table, one])}, standardise=True)
+    lists, known = standardise_lists({"a": pa.concat_tables([table, one])}, standardise=True)
     deviation = math.sqrt(8 / 3)
     assert lists["a"]["score"].to_pylist() == [-2.0 / deviation, 0.0, 2.0 / deviation, 0.0]
     rows = {row["query_id"]: row for row in known.to_pylist()}
     assert rows["q"] == {"system": "a", "query_id": "q", "mean": 4.0, "deviation": deviation, "least": -2.0 / deviation}
     assert rows["alone"]["deviation"] == 1.0
-    as_they_are, known = comparable({"a": table}, standardise=False)
+    as_they_are, known = standardise_lists({"a": table}, standardise=False)
     assert as_they_are["a"].equals(table)
     assert known["least"].to_pylist() == [2.0]
 
@@ -125,17 +128,17 @@ def labelled(seed: int, rows: int = 3000, systems: int = 2) -> pa.Table:
 def test_systems_weigh_what_they_know() -> None:
     """Normal scores of unit variance, means 2 and 1 apart: the log-odds ratio is 2 s1 + s2 and a constant."""
     table = labelled(1)
-    rows = Rows.of(table, marks=False)
+    rows = LabelledRows.of(table, marks=False)
     found = fit_fusion([rows])
     assert found.weights == (pytest.approx(2.0, abs=0.2), pytest.approx(1.0, abs=0.15))
     order = np.random.default_rng(2).permutation(table.num_rows)
-    halves = [Rows.of(table.take(pa.array(part)), marks=False) for part in (order[:1000], order[1000:])]
+    halves = [LabelledRows.of(table.take(pa.array(part)), marks=False) for part in (order[:1000], order[1000:])]
     assert fit_fusion(halves[::-1]) == found
 
 
 def test_of_one_system_it_is_the_logistic() -> None:
     table = labelled(3, systems=1)
-    found = fit_fusion([Rows.of(table, marks=False)])
+    found = fit_fusion([LabelledRows.of(table, marks=False)])
     score = pa.array(parts_of(table)[1][:, 0])
     one = fit_logistic(Labelled.of(table.set_column(table.schema.get_field_index("score"), "score", score)))
     assert (found.weights, found.offset) == ((one.slope,), one.offset)
@@ -146,8 +149,8 @@ def test_the_same_system_twice_shares_its_weight() -> None:
     _, scores, given = parts_of(table)
     twice = with_parts(table.select(JOINED.names[:6]), ["a", "b"], scores[:, [0, 0]], given[:, [0, 0]])
     both = table.set_column(table.schema.get_field_index("parts"), "parts", twice["parts"])
-    once = fit_fusion([Rows.of(table, marks=False)])
-    found = fit_fusion([Rows.of(both, marks=False)])
+    once = fit_fusion([LabelledRows.of(table, marks=False)])
+    found = fit_fusion([LabelledRows.of(both, marks=False)])
     assert found.weights[0] == pytest.approx(found.weights[1])
     assert sum(found.weights) == pytest.approx(once.weights[0], rel=1e-4)
 
@@ -155,8 +158,8 @@ def test_the_same_system_twice_shares_its_weight() -> None:
 def test_the_prior_of_the_operating_point_makes_a_likelihood_ratio_over_all_trials() -> None:
     """Among 1000 trials of each query, of which few were listed, a detection is a stronger sign than its list alone says."""
     table = labelled(7)
-    rows = Rows.of(table, marks=False)
-    point = Point(trials=3000, beta=30.0)
+    rows = LabelledRows.of(table, marks=False)
+    point = TwvParameters(trials=3000, beta=30.0)
     (step,) = make_steps(["fusion"], {})
     model = step.fit([step.gather(table, None, point)])
     assert model is not None
@@ -168,7 +171,7 @@ def test_the_prior_of_the_operating_point_makes_a_likelihood_ratio_over_all_tria
     assert target == pytest.approx((~hit).sum() / trials, rel=0.35)
     assert other == pytest.approx(1.0, rel=0.35)
     assert step.threshold(point) == pytest.approx(math.log(30))
-    with pytest.raises(UserError, match="cannot hold"):
+    with raises(fusion_codes.TOO_MANY_FALSE_ALARMS):
         fit_fusion([rows], trials=10, prior=0.1)
 
 
@@ -181,14 +184,14 @@ def test_marks_tell_what_was_not_found() -> None:
     given[:, 1] = hit | (rng.random(len(hit)) < 0.3)
     parts = with_parts(table.select(JOINED.names[:6]), list(names), np.zeros_like(scores), given)["parts"]
     table = table.set_column(table.schema.get_field_index("parts"), "parts", parts)
-    found = fit_fusion([Rows.of(table, marks=True)])
+    found = fit_fusion([LabelledRows.of(table, marks=True)])
     assert found.weights == (0.0, 0.0)
     assert found.marks[1] < -3
 
 
 def test_folds_are_fitted_on_the_others_and_saved() -> None:
     table = labelled(13)
-    point = Point(3000, 30.0)
+    point = TwvParameters(3000, 30.0)
     procedure = Procedure(make_steps(["fusion"], {}), point)
     kept = {"folds": 3, "own": True, "point": point, "trained_on": {"list": "x"}}
     found = fit_procedure(lambda: [table], procedure, **kept)
@@ -209,13 +212,13 @@ def test_folds_are_fitted_on_the_others_and_saved() -> None:
     averaged = procedure.with_file(found.to_json(), "saved.json", thresholds=False)
     (one,) = averaged.models[0]
     assert one["offset"] == pytest.approx(np.mean([model.offset for model in models]))
-    with pytest.raises(ConfigError, match="not fitted steps"):
+    with raises(calibrate_codes.NOT_FITTED_STEPS):
         procedure.with_file(b'{"schema": "swsdist-steps/1", "steps": []}', "saved.json", thresholds=False)
 
 
 def test_each_fold_counts_the_queries_that_were_asked() -> None:
     table = labelled(13)
-    point = Point(3000, 30.0)
+    point = TwvParameters(3000, 30.0)
     asked = [*table["query_id"].unique().to_pylist(), *(f"silent-{k}" for k in range(30))]
     found = fit_procedure(
         lambda: [table],
@@ -224,12 +227,14 @@ def test_each_fold_counts_the_queries_that_were_asked() -> None:
         own=True,
         point=point,
         trained_on={},
-        asked=asked,
+        query_ids=asked,
     )
     for fold, model in enumerate(fusions_in(json.loads(found.to_json()))):
         others = pa.concat_tables([rows for k, rows in by_fold(table, 3) if k != fold])
         many = sum(fold_of(query, 3) != fold for query in asked)
-        assert model == fit_fusion([replace(Rows.of(others, marks=False), queries=many)], trials=3000, prior=1 / 31)
+        assert model == fit_fusion(
+            [replace(LabelledRows.of(others, marks=False), queries=many)], trials=3000, prior=1 / 31
+        )
 
 
 def test_what_cannot_be_fused_is_told() -> None:
@@ -237,21 +242,23 @@ def test_what_cannot_be_fused_is_told() -> None:
     (step,) = make_steps(["fusion"], {})
     model = step.fit([step.gather(table, None, None)])
     other = joined([(1.0, 2.0)], "xy")
-    with pytest.raises(UserError, match="fitted for a, b, and these lists are of x, y"):
+    with raises(fusion_codes.FUSION_OF_OTHER_SYSTEMS, fitted="a, b", systems="x, y"):
         step.apply(other, model, None, None)
-    with pytest.raises(UserError, match="has no score in a joined detection"):
+    with raises(fusion_codes.MISSING_SCORE):
         step.apply(joined([(1.0, NAN)]), model, None, None)
-    with pytest.raises(UserError, match="not fused together"):
-        Rows.of(table, marks=False) + Rows("xy", np.zeros((1, 2)), np.ones(1, np.int64), np.ones(1, np.int64))  # type: ignore[arg-type]
+    with raises(fusion_codes.MIXED_SYSTEMS):
+        LabelledRows.of(table, marks=False) + LabelledRows(
+            "xy", np.zeros((1, 2)), np.ones(1, np.int64), np.ones(1, np.int64)
+        )  # type: ignore[arg-type]
     with pytest.raises(UserError, match="no hit"):
-        fit_fusion([Rows.of(table.filter(table["ref_start"].is_null()), marks=False)])
+        fit_fusion([LabelledRows.of(table.filter(table["ref_start"].is_null()), marks=False)])
     rows = [table.slice(0, 2), labelled(3, systems=1).slice(0, 2)]
-    with pytest.raises(UserError, match="different systems"):
+    with raises(fusion_codes.INCONSISTENT_SYSTEMS):
         parts_of(pa.concat_tables(rows))
 
 
 def test_an_aligned_list_gets_the_parts_of_its_detections() -> None:
-    table = filled(joined([(1.0, 2.0), (3.0, 4.0)]), "average", NOTHING).table
+    table = impute_scores(joined([(1.0, 2.0), (3.0, 4.0)]), "average", NOTHING).table
     trials = table.select(["query_id", "doc_id", "channel", "start", "end", "score", "decision"])
     trials = trials.append_column("ref_start", pa.nulls(2, pa.float64())).append_column(
         "ref_end", pa.nulls(2, pa.float64())
@@ -284,5 +291,5 @@ def test_a_union_of_one_is_its_list() -> None:
     score = parts_of(table)[1][:, 0]
     given = table.set_column(table.schema.get_field_index("score"), "score", pa.array(score))
     one = join_lists({"a": given})
-    found = filled(one, "average", NOTHING).table
+    found = impute_scores(one, "average", NOTHING).table
     assert found["score"].to_pylist() == [3.0, 2.0, 1.0]

@@ -65,8 +65,8 @@ def test_a_table_with_a_dash_says_what_it_means() -> None:
 def test_figures_that_are_not_known_say_what_they_take() -> None:
     lines = {line[:10].strip(): line for line in resource_lines(factors(index_cpu_s=10.0, audio_s=100.0))}
     assert "not known" not in lines["ISF"]
-    assert "not known: it takes the CPU s of searching, s of queries and s of audio" in lines["SSF, hours"]
-    assert "not known: it takes ISF, SSF and both PMU" in lines["PL"]
+    assert "not known: needs the CPU s of searching, s of queries and s of audio" in lines["SSF, hours"]
+    assert "not known: needs ISF, SSF and both PMU" in lines["PL"]
 
 
 @pytest.mark.parametrize(("seconds", "pfa"), [(10.0, None), (100.0, 40 / 95)])

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import fusion as codes
 from swsdist.core.types import JOINED
-from swsdist.fusion.joining import join_lists, staying, without_overlaps
+from swsdist.fusion.joining import best_of_overlaps, join_lists, without_overlaps
 from swsdist.fusion.parts import parts_of
 from tests.oracles.joining import joined as oracle
+from tests.support.coded import raises
 
 Row = tuple[str, str, float, float, float]
 
@@ -71,7 +71,7 @@ def test_other_queries_documents_and_channels_are_other_places() -> None:
 
 
 def test_no_list_and_empty_lists() -> None:
-    with pytest.raises(UserError, match="nothing to be joined"):
+    with raises(codes.NO_LISTS):
         join_lists({})
     assert join_lists({"one": listed(), "two": listed()}).schema == JOINED
     ((*_, parts),) = plain(join_lists({"one": listed(), "two": listed(("q", "d", 1.0, 2.0, 3.0))}))
@@ -126,7 +126,7 @@ def test_overlaps_within_and_between_queries() -> None:
     assert [(row[0], row[1], row[4]) for row in plain(kept)] == [("q", "d", 3.0), ("r", "e", 9.0), ("r", "d", 2.5)]
     between = without_overlaps(kept, 0.5, between_queries=True)
     assert [(row[0], row[1], row[4]) for row in plain(between)] == [("q", "d", 3.0), ("r", "e", 9.0)]
-    assert staying(JOINED.empty_table(), 0.5).shape == (0,)
+    assert best_of_overlaps(JOINED.empty_table(), 0.5).shape == (0,)
 
 
 def test_equal_scores_go_to_the_first_query_by_name() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import evaluation as evaluation_codes
 from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import score as score_codes
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.corpora.kaldi_data import Utterances, read_utterances
 from swsdist.evaluation.kaldi_results import RESULTS, as_kwslist, looks_like_results, read_results, write_results
@@ -88,20 +91,20 @@ def test_a_map_of_recordings_may_be_a_wav_scp(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("KW utt1 0 6", "there are 4 fields"),
-        ("KW utt1 0 6 1 2", "there are 6 fields"),
-        ("KW utt1 0.5 6 1", r"\[bad-integer\]"),
-        ("KW utt1 0 -6 1", r"'\-6'.*\[bad-integer\]"),
-        ("KW utt1 7 6 1", "end frame 6 is before first frame 7"),
-        ("KW utt1 0 6 nan", r"'nan'.*\[bad-number\]"),
-        ("KW utt1 0 6 inf", r"'inf'.*\[bad-number\]"),
-        ("KW utt9 0 6 1", r"'utt9'.*\[unknown-utterance\]"),
-        ("KW utt2 0 6 1", r"'gone'.*\[unmapped-recording\]"),
+        ("KW utt1 0 6", "[wrong-field-count]"),
+        ("KW utt1 0 6 1 2", "[wrong-field-count]"),
+        ("KW utt1 0.5 6 1", "[bad-integer]"),
+        ("KW utt1 0 -6 1", "[bad-integer]"),
+        ("KW utt1 7 6 1", "[end-frame-before-first]"),
+        ("KW utt1 0 6 nan", "[bad-number]"),
+        ("KW utt1 0 6 inf", "[bad-number]"),
+        ("KW utt9 0 6 1", "[unknown-utterance]"),
+        ("KW utt2 0 6 1", "[unmapped-recording]"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path: Path, line: str, message: str) -> None:
     known = data_folder(tmp_path, segments="utt1 rec 0 9\nutt2 gone 0 9\n", recordings="rec talk\n")
-    with pytest.raises(DataError, match=message) as caught:
+    with pytest.raises(DataError, match=re.escape(message)) as caught:
         results(tmp_path / "results", f"KW utt1 0 6 1\n{line}\n", known)
     assert caught.value.where == f"{tmp_path / 'results'}, line 2"
     assert caught.value.remedy
@@ -130,7 +133,7 @@ def test_a_wrong_data_folder_is_named(tmp_path: Path, name: str, text: str, mess
 def test_an_index_must_know_its_utterances(tmp_path: Path) -> None:
     with raises(corpora_codes.UNKNOWN_UTTERANCE_NUMBER, utterance="3"):
         results(tmp_path / "results", "KW 3 0 6 1\n", data_folder(tmp_path, utter_id="a 1\n"))
-    with pytest.raises(UserError, match="frame shift"):
+    with raises(evaluation_codes.INVALID_KALDI_SHIFT):
         read_results(str(tmp_path / "results"), frame_shift=0.0)
     with raises(io_codes.NO_SUCH_FILE, what="file"):
         read_results(str(tmp_path / "gone"))
@@ -150,15 +153,15 @@ def table(**values: object) -> pa.Table:
 @pytest.mark.parametrize(
     ("values", "kind", "message"),
     [
-        ({"score": 1.5}, DataError, "has the score 1.5"),
-        ({"score": math.nan}, DataError, "has the score nan"),
-        ({"start": 3.0}, DataError, "from 3.0 to 2.0 s"),
-        ({"query_id": "a b"}, DataError, "'a b' cannot stand"),
-        ({"channel": 2}, UserError, r"\[no-utterance-at-place\]"),
+        ({"score": 1.5}, DataError, "[score-not-posterior]"),
+        ({"score": math.nan}, DataError, "[score-not-posterior]"),
+        ({"start": 3.0}, DataError, "[impossible-times]"),
+        ({"query_id": "a b"}, DataError, "[blank-in-name]"),
+        ({"channel": 2}, UserError, "[no-utterance-at-place]"),
     ],
 )
 def test_what_cannot_be_written_is_refused(tmp_path: Path, values: dict, kind: type[Exception], message: str) -> None:
-    with pytest.raises(kind, match=message):
+    with pytest.raises(kind, match=re.escape(message)):
         write_results(table(**values), tmp_path / "results")
 
 
@@ -298,5 +301,5 @@ def test_thresholds_by_hand() -> None:
 
 
 def test_a_list_that_cannot_be_decided_is_refused() -> None:
-    with pytest.raises(UserError, match="T is 0"):
+    with raises(score_codes.VALUE_NOT_POSITIVE, value=0):
         as_kwslist(table(), seconds=0)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from swsdist.core.codes import features as codes
 from swsdist.core.codes import io as io_codes
-from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.fitting.labels import identity_of, read_labels
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds
@@ -38,7 +38,7 @@ def test_of_a_ctm(tmp_path: Path) -> None:
     path.write_text("d1 1 0\n")
     with raises(io_codes.CTM_FIELD_COUNT, fields=3):
         read_labels(str(path), identity_of(str(path)))
-    with pytest.raises(ConfigError, match="the labels cannot be read"):
+    with raises(codes.UNREADABLE_LABELS):
         identity_of(str(tmp_path / "no.ctm"))
 
 
@@ -85,10 +85,10 @@ def test_phones_given_components(tmp_path: Path) -> None:
 
 def test_what_cannot_be(tmp_path: Path) -> None:
     rounds = PhoneRounds(MixtureRounds(2, 1, 0.01), ("x",), 1.0)
-    with pytest.raises(DataError, match="no frame of the documents that are fitted on has a label"):
+    with raises(codes.UNLABELLED_FRAMES):
         fit(rounds, [each._replace(labels=np.full(400, -1)) for each in DOCUMENTS])
-    with pytest.raises(ConfigError, match="phones is not fitted"):
+    with raises(codes.MODEL_NOT_FITTED, name="the transform phones"):
         Phones().apply(np.zeros((1, 2), np.float32))
     fit(MixtureRounds(2, 1, 0.01), DOCUMENTS).save(Folder(str(tmp_path)), "gmm.npz")
-    with pytest.raises(ConfigError, match="it is a gmm, no estimator of phones"):
+    with raises(codes.WRONG_MODEL, name="gmm", wanted="an estimator of phones"):
         Phones(model=str(tmp_path / "gmm.npz")).becomes(Shape(("a", "b"), "features"))

@@ -11,12 +11,14 @@ import pytest
 
 from swsdist.config.loader import section_values
 from swsdist.config.model import Score
-from swsdist.core.errors import ConfigError, DataError, TableError, UserError
+from swsdist.core.codes import config as config_codes
+from swsdist.core.codes import score as codes
+from swsdist.core.errors import DataError
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.evaluation.lists import named_paths
 from swsdist.io.nist.speech import read_speech
 from swsdist.registry.registries import PROTOCOLS as NAMES
-from swsdist.score.measures.curve import Curve, best_point, joined
+from swsdist.score.measures.curve import Curve, best_point, concatenate
 from swsdist.score.measures.det import det, det_of
 from swsdist.score.measures.figure_of_merit import figure_of_merit
 from swsdist.score.measures.protocol import PROTOCOLS, OperatingPoint, operating_point, protocol, protocol_of
@@ -29,6 +31,7 @@ from swsdist.score.parts.events import curve_of
 from swsdist.score.parts.merging import Merged, check_part, of_table
 from swsdist.score.trials.making import TrialRules, check_needs, in_every_document, make_trials, segments_for
 from swsdist.testing.conformance.measures import example, example_point
+from tests.support.coded import raises
 
 SCHEMA = pa.schema([("score", pa.float64()), ("ntrue", pa.int64()), ("hits", pa.int64())])
 
@@ -64,9 +67,9 @@ def test_small_blocks_give_the_same_values(monkeypatch) -> None:
 
 def test_what_is_no_part_table_is_refused() -> None:
     twice = pa.table([[1.0, 1.0], [2, 2], [0, 1]], schema=SCHEMA)
-    with pytest.raises(TableError, match=r"events: \{'score': 1.0, 'ntrue': 2\}: a key is there twice"):
+    with raises(codes.DUPLICATE_PART_KEY, where="events"):
         check_part(twice, SCHEMA, ("score", "ntrue"), "events")
-    with pytest.raises(TableError, match="the part has the columns score, hits"):
+    with raises(codes.PART_SCHEMA_MISMATCH, columns="score, hits"):
         check_part(twice.select(["score", "hits"]), SCHEMA, ("score", "ntrue"), "events")
 
 
@@ -74,7 +77,9 @@ def test_curves_in_pieces() -> None:
     point = example_point()
     whole = twv_curve(Counts.of(example()), trials=point.trials, beta=point.beta)
     parts = merge_tables([measure_parts(example(), point)])
-    assert all(np.array_equal(getattr(joined(curve_of(parts, point)), n), getattr(whole, n)) for n in ("pmiss", "twv"))
+    assert all(
+        np.array_equal(getattr(concatenate(curve_of(parts, point)), n), getattr(whole, n)) for n in ("pmiss", "twv")
+    )
     cut = [
         Curve(*(getattr(whole, n)[a:b] for n in ("threshold", "pmiss", "pfa", "twv")))
         for a, b in ((0, 1), (1, 9), (9, 99))
@@ -152,7 +157,7 @@ def test_an_operating_point_is_settled_once() -> None:
     assert operating_point(protocol("quesst"), seconds=100.0, true=4, queries=3, documents=7).trials == 7
     segments = protocol("openkws13", trials="segment")
     assert operating_point(segments, seconds=100.0, true=4, queries=3, segments=21).trials == 21
-    with pytest.raises(UserError, match="trials of protocol openkws13 are segments, and it is not known how many"):
+    with raises(codes.UNKNOWN_SEGMENT_COUNT, where="protocol openkws13", protocol="openkws13"):
         operating_point(segments, seconds=100.0, true=4, queries=3)
 
 
@@ -221,13 +226,13 @@ def test_trials_of_every_kind() -> None:
 
 def test_what_trials_lack_is_said_before() -> None:
     rules = protocol("openkws13", trials="segment")
-    with pytest.raises(UserError, match="segment trials need stretches of speech"):
+    with raises(codes.MISSING_SEGMENTS):
         check_needs(rules, {"speech": False, "documents": True}, "score.protocol")
-    with pytest.raises(UserError, match="segment trials need stretches of speech"):
+    with raises(codes.MISSING_SEGMENTS):
         segments_for(rules, DURATIONS, None)
-    with pytest.raises(UserError, match="segment trials need stretches of speech"):
+    with raises(codes.MISSING_SEGMENTS):
         make_trials(FOUND, TRUE, TrialRules.of(rules))
-    with pytest.raises(UserError, match="trials of protocol quesst are documents"):
+    with raises(codes.UNKNOWN_DOCUMENT_COUNT, protocol="quesst"):
         check_needs(protocol("quesst"), {}, "score.protocol")
     check_needs(protocol("sws2013"), {}, "score.protocol")
 
@@ -246,7 +251,7 @@ def test_stretches_of_speech_are_read(tmp_path) -> None:
 
 def test_a_config_says_which_protocol() -> None:
     assert protocol_of(Score(protocol="openkws13", trials="segment")).trials == "segment"
-    with pytest.raises(UserError, match="segment trials are KWSEval's"):
+    with raises(codes.SEGMENT_TRIALS_UNSUPPORTED):
         protocol_of(Score(trials="segment"))
     with pytest.raises(ValueError, match="there is no such name"):
         Score(protocol="sws2014")
@@ -255,7 +260,7 @@ def test_a_config_says_which_protocol() -> None:
 def test_keys_of_a_section_are_read_as_a_config_would() -> None:
     found = section_values(["search.first_pass.name=averaged", "candidates.least=5", "search.streams=[]"], "search")
     assert found == {"first_pass": {"name": "averaged"}, "candidates": {"least": 5}, "streams": []}
-    with pytest.raises(ConfigError, match="must be KEY=VALUE"):
+    with raises(config_codes.INVALID_ASSIGNMENT, assignment="search.lanes"):
         section_values(["search.lanes"], "search")
 
 

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.fitting.files import read_totals, summed, write_totals
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds, mixture_model, split
 from swsdist.features.transforms.gmm import Gmm
 from swsdist.features.transforms.interface import Shape
 from swsdist.io.filesystem import Folder
+from tests.support.coded import raises
 
 RNG = np.random.default_rng(7)
 CENTRES = RNG.normal(0, 30, (4, 3)) + 100
@@ -144,21 +145,21 @@ def test_from_elsewhere(tmp_path: Path) -> None:
     made = Gmm(model=str(tmp_path / "m.npz"))
     assert made.becomes(Shape(tuple("abc"), "features")) == Shape(("g0", "g1", "g2", "g3"), "posteriors")
     assert np.abs(made.apply(FRAMES.astype(np.float32)) - exact).max() < 0.005
-    with pytest.raises(ConfigError, match="the model takes 3 columns, and there are 2"):
+    with raises(codes.MODEL_COLUMNS_MISMATCH, expected=3, columns=2):
         made.becomes(Shape(tuple("ab"), "features"))
     with pytest.raises(ValueError, match="above 0"):
         mixture_model(weights, CENTRES, -variances)
 
 
 def test_what_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"components fitted on \d+ frames"):
+    with raises(codes.TOO_FEW_FRAMES, components=500):
         fit(MixtureRounds(500, 2, 0.01), DOCUMENTS)
-    with pytest.raises(DataError, match="no frames"):
+    with raises(codes.NO_FRAMES_TO_FIT):
         fit(MixtureRounds(5, 2, 0.01), [])
-    with pytest.raises(ConfigError, match="not fitted"):
+    with raises(codes.MODEL_NOT_FITTED):
         Gmm().apply(np.zeros((1, 3), np.float32))
     (tmp_path / "bad.npz").write_bytes(b"no")
-    with pytest.raises(ConfigError, match="not a model"):
+    with raises(codes.NOT_A_MODEL):
         Gmm(model=str(tmp_path / "bad.npz")).becomes(Shape(tuple("abc"), "features"))
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.model import Model, load_model
 from swsdist.io.filesystem import Folder
+from tests.support.coded import raises
 
 
 def model(**changed: object) -> Model:
@@ -51,19 +52,19 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     out = io.BytesIO()
     np.savez(out, settings=np.frombuffer(b"{}", np.uint8), evil=np.array([{}], dtype=object))
     (tmp_path / "m.npz").write_bytes(out.getvalue())
-    with pytest.raises(DataError, match="it is not a model"):
+    with raises(codes.NOT_A_MODEL):
         load_model(Folder(str(tmp_path)), "m.npz")
-    with pytest.raises(ValueError, match="numbers and booleans only"):
+    with pytest.raises(ValueError, match="use numbers or booleans"):
         model(arrays={"x": np.array(["text"])})
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 cut off", b"nonsense"])
 def test_damaged(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "m.npz").write_bytes(data)
-    with pytest.raises(DataError, match="it is not a model"):
+    with raises(codes.NOT_A_MODEL):
         load_model(Folder(str(tmp_path)), "m.npz")
-    with pytest.raises(DataError, match="the model is missing"):
+    with raises(codes.MISSING_MODEL):
         load_model(Folder(str(tmp_path)), "no.npz")
     model().save(Folder(str(tmp_path)), "m.npz")
-    with pytest.raises(DataError, match="not the one that was used"):
+    with raises(codes.OTHER_MODEL):
         load_model(Folder(str(tmp_path)), "m.npz", "0" * 32)

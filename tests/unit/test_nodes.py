@@ -18,8 +18,8 @@ from swsdist.core.errors import StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import ray_instance
 from swsdist.pipeline.execution.nodes import (
-    MATTER,
     REST,
+    RESULT_LIBRARIES,
     AvoidedHosts,
     FailedStarts,
     Slot,
@@ -43,7 +43,7 @@ def full() -> OSError:
 
 def test_versions_that_matter_are_compared_and_no_others() -> None:
     here = versions()
-    assert set(MATTER) <= here.keys()
+    assert set(RESULT_LIBRARIES) <= here.keys()
     assert version_mismatches(here, here) == []
     assert version_mismatches({**here, "ray": "0.1", "pyarrow": "0.1"}, here) == []
     assert version_mismatches({**here, "libsndfile": "1.0.0"}, here) == [
@@ -110,7 +110,7 @@ def test_nodes_without_cpus_are_no_nodes_yet(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_worker_that_is_held_is_tried_again() -> None:
     one = slot("a")
     one.hold("no disk", 0.0)
-    assert (one.up, one.held) == (False, "no disk")
+    assert (one.up, one.reason_unused) == (False, "no disk")
     assert one.again <= time.monotonic()
     assert usable_slots([one]) == []
 
@@ -158,4 +158,4 @@ def test_a_storage_that_cannot_say_what_a_dead_worker_left_ends_no_run(tmp_path:
         gone.read_bytes("x")
     for place, found in ((folder, made), (gone, None)):
         executor = SimpleNamespace(_context=SimpleNamespace(folder=lambda _, place=place: place))
-        assert RayExecutor._left_by(cast(RayExecutor, executor), worker, task) == found
+        assert RayExecutor._receipt_by(cast(RayExecutor, executor), worker, task) == found

@@ -19,20 +19,21 @@ from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths
 from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure, check_steps, make_steps
 from swsdist.calibrate.statistics import BINS, CostSums, ScoreHistogram, Tally, histograms
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
 from swsdist.calibrate.steps.m_norm import deviation_of, mode_of
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of, cohort_sums, cohort_table
 from swsdist.calibrate.threshold import decide
 from swsdist.config.calibration import Calibrate
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 from swsdist.kernels.regression import logarithm
 from swsdist.score import Counts, atwv, mtwv, twv_curve
 from swsdist.score.trials.documents import document_trials
 from swsdist.testing.conformance.calibration import lists, statistics_of
+from tests.support.coded import raises
 
-POINT = Point(trials=200, beta=9.0)
+POINT = TwvParameters(trials=200, beta=9.0)
 
 
 def step(name: str, **options: Any) -> Any:
@@ -130,7 +131,7 @@ def test_power_before_sto_is_normalisation_with_gamma() -> None:
     assert np.allclose(raised, np.sqrt(given), rtol=1e-14)
     normalised = step("sto").apply(detections({"q": raised.tolist()}), None, None, POINT)
     assert np.allclose(normalised, np.sqrt(given) / np.sqrt(given).sum(), rtol=1e-12)
-    with pytest.raises(UserError, match="not probabilities"):
+    with raises(codes.NOT_PROBABILITIES):
         step("power", gamma=0.5).apply(detections({"q": [2.0]}), None, None, None)
 
 
@@ -246,7 +247,7 @@ def test_queries_of_which_nothing_is_listed_have_trials_too() -> None:
     offsets = {}
     for names in ([], list(TRUE), asked):
         fitted = fit_procedure(
-            lambda: [aligned()], made, folds=1, own=True, point=POINT, trained_on={}, asked=iter(names)
+            lambda: [aligned()], made, folds=1, own=True, point=POINT, trained_on={}, query_ids=iter(names)
         )
         ((model,),) = fitted.models
         offsets[len(names)] = model["score"], model["offset"]
@@ -332,7 +333,7 @@ def test_the_rising_curve_decides_best_at_every_beta(beta: float) -> None:
         rows.append({**rest, "query_id": f"q{k % 7}", "score": float(rng.normal(1.5 if hit else 0.0)), **true})
     table = pa.Table.from_pylist(rows, TRIALS)
     made = step("llr", curve="rising")
-    point = Point(trials=5000, beta=9.0)
+    point = TwvParameters(trials=5000, beta=9.0)
     ratios = made.apply(table, made.fit([made.gather(table, None, point)]), None, point)
     place = table.schema.get_field_index("score")
     decided = table.set_column(place, table.schema.field(place), pa.array(ratios))
@@ -346,7 +347,7 @@ def test_the_rising_curve_decides_best_at_every_beta(beta: float) -> None:
 @pytest.mark.parametrize("beta", [1 / 3, 1.0, 20.0, 66.6, 999.9])
 def test_all_that_make_ratios_decide_at_one_number(beta: float) -> None:
     """ln(beta) to the last digit, with the posterior of at-prior after it or without."""
-    point = Point(trials=5000, beta=beta)
+    point = TwvParameters(trials=5000, beta=beta)
     threshold = step("llr").threshold(point)
     assert threshold == step("fusion").threshold(point) == point.bayes_threshold
     assert threshold == pytest.approx(math.log(beta), rel=1e-15)
@@ -364,7 +365,7 @@ def test_at_prior_decides_as_the_bayes_threshold() -> None:
     found = step("at-prior", vocabulary=120).apply(table, None, None, POINT)
     assert found[2] == pytest.approx(math.exp(4) * odds / (1 + math.exp(4) * odds))
     assert step("at-prior", prior=1 / 120).apply(table, None, None, POINT) == pytest.approx(found)
-    with pytest.raises(ConfigError, match="give one of them"):
+    with raises(codes.INVALID_STEP_OPTION):
         step("at-prior", vocabulary=120, prior=0.1)
 
 
@@ -420,7 +421,7 @@ def test_of_document_trials_the_list_is_a_row_a_document() -> None:
 
 def test_every_covariate_has_its_column() -> None:
     assert tuple(_COVARIATES) == get_args(Covariate)
-    with pytest.raises(ConfigError, match="a covariate is named twice"):
+    with raises(codes.INVALID_STEP_OPTION):
         step("llr", covariates=("best", "best"))
 
 
@@ -432,7 +433,7 @@ def test_the_entropy_is_that_of_the_frames() -> None:
         frames, total = tally.values[row["query_id"], row["example"], 1 << 32]
         assert frames == len(p)
         assert total / 2**32 == pytest.approx(-(p * np.log(p)).sum(), abs=1e-6)
-    with pytest.raises(UserError, match="no entropy: mfcc: no posteriors"):
+    with raises(codes.NO_POSTERIOR_FEATURES, features="mfcc"):
         ExampleEntropies().of(described._replace(posteriors=(), features=("mfcc",)))
 
 
@@ -444,7 +445,7 @@ def test_speech_is_where_there_is_a_voice() -> None:
 
 def test_a_posterior_sum_is_of_probabilities() -> None:
     wrong = {"steps": ["q-norm", "llr"], "options": {"llr": {"covariates": ["posterior-sum"]}}}
-    with pytest.raises(ConfigError, match="llr gets scores of the kind any") as caught:
+    with raises(codes.SCORE_KIND_REFUSED, step="llr", kind="any") as caught:
         check_steps(Calibrate.model_validate(wrong), "cost")
     assert "put logistic before it" in str(caught.value)
     check_steps(Calibrate.model_validate({**wrong, "steps": ["q-norm", "logistic", "llr"]}), "cost")

@@ -6,6 +6,7 @@ import itertools
 import math
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ import soundfile
 from commands import expecting, in_this_process
 
 import swsdist
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.codes import features as codes
+from swsdist.core.errors import DataError
 from swsdist.features.interface import columns_of, kind_of
 from swsdist.features.phnrec.decoder import decode
 from swsdist.features.phnrec.extractor import Phnrec
@@ -23,6 +25,7 @@ from swsdist.features.registry import create, identity, made_by, recipe, recipe_
 from swsdist.io.frames.htk import decoded, header, write_parameters
 from swsdist.io.mlf import read_mlf
 from swsdist.testing.synthesis.recogniser import PHONES, make_recogniser, write_recogniser
+from tests.support.coded import raises
 
 command = expecting(in_this_process)
 
@@ -144,32 +147,34 @@ def test_an_identity_is_of_what_the_files_hold(folder: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "complaint"),
+    ("name", "content", "code", "values"),
     [
-        ("config", None, "the file cannot be read"),
-        ("config", "[melbanks]\nnbanks=15\n", "No section: 'source'"),
-        ("config", "[posteriors]\nsystem=FCRC\n", "posteriors: system is FCRC; only LCRC is known"),
-        ("dicts/phonemes", "a\na\n", "2 phones, 1 different ones"),
-        ("weights/merger.nbin", None, "the file is missing"),
-        ("weights/band1.nbin", "short", "it is not a file of weights: 5 bytes"),
-        ("windows/band0.window", "1 2 3", "3 numbers, not 16"),
+        ("config", None, codes.RECOGNISER_FILE_UNREADABLE, {}),
+        ("config", "[melbanks]\nnbanks=15\n", codes.BAD_RECOGNISER_CONFIG, {"detail": "No section: 'source'"}),
+        ("config", "[posteriors]\nsystem=FCRC\n", codes.OTHER_RECOGNISER, {"value": "FCRC", "supported": "LCRC"}),
+        ("dicts/phonemes", "a\na\n", codes.BAD_PHONE_LIST, {"count": 2, "distinct": 1}),
+        ("weights/merger.nbin", None, codes.RECOGNISER_FILE_MISSING, {}),
+        ("weights/band1.nbin", "short", codes.NOT_RECOGNISER_WEIGHTS, {"detail": "5 bytes"}),
+        ("windows/band0.window", "1 2 3", codes.NOT_RECOGNISER_WEIGHTS, {"detail": "3 numbers, not 16"}),
     ],
 )
-def test_damaged_folders(folder: Path, name: str, content: str | None, complaint: str) -> None:
+def test_damaged_folders(folder: Path, name: str, content: str | None, code: Any, values: Any) -> None:
     (folder / name).unlink() if content is None else (folder / name).write_text(content)
-    with pytest.raises(ConfigError, match=complaint) as caught:
+    with raises(code, where=str(folder), **values) as caught:
         create("phnrec", {"weights": str(folder)}).extract(noise())
     assert caught.value.remedy
 
 
 def test_networks_of_another_recogniser(folder: Path) -> None:
     (folder / "dicts/phonemes").write_text("a\nb\npau\n")
-    with pytest.raises(ConfigError, match="66 inputs and 21 outputs, for 6 bands and 3 phones it has 66 and 12"):
+    with raises(
+        codes.WRONG_NETWORK_SIZE, inputs=66, outputs=21, bands=6, phones=3, expected_inputs=66, expected_outputs=12
+    ):
         create("phnrec", {"weights": str(folder)}).extract(noise())
 
 
 def test_phones_that_are_no_speech_are_some_of_the_recogniser_s(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="none are no speech"):
+    with raises(codes.NO_NON_SPEECH_PHONES, phones="none"):
         create("phnrec", {"weights": str(folder), "non_speech_phones": ["sil"]})
     create("phnrec", {"weights": str(folder), "non_speech_phones": ["sil"], "non_speech": "keep"})
 

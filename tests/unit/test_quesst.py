@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from swsdist.core.codes import io as io_codes
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import score as codes
+from swsdist.core.errors import DataError
 from swsdist.core.types import EXCERPTS
 from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.quesst import (
@@ -110,37 +111,42 @@ def test_a_query_that_all_documents_are_targets_of() -> None:
 
 
 def test_repeated_references_warn() -> None:
-    with pytest.warns(UserWarning, match="1 references stand there more than once"):
+    with pytest.warns(UserWarning, match=r"1 duplicate reference \[duplicate-targets\]"):
         assert scored(references=[*REFERENCES, ("a", "d1")]).pooled == scored().pooled
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "code", "values"),
     [
-        ({"rows": TRIALS[:-2]}, "1 trials have no score"),
-        ({"rows": [*TRIALS, ("a", "d9", 0.0, False)]}, "doc_id is not in the ECF"),
-        ({"rows": [*TRIALS, ("x", "d1", 0.0, False)]}, "query_id is not in the term list"),
-        ({"rows": [*TRIALS, ("a", "d1", 0.0, False)]}, r"detections, row 8 \(query_id a, doc_id d1"),
-        ({"rows": [("a", "d1", math.nan, False), *TRIALS[1:]]}, "score is not a finite number"),
-        ({"rows": [("a", "d1", None, False), *TRIALS[1:]]}, "score is not a finite number"),
-        ({"rows": [("a", "d1", 0.0, None), *TRIALS[1:]]}, "decision is neither YES nor NO"),
-        ({"documents": ("d1", "d2", "d3", "d1")}, "document 'd1' is listed twice"),
-        ({"queries": ("a", "b", "a", "c")}, "query 'a' is listed twice"),
-        ({"references": [("x", "d1")]}, "no query has a target document"),
+        ({"rows": TRIALS[:-2]}, codes.UNSCORED_TRIALS, {"count": 1}),
+        ({"rows": [*TRIALS, ("a", "d9", 0.0, False)]}, codes.INVALID_TRIAL, {"column": "doc_id"}),
+        ({"rows": [*TRIALS, ("x", "d1", 0.0, False)]}, codes.INVALID_TRIAL, {"column": "query_id"}),
+        (
+            {"rows": [*TRIALS, ("a", "d1", 0.0, False)]},
+            codes.DUPLICATE_TRIAL,
+            {"where": "detections, row 8 (query_id a, doc_id d1"},
+        ),
+        ({"rows": [("a", "d1", math.nan, False), *TRIALS[1:]]}, codes.INVALID_TRIAL, {"column": "score"}),
+        ({"rows": [("a", "d1", None, False), *TRIALS[1:]]}, codes.INVALID_TRIAL, {"column": "score"}),
+        ({"rows": [("a", "d1", 0.0, None), *TRIALS[1:]]}, codes.INVALID_TRIAL, {"column": "decision"}),
+        ({"documents": ("d1", "d2", "d3", "d1")}, codes.DUPLICATE_TRIAL_ID, {"kind": "document", "name": "d1"}),
+        ({"queries": ("a", "b", "a", "c")}, codes.DUPLICATE_TRIAL_ID, {"kind": "query", "name": "a"}),
+        ({"references": [("x", "d1")]}, codes.NO_TARGET_DOCUMENT, {}),
         (
             {"references": [(query, name) for query in "abc" for name in DOCUMENTS], "default": 0.0},
-            "every trial is a target",
+            codes.NO_NONTARGET_DOCUMENT,
+            {},
         ),
     ],
 )
-def test_what_the_program_dies_of(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(DataError, match=message) as caught:
+def test_what_the_program_dies_of(change: dict[str, Any], code: Any, values: dict[str, Any]) -> None:
+    with raises(code, **values) as caught:
         scored(**change)
     assert caught.value.remedy
 
 
 def test_no_prior() -> None:
-    with pytest.raises(UserError, match="the prior is 0"):
+    with raises(codes.INVALID_PRIOR):
         scored(prior=0.0)
 
 

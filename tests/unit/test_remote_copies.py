@@ -47,5 +47,5 @@ def test_labels_and_models(folder: Folder, tmp_path: Path) -> None:
     model = Model("m", 1, {"a": np.arange(3.0)})
     model.save(folder, "m.npz")
     assert read_model(folder.path("m.npz"), "here", lambda one: one.fingerprint) == model.fingerprint
-    with pytest.raises(ConfigError, match="the model is missing"):
+    with pytest.raises(ConfigError, match="the model file does not exist"):
         read_model(folder.path("none.npz"), "here", lambda one: one)

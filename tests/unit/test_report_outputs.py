@@ -38,7 +38,7 @@ from swsdist.report.data import (
 from swsdist.report.page import det_plot, histogram_plot, render_page
 from swsdist.report.schema import ReportJson, write_report_json
 from swsdist.report.summary import fixed, print_summary, short, span, summary_lines, thresholds
-from tests.support.report_json_page import reference_page
+from tests.support.pages.report_json import page as reference_page
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 SOUND = "data:audio/wav;base64,UklGRgAAAABXQVZF"
@@ -300,9 +300,7 @@ def test_a_wrong_version_does_not_fit() -> None:
 
 
 def test_the_reference_page_says_what_the_code_says() -> None:
-    assert REFERENCE.read_text(encoding="utf-8") == reference_page(), (
-        "write it anew: python -m tests.support.report_json_page > docs/reference/report-json.md"
-    )
+    assert REFERENCE.read_text(encoding="utf-8") == reference_page(), "write it anew: python -m tests.support.pages"
 
 
 # report.html
@@ -338,7 +336,7 @@ def test_page_shows_measures_plots_and_hits() -> None:
     for wanted in (
         fixed(run.measures.mtwv),
         fixed(run.measures.atwv),
-        "thresholds by cross-validation over queries",
+        "thresholds by 5-fold cross-validation over queries",
         "broken_01",
         SOUND,
     ):
@@ -495,7 +493,16 @@ def test_summary_has_every_figure(terminal: bool) -> None:
     assert run.measures is not None
     for wanted in (
         *("MTWV", fixed(run.measures.mtwv), short(run.measures.mtwv_threshold), "ATWV", fixed(run.measures.atwv)),
-        *("5 thresholds, 3.02 to 3.4", "crossfit", "sws2013", "ISF", "0.007301", "SSF", "PMU index", "0.312 GB"),
+        *(
+            "5 thresholds, 3.02 to 3.4",
+            "5-fold cross-validation",
+            "sws2013",
+            "ISF",
+            "0.007301",
+            "SSF",
+            "PMU index",
+            "0.312 GB",
+        ),
         *("PMU search", "0.655 GB", "PL", "wall time", "3 min 33 s", "2.1 h", "queries", "60", "rejected", "3"),
         "/data/runs/mboshi-dev/report.html",
     ):

@@ -14,7 +14,8 @@ from swsdist.accounts.factors import (
     query_seconds,
     searching_speed_factor,
 )
-from swsdist.core.errors import UserError
+from swsdist.core.codes import pipeline as codes
+from tests.support.coded import raises
 
 HOUR = 3600.0
 
@@ -49,7 +50,7 @@ def test_processing_load_weighs_indexing_by_lambda() -> None:
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, math.nan])
 def test_processing_load_refuses_a_weight_outside_its_range(weight: float) -> None:
-    with pytest.raises(UserError, match="lambda"):
+    with raises(codes.INVALID_PL_WEIGHT):
         processing_load(0.5, 0.2, 2.0, 4.0, weight)
 
 
@@ -87,5 +88,5 @@ def test_what_is_not_known_leaves_the_rest() -> None:
     ],
 )
 def test_impossible_numbers_are_refused(given: dict, named: str) -> None:
-    with pytest.raises(UserError, match=named):
+    with raises(codes.INVALID_COST, quantity=named):
         factors(**given)

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.core.errors import TableError
+from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.score import align, score_limits
 from swsdist.score.trials.align import decimals
+from tests.support.coded import raises
 
 
 def detections(*rows: tuple[Any, ...]) -> pa.Table:
@@ -116,19 +117,31 @@ def test_minimal_columns_and_wider_types() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "true", "message"),
+    ("found", "true", "code", "where", "values"),
     [
-        (detections((1.0, 1.5, math.nan)), references(), r"row 1 \(query_id q, doc_id d, channel 1\): score is nan"),
-        (detections((1.0, 1.5, 0.5), (1.0, math.inf, 0.5)), references(), "detections, row 2.*end is inf"),
-        (detections((1.0, 0.9, 0.5)), references(), "detections, row 1.*before its start"),
-        (detections(), references((1.0, 0.9)), "references, row 1.*before its start"),
-        (detections().drop_columns(["score"]), references(), "detections: no column 'score'"),
-        (detections(), references().drop_columns(["doc_id"]), "references: no column 'doc_id'"),
-        (detections(), references((1.0, 2.0, None)), "references, row 1.*query_id is empty"),
+        (
+            detections((1.0, 1.5, math.nan)),
+            references(),
+            codes.NOT_FINITE_NUMBER,
+            "row 1 (query_id q, doc_id d, channel 1)",
+            {"column": "score"},
+        ),
+        (
+            detections((1.0, 1.5, 0.5), (1.0, math.inf, 0.5)),
+            references(),
+            codes.NOT_FINITE_NUMBER,
+            "detections, row 2",
+            {"column": "end"},
+        ),
+        (detections((1.0, 0.9, 0.5)), references(), codes.END_BEFORE_START, "detections, row 1", {}),
+        (detections(), references((1.0, 0.9)), codes.END_BEFORE_START, "references, row 1", {}),
+        (detections().drop_columns(["score"]), references(), codes.ABSENT_COLUMN, "detections", {"column": "score"}),
+        (detections(), references().drop_columns(["doc_id"]), codes.ABSENT_COLUMN, "references", {"column": "doc_id"}),
+        (detections(), references((1.0, 2.0, None)), codes.EMPTY_CELL, "references, row 1", {"column": "query_id"}),
     ],
 )
-def test_refused(found: pa.Table, true: pa.Table, message: str) -> None:
-    with pytest.raises(TableError, match=message):
+def test_refused(found: pa.Table, true: pa.Table, code: Any, where: str, values: dict[str, Any]) -> None:
+    with raises(code, where=where, **values):
         align(found, true, tolerance=0.5, low=0.0, high=1.0)
 
 

@@ -6,11 +6,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.codes import evaluation as evaluation_codes
+from swsdist.core.codes import score as score_codes
 from swsdist.core.types import EXCERPTS, LEXEMES
 from swsdist.evaluation import evaluate, make_system, make_task, values
 from swsdist.score import Counts, align, per_term, protocol
 from swsdist.score.trials.segments import align_segments, segments
+from tests.support.coded import raises, says
 
 TRUE = {"query_id": ["a", "a", "b"], "doc_id": ["x", "x", "y"], "start": [1.0, 5.0, 2.0], "end": [1.5, 5.5, 3.0]}
 FOUND = {
@@ -42,20 +44,20 @@ def test_functions_take_pandas() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(TableError, match="terms: 1 rows are duplicates"):
+    with raises(evaluation_codes.DUPLICATE_TASK_ROWS, where="terms", count=1):
         make_task(TRUE, total_seconds=10.0, terms={"query_id": ["a", "a"], "term": ["x", "y"]})
     twice = {name: [*column, column[0]] for name, column in TRUE.items()}
-    with pytest.raises(TableError, match="references: 1 rows are duplicates"):
+    with raises(evaluation_codes.DUPLICATE_TASK_ROWS, where="references", count=1):
         make_task(twice, total_seconds=10.0)
-    with pytest.raises(UserError, match="QUESST's trials are not detections"):
+    with raises(evaluation_codes.QUESST_TRIALS):
         make_task(TRUE, total_seconds=10.0, protocol="quesst")
-    with pytest.raises(UserError, match="trials of protocol stdeval are documents"):
+    with raises(evaluation_codes.UNSUPPORTED_TRIAL_UNIT, protocol="stdeval", unit="document"):
         make_task(TRUE, total_seconds=10.0, protocol=protocol("stdeval", trials="document"))
-    with pytest.raises(TableError, match="a decision is 'MAYBE'"):
+    with raises(score_codes.INVALID_DECISION, decision="MAYBE"):
         make_system({**FOUND, "decision": ["YES", "MAYBE", "NO", "YES"]})
-    with pytest.raises(TableError, match="it cannot be taken for a table"):
+    with raises(score_codes.NOT_TABULAR):
         make_task({"query_id": ["a"], "start": [1.0, 2.0]}, total_seconds=10.0)
-    with pytest.raises(UserError, match="make no number of trials"):
+    with raises(score_codes.INVALID_TRIAL_COUNT):
         make_task(TRUE, total_seconds=1e300)
 
 
@@ -64,14 +66,14 @@ def test_a_query_in_every_document_is_left_out() -> None:
     task = make_task(true, total_seconds=100.0, protocol=protocol("sws2011", trials="document"), documents=2)
     result = evaluate(task, make_system(FOUND))
     assert result.whole.per_term["query_id"].to_pylist() == ["b"]
-    assert "occur in every document" in str(task.notices)
+    assert says(str(task.notices), evaluation_codes.TERMS_IN_EVERY_DOCUMENT)
 
 
 def test_more_references_than_trials_is_a_notice(recwarn: pytest.WarningsRecorder) -> None:
     task = make_task(TRUE, total_seconds=1.0, protocol="stdeval", terms={"query_id": ["a"], "term": ["a"]})
     found = values(evaluate(task, make_system(FOUND)))
     assert found["atwv_pfa"] == 0
-    assert "their false-alarm rates are negative" in str(task.notices)
+    assert says(str(task.notices), score_codes.NEGATIVE_FALSE_ALARM_RATES)
     assert not [w for w in recwarn if "negative" in str(w.message)]
 
 

@@ -10,7 +10,8 @@ import pytest
 from swsdist.config import config_from_dict
 from swsdist.config.model import Features
 from swsdist.config.search import Search
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.codes import features as codes
+from swsdist.core.errors import ConfigError
 from swsdist.core.needs import Needs
 from swsdist.features import sources
 from swsdist.features.interface import Columns
@@ -18,6 +19,7 @@ from swsdist.features.mfcc import Mfcc
 from swsdist.features.sources import sources_of, together
 from swsdist.features.statistics import Statistics
 from swsdist.stages.index import Index
+from tests.support.coded import raises
 
 
 class Layers(Mfcc):
@@ -45,7 +47,7 @@ def test_tracks_have_names(layers: None) -> None:
     assert two.columns(two.tracks[1]) == tuple(f"c{k}" for k in range(26))
     (named,) = sources_of([Features(name="layers", track="xlsr")])
     assert [track.name for track in named.tracks] == ["xlsr.low", "xlsr.high"]
-    with pytest.raises(UserError, match="2 tracks are called low"):
+    with raises(codes.DUPLICATE_TRACK_NAME, count=2, name="low"):
         sources_of([Features(name="layers"), Features(name="mfcc", track="low", options={"n_mfcc": 7})])
 
 
@@ -120,6 +122,6 @@ FAST = {"hop_length": 80}
     ],
 )
 def test_the_hop_that_gives_one_shift_is_told(first: Any, second: Any, told: str) -> None:
-    with pytest.raises(UserError, match="the frame shifts of") as caught:
+    with raises(codes.UNEQUAL_FRAME_SHIFTS) as caught:
         sources_of([Features(name=name, options=options) for name, options in (first, second)])
     assert told in (caught.value.remedy or "")

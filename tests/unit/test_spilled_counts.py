@@ -10,14 +10,16 @@ import pytest
 
 from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.threshold import by_fold
+from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
 from swsdist.score import Counts, total
 from swsdist.score.parts import spilled
 from swsdist.score.parts.spilled import SpilledCounts, threshold_of
 from tests.oracles.thresholds import fit_threshold
+from tests.support.coded import raises
 
 
 def _aligned(queries: int, rows: int, seed: int, decimals: int) -> pa.Table:
@@ -64,7 +66,7 @@ def test_thresholds_are_those_of_counts_in_memory(monkeypatch: pytest.MonkeyPatc
             expected = tuple(fit_threshold(counts, trials=100_000, beta=beta) for counts in others)
             kept = [[part for k, part in enumerate(parts) if folds == 1 or k != fold] for fold in range(folds)]
             assert tuple(threshold_of(some, trials=100_000, beta=beta) for some in kept) == expected
-            point = Point(100_000, beta)
+            point = TwvParameters(100_000, beta)
             found = fit_procedure(
                 lambda: tables, Procedure(()), folds=folds, own=True, point=point, trained_on={"of": "these"}
             )
@@ -78,7 +80,7 @@ def test_nothing_to_learn_from() -> None:
         for trials in (10, 1):
             with pytest.raises(UserError):
                 threshold_of([none], trials=trials, beta=1.0)
-    empty = fit_procedure(list, Procedure(()), folds=2, own=True, point=Point(10, 1.0), trained_on={})
+    empty = fit_procedure(list, Procedure(()), folds=2, own=True, point=TwvParameters(10, 1.0), trained_on={})
     assert empty.thresholds == (None, None)
     table = _aligned(1, 3, 0, 2)
     silent = table.set_column(table.schema.get_field_index("score"), "score", pa.nulls(3, pa.float64()))
@@ -86,5 +88,5 @@ def test_nothing_to_learn_from() -> None:
         some.add(
             Counts.of(silent.set_column(silent.schema.get_field_index("ref_start"), "ref_start", pa.array([0.0] * 3)))
         )
-        with pytest.raises(UserError, match="no query with references has a detection"):
+        with raises(codes.NO_FITTABLE_DETECTION):
             threshold_of([some], trials=10, beta=1.0)

@@ -13,16 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.points.rescoring import Rescoring
-from swsdist.calibrate.points.study import ALPHAS, Entry, Study, study
+from swsdist.calibrate.operating_points.rescoring import Rescoring
+from swsdist.calibrate.operating_points.study import ALPHAS, Study, StudyEntry, study
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.points import SweepPlace, grid_points
 from swsdist.chains.sweep.reading import read_sweep
 from swsdist.config.reading import Origin
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
-from swsdist.evaluation.calibration import Request, calibrate
+from swsdist.evaluation.calibration import CalibrationRequest, calibrate
 from swsdist.evaluation.evaluate import evaluate
 from swsdist.evaluation.lists import make_system, named_paths, read_system
 from swsdist.evaluation.reading import protocol_for, read_task
@@ -32,6 +33,7 @@ from swsdist.report.study import captioned, figures, study_files, study_json, st
 from swsdist.report.sweep import Ranking, SweepData, render_sweep
 from swsdist.score import Counts, atwv, per_term
 from swsdist.score.compare.significance import paired_t, wilcoxon
+from tests.support.coded import raises
 
 TRIALS_N, BETA = 3600, 66.66
 NS = "{http://www.w3.org/2000/svg}"
@@ -49,9 +51,9 @@ def aligned(seed: int, queries: int = 30) -> pa.Table:
     return pa.Table.from_pylist(rows, TRIALS)
 
 
-def entry(name: str, seed: int) -> Entry:
+def entry(name: str, seed: int) -> StudyEntry:
     scored = Rescoring.of_list(aligned(seed), tolerance=None, conventions="stdeval")
-    return Entry(name, "task", scored, TRIALS_N, BETA)
+    return StudyEntry(name, "task", scored, TRIALS_N, BETA)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +118,9 @@ def test_a_list_is_studied_as_it_is_calibrated_and_scored(tmp_path: Path, protoc
     task = read_task(ecf=ecf, references=references, protocol=rules)
     for method in ("kst", "sto"):
         for alpha in (0.3, 1.5):
-            made = calibrate(read_system(path, conventions=task.conventions), Request(method, alpha=alpha), task)
+            made = calibrate(
+                read_system(path, conventions=task.conventions), CalibrationRequest(method, alpha=alpha), task
+            )
             whole = evaluate(task, make_system(made.detections)).whole
             assert whole.actual is not None
             twv = found.sweep.at(method, alpha, found.beta, trials=found.trials).points.twv[0]
@@ -167,11 +171,11 @@ def test_an_alpha_at_the_end_of_what_was_tried_is_told() -> None:
 
 
 def test_what_cannot_be_studied_is_told() -> None:
-    with pytest.raises(UserError, match="no system to study"):
+    with raises(calibrate_codes.NO_SYSTEMS_TO_STUDY):
         study([])
-    with pytest.raises(UserError, match="two systems have the name 'one'"):
+    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="one"):
         study([entry("one", 0), entry("one", 1)])
-    with pytest.raises(UserError, match="alpha is not finite and positive"):
+    with raises(score_codes.VALUE_NOT_POSITIVE, name="alpha"):
         study([entry("one", 0)], alphas=[0.0, 1.0])
 
 
@@ -265,7 +269,7 @@ def test_bars_reach_what_they_say() -> None:
 
 def test_systems_have_names() -> None:
     assert named_paths(("a/dnn.v2.xml", "gmm=b/list.csv")) == {"dnn.v2": "a/dnn.v2.xml", "gmm": "b/list.csv"}
-    with pytest.raises(UserError, match="two systems are called 'list'"):
+    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="list"):
         named_paths(("a/list.xml", "b/list.xml"))
 
 

@@ -113,8 +113,11 @@ def test_a_list_holds_mappings() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("measure: [atwv]\n" + GRID, "sweep.yaml:1: 1 error: measure: no such key; did you mean measures?"),
-        ("config: a.yaml\n", "points is missing"),
+        (
+            "measure: [atwv]\n" + GRID,
+            "sweep.yaml:1: measure: unknown key; did you mean measures? [unknown-key]",
+        ),
+        ("config: a.yaml\n", "points: missing key [missing-key]"),
         ("config: a.yaml\npoints: {}\n", "[no-points]"),
         ("config: a.yaml\npoints: {gird: {a: [1]}}\n", "did you mean grid?"),
         ("points: {grid: {a: [1]}}\n", "sweep.yaml:1: a sweep needs either config or lists"),
@@ -123,9 +126,9 @@ def test_a_list_holds_mappings() -> None:
         ("objective: {measure: atwv, best: most}\n" + GRID, "'highest' or 'lowest'"),
         ("config: a.yaml\npoints: {random: {draws: 0, keys: {}}}\n", "greater than 0"),
         ("config: a.yaml\npoints: {random: {draws: 3, keys: {}}}\n", "[empty-draw]"),
-        ("config: [\n", "not YAML"),
-        ("- a\n", "a sweep is a mapping"),
-        ("config: b.yaml\n" + GRID, "given twice"),
+        ("config: [\n", "[invalid-yaml]"),
+        ("- a\n", "[not-a-mapping]"),
+        ("config: b.yaml\n" + GRID, "[duplicate-key]"),
     ],
 )
 def test_files_that_are_wrong(tmp_path: Path, text: str, complaint: str) -> None:

@@ -190,7 +190,7 @@ def test_what_is_scored_differently_is_not_ranked_together() -> None:
     shown = list(best_rows(given))
     assert [row[3] for row in shown] == ["score.beta: 1"] * 5 + ["score.beta: 9"] * 5
     page, lines = render_sweep(given), text_lines(given)
-    assert "among points that are scored alike" in page
+    assert "among points with the same scoring setup" in page
     assert any(re.search(r"scored by +rank", line) for line in lines)
     drawn = plots(given)
     # A cell of one map would have the best of values that are not comparable.
@@ -203,8 +203,8 @@ def test_points_of_which_no_two_are_scored_alike_have_no_best() -> None:
     rows = [{"a": float(k), "auc": 0.1 * k, "scored_by": f"score.beta: {k}"} for k in range(5)]
     given = data(rows, ("a",))
     assert list(best_rows(given)) == []
-    assert text_lines(given)[-1] == "No two points are scored alike, so there is nothing to rank."
-    assert "nothing to rank" in render_sweep(given)
+    assert text_lines(given)[-1] == "No two points have the same scoring setup, so there is no ranking."
+    assert "so there is no ranking" in render_sweep(given)
 
 
 def test_wide_tables_stay_in_their_box() -> None:

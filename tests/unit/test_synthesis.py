@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import testing as codes
 from swsdist.testing.synthesis import make_corpus
 from swsdist.testing.synthesis.articulation import STEP, speak
 from swsdist.testing.synthesis.phonology import CONSONANTS, VOWELS, draw_words
 from swsdist.testing.synthesis.signal import RATE, synthesise
 from swsdist.testing.synthesis.voice import Voice, draw_voice
+from tests.support.coded import raises
 
 SMALL = {"documents": 8, "queries": 3, "voices": 3}
 
@@ -220,7 +221,7 @@ def test_more_queries_than_fit_into_the_sentences(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("seed", -1), ("documents", 1), ("queries", 0), ("voices", 1)])
 def test_too_little_is_refused(tmp_path: Path, name: str, value: int) -> None:
-    with pytest.raises(UserError, match=f"{name} is {value}") as caught:
+    with raises(codes.SYNTHETIC_CORPUS_TOO_SMALL) as caught:
         make_corpus(tmp_path / "corpus", **{name: value})
     assert caught.value.remedy is not None
     assert not (tmp_path / "corpus").exists()

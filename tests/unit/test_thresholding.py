@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.points.rescoring import Rescoring
+from swsdist.calibrate.operating_points.rescoring import Rescoring
 from swsdist.calibrate.posterior import PosteriorSums, checked
 from swsdist.calibrate.thresholding import Thresholding, kst_threshold
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS, TRIALS
+from tests.support.coded import raises
 
 
 def detections(*rows: tuple[str, float]) -> pa.Table:
@@ -65,7 +68,7 @@ def test_apply_decides_and_leaves_all_else() -> None:
 
 
 def test_the_oracle_must_be_told() -> None:
-    with pytest.raises(UserError, match="needs the true occurrences"):
+    with raises(calibrate_codes.ORACLE_WITHOUT_REFERENCES):
         Thresholding("oracle-kst", 100, 1.0).apply(detections(("a", 0.5)))
     found = Thresholding("oracle-kst", 100, 1.0).apply(detections(("a", 0.5), ("b", 0.5)), true={"a": 2})
     assert found["decision"].to_pylist() == [True, False]
@@ -86,28 +89,28 @@ def test_more_expected_than_trials_keeps_the_certain_only() -> None:
 
 @pytest.mark.parametrize("bad", [-0.1, 1.0000001, math.nan, 7.3])
 def test_scores_that_are_no_probabilities_name_the_remedy(bad: float) -> None:
-    with pytest.raises(UserError, match=r"1 of 2 scores are not probabilities.*not in \[0, 1\]") as caught:
+    with raises(calibrate_codes.NOT_PROBABILITIES) as caught:
         checked([0.5, bad])
     assert "logistic first" in str(caught.value)
     if not math.isnan(bad):
-        with pytest.raises(UserError, match="not probabilities"):
+        with raises(calibrate_codes.NOT_PROBABILITIES):
             PosteriorSums.of(detections(("a", bad)))
-        with pytest.raises(UserError, match="not probabilities"):
+        with raises(calibrate_codes.NOT_PROBABILITIES):
             Thresholding("kst", 10, 1.0).apply(detections(("a", bad)))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "code", "values"),
     [
-        (("kts", 10, 1.0), "no method 'kts'"),
-        (("kst", 0, 1.0), "trials is 0"),
-        (("kst", 10, -1.0), "beta is -1"),
-        (("kst", 10, 1.0, math.nan), "alpha is nan"),
-        (("kst", 10, math.inf), "beta is inf"),
+        (("kts", 10, 1.0), calibrate_codes.UNKNOWN_THRESHOLDING, {"method": "kts"}),
+        (("kst", 0, 1.0), score_codes.VALUE_NOT_POSITIVE, {"name": "trials", "value": 0}),
+        (("kst", 10, -1.0), score_codes.VALUE_NOT_POSITIVE, {"name": "beta", "value": -1.0}),
+        (("kst", 10, 1.0, math.nan), score_codes.VALUE_NOT_POSITIVE, {"name": "alpha"}),
+        (("kst", 10, math.inf), score_codes.VALUE_NOT_POSITIVE, {"name": "beta", "value": math.inf}),
     ],
 )
-def test_impossible_points_are_refused(arguments: tuple[object, ...], complaint: str) -> None:
-    with pytest.raises(UserError, match=complaint):
+def test_impossible_points_are_refused(arguments: tuple[object, ...], code: Any, values: dict[str, Any]) -> None:
+    with raises(code, **values):
         Thresholding(*arguments)  # type: ignore[arg-type]
 
 
@@ -141,12 +144,12 @@ def test_sweep_by_hand() -> None:
 
 
 def test_a_sweep_needs_what_twv_needs() -> None:
-    with pytest.raises(UserError, match="no query has a reference"):
+    with raises(score_codes.NO_REFERENCES):
         of_list(aligned(("a", 0.5, False)))
-    with pytest.raises(UserError, match="not probabilities"):
+    with raises(calibrate_codes.NOT_PROBABILITIES):
         of_list(aligned(("a", 1.5, True)))
     sweep = of_list(aligned(("a", 0.5, True)))
-    with pytest.raises(UserError, match="1 true occurrences in 1 trials"):
+    with raises(score_codes.NO_NONTARGET_TRIALS, trials=1):
         sweep.at("kst", 1.0, 1.0, trials=1)
-    with pytest.raises(UserError, match="alpha is not finite and positive"):
+    with raises(score_codes.VALUE_NOT_POSITIVE, name="alpha"):
         sweep.at("kst", [1.0, 0.0], 1.0, trials=10)

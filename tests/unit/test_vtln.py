@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.fitting.interface import Document, fit
@@ -16,6 +17,7 @@ from swsdist.features.registry import create
 from swsdist.features.vtln import Vtln, WarpedMfcc, warped
 from swsdist.io.filesystem import Folder
 from swsdist.testing.conformance import check_extractor
+from tests.support.coded import raises
 
 RATE = 16000
 
@@ -115,9 +117,9 @@ def test_the_suite_for_extractors(model: str) -> None:
 
 
 def test_what_cannot_be(model: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="factors of vtln are not fitted"):
+    with raises(codes.MODEL_NOT_FITTED, name="vtln"):
         Vtln().extract(np.zeros(RATE, np.float32))
-    with pytest.raises(ConfigError, match="no model of vtln for these MFCC"):
+    with raises(codes.WRONG_MODEL, wanted="a vtln model for these MFCC"):
         Vtln(model=model, mfcc={"n_mfcc": 12}).extract(np.zeros(RATE, np.float32))
     with pytest.raises(ConfigError, match="n_fftt"):
         create("vtln", {"mfcc": {"n_fftt": 3}})

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import features as codes
 from swsdist.features.blocks import in_blocks
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.interface import Extractor, surroundings
@@ -22,6 +22,7 @@ from swsdist.features.transforms.warp import Warp
 from swsdist.io.filesystem import Folder
 from swsdist.testing.conformance import check_extractor
 from swsdist.testing.synthesis.recogniser import make_recogniser
+from tests.support.coded import raises
 
 NORMAL = NormalDist()
 
@@ -83,13 +84,13 @@ def test_the_model_is_the_corpus_s_mean_and_deviation() -> None:
 
 
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is not fitted"):
+    with raises(codes.MODEL_NOT_FITTED):
         Warp().apply(np.zeros((1, 1), np.float32))
-    with pytest.raises(ConfigError, match="the model takes 2 columns, and there are 3"):
+    with raises(codes.MODEL_COLUMNS_MISMATCH, expected=2, columns=3):
         fitted(tmp_path, [0, 0], [1, 1]).becomes(Shape(("a", "b", "c"), "features"))
-    with pytest.raises(ConfigError, match="no mean and deviation"):
+    with raises(codes.WRONG_MODEL, wanted="a mean and deviation of columns"):
         fitted(tmp_path, [0, 0], [1, 0]).becomes(Shape(("a", "b"), "features"))
-    with pytest.raises(ConfigError, match="300 is not odd"):
+    with raises(codes.EVEN_WARP_WINDOW):
         create("mfcc", {}, transforms=[("warp", {"frames": 300})])
 
 

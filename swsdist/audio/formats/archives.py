@@ -13,7 +13,7 @@ import io
 import re
 from typing import BinaryIO
 
-from swsdist.core.errors import AudioError
+from swsdist.core.codes import audio as codes
 
 _PLACE = re.compile(r"(.*\.ark):([0-9]{1,18})()|(.*\.arrow):([0-9]{1,18})\+([0-9]{1,18})")
 
@@ -51,12 +51,7 @@ class Inside(io.RawIOBase):
         head = archive.read(8)
         size = int.from_bytes(head[4:8], "little")
         if len(head) < 8 or not head.startswith(b"RIFF"):
-            raise AudioError(
-                f"there is no WAV file at byte {begin} of the archive",
-                where=path,
-                reason="not-audio",
-                remedy="make the list again with the archive (wav-copy ... ark,scp:...); only WAV is read there",
-            )
+            raise codes.NO_WAV_IN_ARCHIVE(where=path, byte=begin)
         self._size = min(whole - begin, 8 + size if 0 < size < _UNKNOWN else whole - begin)
 
     def readable(self) -> bool:

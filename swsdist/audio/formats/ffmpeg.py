@@ -1,15 +1,14 @@
-"""Recordings that libsndfile does not decode, by the program ffmpeg, where there is one: m4a, mp4, wma, webm, video, ...
+"""Decode recordings that libsndfile does not read (m4a, mp4, wma, webm, video, ...) with the program ffmpeg.
 
-The program is `ffmpeg` on the PATH, else that of the package imageio-ffmpeg (extra `ffmpeg`). It decodes the first track of
-sound at the recording's own rate and channels, and writes it to a pipe as an AU stream (32-bit float, big-endian, its header
-says rate and channels), from which it is read piece by piece: memory is bounded, and nothing is written to a disk. What is
-taken out of a container without loss is, sample for sample, what libsndfile gives for the same sound in WAV or FLAC (tested).
+The program is `ffmpeg` on the PATH, else that of the package imageio-ffmpeg (extra `ffmpeg`). It decodes the first audio track
+at the recording's rate and channels, and writes an AU stream (32-bit float, big-endian; the header states rate and channels) to
+a pipe, which is read in pieces: memory is bounded, and nothing is written to disk. Samples of lossless tracks equal those that
+libsndfile reads from the same audio in WAV or FLAC (tested).
 
-A place is found by decoding from the beginning: time stamps of containers are rounded, so a jump would give other samples.
+Seeking decodes from the beginning: containers round their time stamps, so a jump would return other samples.
 
-What a file says is not trusted: ffmpeg is called without a shell, with the path behind `file:`; it may open nothing but that
-file, and take it for nothing but a container of sound, never for a list of other files (`concat`, HLS). A program that gives
-nothing for `PATIENCE` seconds is ended.
+Files are untrusted: ffmpeg is called without a shell, with the path behind `file:`; it may open that file only, as a container
+of audio, never as a list of other files (`concat`, HLS). A program without output for `TIMEOUT` seconds is killed.
 
 Sources: https://ffmpeg.org/ffmpeg-all.html; the AU header as in libsndfile's documentation and Sun's <audio/audio_filehdr.h>.
 """
@@ -32,9 +31,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.audio.commands import ENDED
+from swsdist.audio.commands import KILL_SIGNALS
 from swsdist.audio.formats.headers import CutOff
-from swsdist.core.errors import AudioError, PassingError
+from swsdist.core.codes import audio as codes
+from swsdist.core.errors import recast
 from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import transient_messages
 
@@ -42,19 +42,19 @@ _ENDINGS = (
     "3ga 3gp aac ac3 amr ape asf avi flv m2ts m4a m4b m4v mka mkv mov mp2 mp4 mpc mpeg mpg mts ogv ra rm shn tak tta webm "
     "wma wmv wv"
 )
-#: Endings of recordings that it is for.
+#: Endings of recordings for ffmpeg.
 ENDINGS = frozenset(_ENDINGS.split())
 
-#: What the identity of such a recording ends with where there is no ffmpeg: once there is one, it is tried again.
+#: Suffix of such a recording's identity on a machine without ffmpeg: with ffmpeg the recording is tried again.
 ABSENT = ":without-ffmpeg"
 
-#: Seconds without a sample after which ffmpeg is ended.
-PATIENCE = 120.0
+#: Seconds without a sample after which ffmpeg is killed.
+TIMEOUT = 120.0
 
-#: A recording without pictures may end this many seconds before its container says: encoders pad, and round.
+#: Seconds that a recording without video may be shorter than its container states: encoders pad and round.
 _SHORTFALL = 0.5
 
-#: Names of ffmpeg's demuxers for what a recording may be in; lists of other files are not among them.
+#: ffmpeg's demuxers for containers of audio; none of them reads a list of files.
 _CONTAINERS = (
     "aac,ac3,aiff,amr,amrnb,amrwb,ape,asf,au,avi,caf,dsf,dts,dtshd,eac3,flac,flv,gsm,gxf,latm,loas,matroska,mov,mp3,mpc,mpc8,"
     "mpeg,mpegts,mxf,nut,ogg,oma,qcp,rm,shn,tak,tta,voc,w64,wav,webm,wtv,wv,xwma"
@@ -64,20 +64,19 @@ _QUIET = ("-nostdin", "-hide_banner", "-nostats")
 _HEADER = struct.Struct(">4sIIIII")
 _FLOAT = 6  # AU's encoding of 32-bit floats
 
-#: Lines that are kept of what it says of a file.
-_SAID = 400
+#: Lines of its standard error that are kept.
+_LOG_LINES = 400
 
-_watchers: list[set[str]] = []
+_recorders: list[set[str]] = []
 
 
 def program() -> str | None:
-    """The path of ffmpeg: that on the PATH, else that of imageio-ffmpeg; None if there is neither."""
-    found = shutil.which("ffmpeg")
-    return found or _packaged()
+    """Path of ffmpeg: on the PATH, else from imageio-ffmpeg; None if neither exists."""
+    return shutil.which("ffmpeg") or _packaged()
 
 
 def is_for(path: str) -> bool:
-    """Whether a path ends as that of a recording that libsndfile does not decode."""
+    """Whether the ending of a path is one that libsndfile does not decode."""
     return path.rpartition(".")[2].lower() in ENDINGS
 
 
@@ -89,97 +88,97 @@ def _packaged() -> str | None:
         return None
     try:
         path: str = get_ffmpeg_exe()
-    except RuntimeError:  # it has none for this machine
+    except RuntimeError:  # no program for this machine
         return None
     return path
 
 
 @functools.cache
 def version(path: str) -> str:
-    """What a program calls its version; `unknown` where it does not tell.
+    """Version of an ffmpeg; `unknown` where it prints none.
 
     Args:
         path: of ffmpeg.
     """
     try:
-        said = subprocess.run(
-            [path, "-version"], capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False
+        output = subprocess.run(
+            [path, "-version"], capture_output=True, stdin=subprocess.DEVNULL, timeout=TIMEOUT, check=False
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
-    found = re.match(r"ffmpeg version (\S+)", said.decode("utf-8", "replace"))
-    return found[1] if found else "unknown"
+    match = re.match(r"ffmpeg version (\S+)", output.decode("utf-8", "replace"))
+    return match[1] if match else "unknown"
 
 
 @contextmanager
-def watched() -> Iterator[set[str]]:
-    """The versions of ffmpeg that decode something meanwhile in this process."""
-    used: set[str] = set()
-    _watchers.append(used)
+def recorded_versions() -> Iterator[set[str]]:
+    """Collect the versions of ffmpeg that decode in this process while the context lasts."""
+    versions: set[str] = set()
+    _recorders.append(versions)
     try:
-        yield used
+        yield versions
     finally:
-        _watchers.remove(used)
+        _recorders.remove(versions)
 
 
-def length(ffmpeg: str, source: str) -> float | None:
-    """Seconds of the first track of sound, counted by its packets: nothing is decoded. None where that cannot be had.
+def packet_seconds(ffmpeg: str, source: str) -> float | None:
+    """Seconds of the first audio track, by its packets, without decoding; None where ffmpeg fails.
 
     Args:
         ffmpeg: path of the program.
         source: local path of a file.
     """
-    command = [ffmpeg, *_QUIET, "-loglevel", "quiet", "-progress", "pipe:1", *_named(source)]
+    command = [ffmpeg, *_QUIET, "-loglevel", "quiet", "-progress", "pipe:1", *_input(source)]
     command += ["-map", "0:a:0", "-c:a", "copy", "-f", "null", "-"]
-    said = b""
+    progress = b""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         with selectors.DefaultSelector() as ready:
             ready.register(process.stdout, selectors.EVENT_READ)
-            while ready.select(PATIENCE) and (part := os.read(process.stdout.fileno(), 1 << 16)):
-                said = (said + part)[-(1 << 16) :]
+            while ready.select(TIMEOUT) and (part := os.read(process.stdout.fileno(), 1 << 16)):
+                progress = (progress + part)[-(1 << 16) :]
         process.kill()  # it has ended, or hangs
-    times = re.findall(rb"out_time_us=(\d+)", said)
-    return int(times[-1]) / 1e6 if times and b"progress=end" in said else None
+    times = re.findall(rb"out_time_us=(\d+)", progress)
+    return int(times[-1]) / 1e6 if times and b"progress=end" in progress else None
 
 
-def _named(source: str) -> list[str]:
-    """How a file is named to ffmpeg: it, and nothing else, whatever is in its name or in it."""
-    allowed = ["-protocol_whitelist", "file,pipe", "-format_whitelist", _CONTAINERS]
-    return [*allowed, "-i", f"file:{Path(source).absolute()}"]
+def _input(source: str) -> list[str]:
+    """Arguments that let ffmpeg open one file and no other, whatever its name or content."""
+    whitelist = ["-protocol_whitelist", "file,pipe", "-format_whitelist", _CONTAINERS]
+    return [*whitelist, "-i", f"file:{Path(source).absolute()}"]
 
 
 class Decoded:
-    """The sound of a file as ffmpeg decodes it, to be read once from its beginning; use it as a context manager.
+    """A file decoded by ffmpeg, read once from the beginning; a context manager.
 
     Args:
         ffmpeg: path of the program.
         source: local path of the file.
-        path: what the recording is called in errors.
-        brief: only what the header tells is wanted; the program has ended then.
-        whole: there is no hole in the file.
+        path: name of the recording in errors.
+        brief: read the header only; the program has ended afterwards.
+        complete: the file has no hole.
 
     Attributes:
         samplerate: Hz.
-        channels: how many.
+        channels: number of channels.
         format: `FFMPEG`.
-        frames: what libsndfile says of a stream that does not tell its length.
-        told: if `brief`, its length in s, by its container or its packets; None where neither tells.
-        cut: at the end, whether the recording is cut off there.
+        frames: `UNKNOWN` of libsndfile.
+        duration: with `brief`, s by container or packets; None where neither states it.
+        cut: set at the end if the recording is cut off there.
 
     Raises:
-        AudioError: ffmpeg cannot be started, or finds no sound in the file.
-        OSError, StorageError: it is no fault of the file.
+        AudioError: ffmpeg does not start, or finds no audio in the file.
+        OSError, StorageError: the file is not at fault.
     """
 
     format = "FFMPEG"
     frames = 2**63 - 1
 
-    def __init__(self, ffmpeg: str, source: str, path: str, brief: bool = False, whole: bool = True) -> None:
+    def __init__(self, ffmpeg: str, source: str, path: str, brief: bool = False, complete: bool = True) -> None:
         self._path, self._program, self._source = path, ffmpeg, source
-        self._said: list[str] = []
-        self._wrong: deque[str] = deque(maxlen=20)
-        command = [ffmpeg, *_QUIET, "-loglevel", "level+info", "-threads", "1", "-xerror", *_named(source)]
+        self._log: list[str] = []
+        self._errors: deque[str] = deque(maxlen=20)
+        command = [ffmpeg, *_QUIET, "-loglevel", "level+info", "-threads", "1", "-xerror", *_input(source)]
         command += ["-map", "0:a:0", "-map_metadata", "-1"]
         command += [*(("-t", "0.05") if brief else ()), "-c:a", "pcm_f32be", "-f", "au", "pipe:1"]
         try:
@@ -191,30 +190,25 @@ class Decoded:
                 env={**os.environ, "AV_LOG_FORCE_NOCOLOR": "1"},
             )
         except OSError as error:
-            raise AudioError(
-                f"ffmpeg cannot be started ({error.strerror})",
-                where=path,
-                reason="unsupported",
-                remedy=f"look at {ffmpeg}, or convert the recording: ffmpeg -i INPUT OUTPUT.flac",
-            ) from error
+            raise codes.FFMPEG_NOT_STARTED(where=path, error=error.strerror, program=ffmpeg) from error
         self._listener = threading.Thread(target=self._listen, name="swsdist-ffmpeg", daemon=True)
         self._listener.start()
-        self._given = 0
-        self.told: float | None = None
+        self._frames_read = 0
+        self.duration: float | None = None
         self.cut: CutOff | None = None
         try:
             self.samplerate, self.channels = self._header()
             if brief:
                 while self._take(1 << 16):
                     pass
-                self._ended()
-                self.told = self._told() or (length(ffmpeg, source) if whole else None)
+                self._wait()
+                self.duration = self._stated_seconds() or (packet_seconds(ffmpeg, source) if complete else None)
                 self.close()
         except BaseException:
             self.close()
             raise
-        for used in _watchers:
-            used.add(version(ffmpeg))
+        for versions in _recorders:
+            versions.add(version(ffmpeg))
 
     def __enter__(self) -> Decoded:
         return self
@@ -223,7 +217,7 @@ class Decoded:
         self.close()
 
     def close(self) -> None:
-        """End the program, however far it is."""
+        """Kill the program."""
         with suppress(OSError):
             self._process.kill()
         self._process.wait()
@@ -233,40 +227,35 @@ class Decoded:
                 pipe.close()
 
     def read(self, frames: int) -> NDArray[np.float32]:
-        """The next samples, float32 (frames, channels), full scale ±1; fewer only at the end, where there are none at last.
+        """The next samples, float32 (frames, channels), full scale ±1; fewer only at the end.
 
         Raises:
-            AudioError: the stream breaks off, or ffmpeg does not go on.
-        OSError, StorageError: as when it is made.
+            AudioError: the stream is damaged, or ffmpeg hangs.
+            OSError, StorageError: the file is not at fault.
         """
         width = 4 * self.channels
         data = self._take(frames * width)
         if len(data) < frames * width:
             self._end(len(data) // width)
-        found = np.frombuffer(data[: len(data) // width * width], ">f4").astype(np.float32).reshape(-1, self.channels)
-        self._given += len(found)
-        return found
+        samples = np.frombuffer(data[: len(data) // width * width], ">f4").astype(np.float32).reshape(-1, self.channels)
+        self._frames_read += len(samples)
+        return samples
 
     def seek(self, position: int) -> None:
-        """Go on to a frame, by decoding all that lies before it."""
-        while self._given < position and len(self.read(min(1 << 16, position - self._given))):
+        """Decode up to a frame."""
+        while self._frames_read < position and len(self.read(min(1 << 16, position - self._frames_read))):
             pass
 
     def _take(self, size: int) -> bytearray:
-        """So many bytes of the pipe, fewer at its end."""
+        """Read `size` bytes of the pipe, fewer at its end."""
         pipe = self._process.stdout
         assert pipe is not None
         taken = bytearray()
         with selectors.DefaultSelector() as ready:
             ready.register(pipe, selectors.EVENT_READ)
             while len(taken) < size:
-                if not ready.select(PATIENCE):
-                    raise AudioError(
-                        f"ffmpeg gave nothing for {PATIENCE:g} s, and was ended",
-                        where=self._path,
-                        reason="unreadable",
-                        remedy="try it by hand: ffmpeg -i INPUT OUTPUT.flac; drop it from the corpus if that hangs too",
-                    )
+                if not ready.select(TIMEOUT):
+                    raise codes.FFMPEG_TIMEOUT(where=self._path, seconds=TIMEOUT)
                 part = os.read(pipe.fileno(), min(size - len(taken), 1 << 20))
                 if not part:
                     break
@@ -276,102 +265,79 @@ class Decoded:
     def _header(self) -> tuple[int, int]:
         data = self._take(_HEADER.size)
         if len(data) < _HEADER.size:
-            self._ended()
-            self._demand_file_fault()
-            if any("matches no streams" in line for line in self._said):
-                raise AudioError(
-                    "there is no sound in it", where=self._path, reason="no-samples", remedy="drop it from the corpus"
-                )
-            raise AudioError(
-                f"ffmpeg does not read it ({self._last()})",
-                where=self._path,
-                reason="unreadable",
-                remedy="copy it again from where it came; drop it from the corpus if it plays nowhere",
-            )
+            self._wait()
+            self._raise_foreign_fault()
+            if any("matches no streams" in line for line in self._log):
+                raise codes.NO_AUDIO_TRACK(where=self._path)
+            raise codes.FFMPEG_CANNOT_READ(where=self._path, detail=self._complaint())
         magic, offset, _, encoding, rate, channels = _HEADER.unpack(data)
         if magic != b".snd" or encoding != _FLOAT or not rate or not channels:
-            raise AudioError(
-                "ffmpeg gives something else than it was asked for",
-                where=self._path,
-                reason="unsupported",
-                remedy="take another version of ffmpeg",
-            )
+            raise codes.FFMPEG_OUTPUT(where=self._path)
         self._take(offset - _HEADER.size)
         return rate, channels
 
-    def _told(self) -> float | None:
-        """What the container says, to the hundredth, when the program has ended; None where ffmpeg only guesses."""
-        said = "\n".join(self._said)
-        found = re.search(r"^\[info\] +Duration: (\d+):(\d\d):(\d\d(?:\.\d+)?)", said, re.MULTILINE)
-        if found is None or "Estimating duration" in said:
+    def _stated_seconds(self) -> float | None:
+        """Duration that the container states, to 0.01 s, once the program has ended; None where ffmpeg only estimates it."""
+        log = "\n".join(self._log)
+        match = re.search(r"^\[info\] +Duration: (\d+):(\d\d):(\d\d(?:\.\d+)?)", log, re.MULTILINE)
+        if match is None or "Estimating duration" in log:
             return None
-        return int(found[1]) * 3600 + int(found[2]) * 60 + float(found[3])
+        return int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3])
 
     def _end(self, last: int) -> None:
-        """Raises AudioError if the stream breaks off; `cut` tells if its end is not the recording's. `last` frames are not
-        counted yet."""
-        code = self._ended()
-        if code:
-            self._demand_file_fault()
-            raise AudioError(
-                f"its stream breaks off or is damaged (ffmpeg: {self._last()})",
-                where=self._path,
-                reason="truncated",
-                remedy="copy it again from where it came; or pass over what is damaged: ffmpeg -i INPUT OUTPUT.flac",
-            )
-        if any("ended prematurely" in line for line in self._wrong):
-            self.cut = CutOff(
-                "its stream breaks off (ffmpeg: the file ended prematurely)", where=self._path, told=self._told()
-            )
-        seconds = (self._given + last) / self.samplerate
-        pictures = any(re.search(r"Stream #0.*: Video: (?!.*\(attached pic\))", line) for line in self._said)
-        told = self._told()
-        if told is not None and not pictures and seconds < told - _SHORTFALL:
-            self.cut = CutOff(f"its header tells {told:.2f} s, it has {seconds:.2f} s", where=self._path, told=told)
+        """Check the end of the stream; set `cut` if the recording should go on.
 
-    def _demand_file_fault(self) -> None:
-        """Raise what ended the program, or kept it from reading, where that is not in the file.
+        Args:
+            last: frames that are not counted yet.
+
+        Raises:
+            AudioError: the stream is damaged.
+        """
+        if self._wait():
+            self._raise_foreign_fault()
+            raise codes.DAMAGED_STREAM(where=self._path, detail=f"ffmpeg: {self._complaint()}")
+        stated = self._stated_seconds()
+        if any("ended prematurely" in line for line in self._errors):
+            self.cut = recast(codes.TRUNCATED_STREAM(where=self._path), CutOff, expected_seconds=stated)
+        seconds = (self._frames_read + last) / self.samplerate
+        pictures = any(re.search(r"Stream #0.*: Video: (?!.*\(attached pic\))", line) for line in self._log)
+        if stated is not None and not pictures and seconds < stated - _SHORTFALL:
+            error = codes.TRUNCATED(where=self._path, stated=f"{stated:.2f} s", actual=f"{seconds:.2f} s")
+            self.cut = recast(error, CutOff, expected_seconds=stated)
+
+    def _raise_foreign_fault(self) -> None:
+        """Raise if the program failed for a reason outside the file.
 
         Raises:
             OSError: the file cannot be read.
-            StorageError: it can be by now; or somebody ended the program.
+            StorageError: the file could not be read at first; or a signal ended the program.
         """
         code = self._process.returncode
-        if -code in ENDED:
-            raise PassingError(
-                f"ffmpeg was ended by signal {-code}",
-                where=self._path,
-                remedy="look at the memory of the machine (dmesg); run again: what was computed is kept",
-                code="ended",
-            )
-        if not any(word in line for line in self._wrong for word in transient_messages()):
+        if -code in KILL_SIGNALS:
+            raise codes.FFMPEG_KILLED(where=self._path, signal=-code)
+        if not any(word in line for line in self._errors for word in transient_messages()):
             return
         with open_counted(Path(self._source)) as file:
             while file.read(1 << 20):
                 pass
-        # Files that break off are told of so, too. If it reads it now, it did not for another reason.
-        again = [self._program, *_QUIET, "-loglevel", "quiet", "-xerror", *_named(self._source), "-f", "null", "-"]
+        # ffmpeg says the same of truncated files, so it reads the file a second time.
+        again = [self._program, *_QUIET, "-loglevel", "quiet", "-xerror", *_input(self._source), "-f", "null", "-"]
         if subprocess.run(again, stdin=subprocess.DEVNULL, check=False).returncode == 0:
-            raise PassingError(
-                f"ffmpeg could not read it ({self._last()}), and now it can",
-                where=self._path,
-                remedy="look at the disk and the mount (dmesg)",
-                code="input-output",
-            )
+            raise codes.FFMPEG_READ_ERROR(where=self._path, detail=self._complaint())
 
-    def _ended(self) -> int:
-        """Wait for the end of a program whose pipe is at its end; its exit status."""
+    def _wait(self) -> int:
+        """Wait for the end of the program, whose pipe is at its end; return the exit status."""
         try:
-            code = self._process.wait(PATIENCE)
+            code = self._process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
         self._listener.join()
         return code
 
-    def _last(self) -> str:
-        """The last complaint that says something."""
-        dull = (
+    def _complaint(self) -> str:
+        """The last specific error message."""
+        general = (
             "Task finished",
             "Terminating thread",
             "Error opening",
@@ -379,27 +345,29 @@ class Decoded:
             "Error processing",
             "Error parsing",
         )
-        # A line that names the file says that something is wrong with it, after one that says what.
-        said = [one for one in self._wrong if not (one.startswith("file:") or any(word in one for word in dull))]
-        said = said or list(self._wrong)
-        return said[-1] if said else f"exit status {self._process.returncode}"
+        # The line that names the file repeats the error before it in general words.
+        specific = [
+            line for line in self._errors if not (line.startswith("file:") or any(word in line for word in general))
+        ]
+        lines = specific or list(self._errors)
+        return lines[-1] if lines else f"exit status {self._process.returncode}"
 
     def _listen(self) -> None:
-        """Keep what the program says: its pipe must not fill, and it may say much."""
+        """Read standard error to its end, so that the pipe never fills."""
         pipe = self._process.stderr
         assert pipe is not None
-        heard = b""
+        rest = b""
         with suppress(ValueError, OSError):
             while part := os.read(pipe.fileno(), 1 << 16):
-                *lines, heard = (heard + part)[-(1 << 20) :].split(b"\n")
+                *lines, rest = (rest + part)[-(1 << 20) :].split(b"\n")
                 for line in lines:
-                    self._hear(line)
-        self._hear(heard)
+                    self._log_line(line)
+        self._log_line(rest)
 
-    def _hear(self, line: bytes) -> None:
+    def _log_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").rstrip()
-        complaint = re.match(r"(?:\[[^]]* @ [^]]*\] )*\[(?:error|fatal)\] (.*)", text)
-        if complaint is not None:
-            self._wrong.append(complaint[1].strip())
-        if text and len(self._said) < _SAID:
-            self._said.append(text)
+        error = re.match(r"(?:\[[^]]* @ [^]]*\] )*\[(?:error|fatal)\] (.*)", text)
+        if error is not None:
+            self._errors.append(error[1].strip())
+        if text and len(self._log) < _LOG_LINES:
+            self._log.append(text)

@@ -20,7 +20,8 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.core.codes import calibrate as codes
 from swsdist.kernels.regression import log_odds, logarithm, sigmoid
 
 
@@ -37,7 +38,7 @@ class AtPriorOptions(Options):
     @model_validator(mode="after")
     def _one_of_them(self) -> AtPriorOptions:
         if self.vocabulary is not None and self.prior != "point":
-            raise ValueError("prior and vocabulary both say the prior; give one of them")
+            raise codes.CONFLICTING_PRIORS.invalid()
         return self
 
 
@@ -48,12 +49,12 @@ class AtPrior(Step[AtPriorOptions, Addable]):
     version = 1
     model = AtPriorOptions
 
-    def threshold(self, point: Point) -> float:
+    def threshold(self, point: TwvParameters) -> float:
         """1/2."""
         return 0.5
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Posteriors."""
         assert point is not None  # its entry says that it has a threshold of its own
@@ -62,7 +63,7 @@ class AtPrior(Step[AtPriorOptions, Addable]):
         found: Floats = np.where(missing, np.nan, sigmoid(np.where(missing, 0.0, scores) + self._log_odds(point)))
         return found
 
-    def _log_odds(self, point: Point) -> float:
+    def _log_odds(self, point: TwvParameters) -> float:
         if self.options.vocabulary is not None:
             return -float(logarithm(self.options.vocabulary - 1))
         if self.options.prior == "point":

@@ -16,7 +16,7 @@ from pydantic import Field, PositiveFloat
 
 from swsdist.calibrate.posterior import PosteriorSums
 from swsdist.calibrate.statistics import Tally, posterior_sums
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.thresholding import ALPHA, Method, Thresholding
 from swsdist.kernels.coding import coded
 
@@ -33,7 +33,7 @@ class ByTerm(Step[ByTermOptions, Addable]):
     model = ByTermOptions
     method: ClassVar[Method]
 
-    def threshold(self, point: Point) -> float:
+    def threshold(self, point: TwvParameters) -> float:
         """1/2, or eq. 5 of Wang and Metze 2014."""
         return self._how(point).threshold
 
@@ -42,7 +42,7 @@ class ByTerm(Step[ByTermOptions, Addable]):
         return True
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Normalised scores.
 
@@ -64,5 +64,5 @@ class ByTerm(Step[ByTermOptions, Addable]):
         result: Floats = np.where(missing, np.nan, found)
         return result
 
-    def _how(self, point: Point) -> Thresholding:
+    def _how(self, point: TwvParameters) -> Thresholding:
         return Thresholding(self.method, point.trials, point.beta, self.options.alpha)

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pydantic import Field
 
 from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step
-from swsdist.fusion.weights import Fusion, Rows, fit_fusion
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters
+from swsdist.fusion.weights import Fusion, LabelledRows, fit_fusion
 from swsdist.score.measures.cnxe import prior_of_beta
 
 
@@ -31,32 +31,34 @@ class FusionOptions(Options):
 
 
 @dataclass(frozen=True)
-class Gathered:
+class FusionExamples:
     """Rows of scores with their labels, and the operating point that they are weighed for; it adds."""
 
-    rows: Rows
-    point: Point | None
+    rows: LabelledRows
+    point: TwvParameters | None
 
-    def __add__(self, other: Gathered) -> Gathered:
-        return Gathered(self.rows + other.rows, self.point)
+    def __add__(self, other: FusionExamples) -> FusionExamples:
+        return FusionExamples(self.rows + other.rows, self.point)
 
 
-class FusionStep(Step[FusionOptions, Gathered]):
+class FusionStep(Step[FusionOptions, FusionExamples]):
     """``llr = w_0 + sum w_k s_k``, fitted on hits and false alarms of aligned joined lists."""
 
     name = "fusion"
     version = 2
     model = FusionOptions
 
-    def threshold(self, point: Point) -> float | None:
+    def threshold(self, point: TwvParameters) -> float | None:
         """ln(beta)."""
         return point.bayes_threshold
 
-    def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> Gathered:
+    def gather(
+        self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
+    ) -> FusionExamples:
         """Rows of scores with their labels."""
-        return Gathered(Rows.of(aligned, marks=self.options.marks), point)
+        return FusionExamples(LabelledRows.of(aligned, marks=self.options.marks), point)
 
-    def fit(self, parts: Iterable[Gathered]) -> Json:
+    def fit(self, parts: Iterable[FusionExamples]) -> Json:
         """At the prior of the options, or of the operating point; without either as the detections are.
 
         Raises:
@@ -75,8 +77,8 @@ class FusionStep(Step[FusionOptions, Gathered]):
             ValueError: they are of different systems.
         """
         read = [_read(model) for model in models]
-        if len({(one.systems, len(one.marks)) for one in read}) > 1:
-            raise ValueError("its folds are of different systems")
+        if len({(item.systems, len(item.marks)) for item in read}) > 1:
+            raise ValueError("the folds are of different systems")
         first = read[0]
 
         def mean(column: Iterable[float]) -> float:
@@ -85,14 +87,14 @@ class FusionStep(Step[FusionOptions, Gathered]):
         return _described(
             Fusion(
                 first.systems,
-                tuple(mean(column) for column in zip(*(one.weights for one in read), strict=True)),
-                mean(one.offset for one in read),
-                tuple(mean(column) for column in zip(*(one.marks for one in read), strict=True)),
+                tuple(mean(column) for column in zip(*(item.weights for item in read), strict=True)),
+                mean(item.offset for item in read),
+                tuple(mean(column) for column in zip(*(item.marks for item in read), strict=True)),
             )
         )
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Log-likelihood ratios."""
         assert fitted is not None  # the procedure fits before it applies
@@ -114,7 +116,7 @@ def _read(model: Json) -> Fusion:
     """
     offset, systems = model["offset"], model["systems"]
     if not isinstance(systems, Mapping) or not isinstance(offset, int | float) or not systems:
-        raise ValueError("it holds no weights of systems")
+        raise ValueError("no weights of systems")
     names = tuple(systems)
     weights = tuple(float(systems[name]["weight"]) for name in names)
     marked = ["none_there" in systems[name] for name in names]

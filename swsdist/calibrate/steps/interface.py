@@ -29,7 +29,7 @@ STEPS_SCHEMA = "swsdist-steps/1"
 Json = Mapping[str, object]
 
 
-class Point(NamedTuple):
+class TwvParameters(NamedTuple):
     """The operating point.
 
     Attributes:
@@ -82,7 +82,7 @@ class Step(Generic[O, P]):
     def __init__(self, options: O) -> None:
         self.options = options
 
-    def threshold(self, point: Point) -> float | None:
+    def threshold(self, point: TwvParameters) -> float | None:
         """The threshold for the scores it makes, where it knows one."""
         return None
 
@@ -101,7 +101,7 @@ class Step(Generic[O, P]):
         can."""
         return None
 
-    def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> P:
+    def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None) -> P:
         """What is learnt of an aligned list: a value that adds.
 
         Args:
@@ -124,7 +124,7 @@ class Step(Generic[O, P]):
         raise NotImplementedError(f"{self.name} is not fitted")
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """New scores.
 

@@ -47,8 +47,10 @@ from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths, Example
 from swsdist.calibrate.posterior import UNIT as SUM_UNIT
 from swsdist.calibrate.posterior import checked, sums
 from swsdist.calibrate.statistics import CostSums, Tally
-from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.q_norm import moments
+from swsdist.core.codes import calibrate as codes
+from swsdist.core.warning_text import warning_text
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted, linear, log_odds, logarithm, maximise, prior_weights, total
 from swsdist.registry.calibration_entries import Score
@@ -102,12 +104,12 @@ class LlrOptions(Options):
     @classmethod
     def _once(cls, names: tuple[Covariate, ...]) -> tuple[Covariate, ...]:
         if len(set(names)) < len(names):
-            raise ValueError("a covariate is named twice")
+            raise codes.DUPLICATE_COVARIATE.invalid(name=next(name for name in names if names.count(name) > 1))
         return names
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
+class LlrExamples:
     """Labelled detections by their columns and by Ntrue of their query: a value that adds.
 
     Attributes:
@@ -125,10 +127,10 @@ class Gathered:
     false_alarms: Ints
     queries: tuple[int, int]
     occurrences: int
-    point: Point
+    point: TwvParameters
 
-    def __add__(self, other: Gathered) -> Gathered:
-        return Gathered(
+    def __add__(self, other: LlrExamples) -> LlrExamples:
+        return LlrExamples(
             np.concatenate([self.columns, other.columns]),
             np.concatenate([self.true, other.true]),
             np.concatenate([self.hits, other.hits]),
@@ -138,7 +140,7 @@ class Gathered:
             self.point,
         )
 
-    def summed(self) -> Gathered:
+    def summed(self) -> LlrExamples:
         """With distinct rows, in ascending order, whatever order they came in."""
         keys = np.column_stack([self.columns + 0.0, self.true])  # -0.0 and 0.0 are one value
         rows, which = np.unique(keys, axis=0, return_inverse=True)
@@ -146,10 +148,10 @@ class Gathered:
         np.add.at(hits, which.reshape(-1), self.hits)
         np.add.at(false, which.reshape(-1), self.false_alarms)
         true = rows[:, -1].astype(np.int64)
-        return Gathered(rows[:, :-1], true, hits, false, self.queries, self.occurrences, self.point)
+        return LlrExamples(rows[:, :-1], true, hits, false, self.queries, self.occurrences, self.point)
 
 
-class Llr(Step[LlrOptions, Gathered]):
+class Llr(Step[LlrOptions, LlrExamples]):
     """Fitted on hits and false alarms of aligned lists; its own threshold is that of eq. 31."""
 
     name = "llr"
@@ -170,35 +172,36 @@ class Llr(Step[LlrOptions, Gathered]):
             return "its covariate posterior-sum is a sum of probabilities: put logistic before it, or leave the covariate out"
         return None
 
-    def threshold(self, point: Point) -> float:
+    def threshold(self, point: TwvParameters) -> float:
         """ln(beta), which is less the log-odds of the effective prior 1 / (1 + beta)."""
         return point.bayes_threshold
 
-    def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> Gathered:
+    def gather(
+        self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
+    ) -> LlrExamples:
         """Hits and false alarms by their columns and their query's Ntrue."""
         assert point is not None  # its entry says that it has a threshold of its own
         names, code = coded(aligned["query_id"])
         true = pc.is_valid(aligned["ref_start"]).to_numpy()
         occurrences = np.bincount(code[true], minlength=len(names))
-        found = ~np.isnan(scores_of(aligned))
-        hit = true[found].astype(np.int64)
+        detected = ~np.isnan(scores_of(aligned))
+        hit = true[detected].astype(np.int64)
         counted = len(names), int(np.count_nonzero(occurrences))
-        columns = self._columns(aligned, statistics)[found]
-        return Gathered(columns, occurrences[code[found]], hit, 1 - hit, counted, int(occurrences.sum()), point)
+        columns = self._columns(aligned, statistics)[detected]
+        return LlrExamples(columns, occurrences[code[detected]], hit, 1 - hit, counted, int(occurrences.sum()), point)
 
-    def fit(self, parts: Iterable[Gathered]) -> Json:
+    def fit(self, parts: Iterable[LlrExamples]) -> Json:
         """Offset and slopes of greatest likelihood, made unique by a weak prior (see `kernels.regression`).
 
         Raises:
             UserError: there are no hits, or no false alarms.
         """
-        whole = reduce(add, parts).summed()
-        prior = self._prior(whole.point)
-        rows, hits, false, single = _weighted(whole, prior, self.options.weights)
+        totals = reduce(add, parts).summed()
+        prior = self._prior(totals.point)
+        rows, hits, false, single = _weighted(totals, prior, self.options.weights)
         fitted = maximise(rows, hits, false)
         if fitted.slopes[0] <= 0:
-            told = f"the slope of the llr is {fitted.slopes[0]:.4g}: higher scores are not more likely hits here"
-            warnings.warn(told, stacklevel=2)
+            warnings.warn(warning_text(codes.NEGATIVE_SLOPE, count=1, step="llr", slope=fitted.slopes[0]), stacklevel=2)
         odds = log_odds(prior)
         line = Fitted(fitted.slopes, fitted.offset - odds)
         model: dict[str, object] = {"offset": line.offset, **dict(zip(self._names, line.slopes, strict=True))}
@@ -218,7 +221,7 @@ class Llr(Step[LlrOptions, Gathered]):
         return {name: math.fsum(_number(model, name) for model in models) / len(models) for name in names}
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Log-likelihood ratios, natural."""
         assert fitted is not None  # the procedure fits before it applies
@@ -240,51 +243,51 @@ class Llr(Step[LlrOptions, Gathered]):
             return line, None
         points = np.array(model["curve"], np.float64)
         if points.ndim != 2 or points.shape[1] != 2 or not len(points) or not np.isfinite(points).all():
-            raise ValueError("its curve is not pairs of numbers")
+            raise ValueError("the curve is not pairs of numbers")
         return line, points
 
     @property
     def _names(self) -> tuple[str, ...]:
         return ("score", *self.options.covariates)
 
-    def _prior(self, point: Point) -> float:
+    def _prior(self, point: TwvParameters) -> float:
         return prior_of_beta(point.beta) if self.options.prior == "point" else self.options.prior
 
     def _columns(self, table: pa.Table, statistics: Mapping[str, Tally] | None) -> Floats:
         """Score and covariates of each row, float64 (n, d); 0 in the rows without a score."""
         scores = scores_of(table)
-        found = ~np.isnan(scores)
+        detected = ~np.isnan(scores)
         columns = np.zeros((len(scores), len(self._names)))
-        if not found.any():
+        if not detected.any():
             return columns
-        there = table.filter(pa.array(found))
-        columns[found, 0] = scores[found]
+        there = table.filter(pa.array(detected))
+        columns[detected, 0] = scores[detected]
         for place, name in enumerate(self.options.covariates, 1):
-            columns[found, place] = _COVARIATES[name](there, statistics or {})
+            columns[detected, place] = _COVARIATES[name](there, statistics or {})
         return columns
 
 
 def _weighted(
-    whole: Gathered, prior: float, weights: Literal["queries", "trials"]
+    totals: LlrExamples, prior: float, weights: Literal["queries", "trials"]
 ) -> tuple[Floats, Floats, Floats, tuple[float, float]]:
     """Rows, the weights of their hits and false alarms, and the mean weight of a hit and of a false alarm.
 
     All trials together weigh as much as there are detections.
     """
-    all_queries, occurring = whole.queries
-    kept = whole.true > 0 if weights == "queries" else np.ones(len(whole.true), bool)
-    hits, false = prior_weights(whole.hits[kept], whole.false_alarms[kept], None)
-    trials = float(whole.point.trials)
+    all_queries, occurring = totals.queries
+    kept = totals.true > 0 if weights == "queries" else np.ones(len(totals.true), bool)
+    hits, false = prior_weights(totals.hits[kept], totals.false_alarms[kept], None)
+    trials = float(totals.point.trials)
     if weights == "queries":
-        targets = occurring * whole.true[kept].astype(np.float64)
-        others = occurring * (trials - whole.true[kept])
+        targets = occurring * totals.true[kept].astype(np.float64)
+        others = occurring * (trials - totals.true[kept])
     else:
-        targets = np.full(len(hits), float(whole.occurrences))
-        others = np.full(len(hits), all_queries * trials - whole.occurrences)
-    number = float(whole.hits[kept].sum()), float(whole.false_alarms[kept].sum())
+        targets = np.full(len(hits), float(totals.occurrences))
+        others = np.full(len(hits), all_queries * trials - totals.occurrences)
+    number = float(totals.hits[kept].sum()), float(totals.false_alarms[kept].sum())
     scale = number[0] + number[1]
     hits, false = hits * (prior * scale / targets), false * ((1.0 - prior) * scale / others)
-    return whole.columns[kept], hits, false, (total(hits) / number[0], total(false) / number[1])
+    return totals.columns[kept], hits, false, (total(hits) / number[0], total(false) / number[1])
 
 
 def _rising(ratio: Floats, hits: Floats, false: Floats, mean: tuple[float, float], odds: float) -> list[list[float]]:
@@ -358,8 +361,8 @@ def _duration(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
 
 
 def _examples(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
-    found = statistics[ExampleLengths.name].by_query()
-    return logarithm(_by_query(table, {query_id: float(len(rows)) for query_id, rows in found.items()}))
+    lengths = statistics[ExampleLengths.name].by_query()
+    return logarithm(_by_query(table, {query_id: float(len(rows)) for query_id, rows in lengths.items()}))
 
 
 def _entropy(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
@@ -375,8 +378,10 @@ def _mean(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
 
 
 def _deviation(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
-    known = moments(statistics[CostSums.name])
-    return logarithm(np.maximum(_by_query(table, {name: deviation for name, (_, deviation) in known.items()}), _LEAST))
+    moments_of_queries = moments(statistics[CostSums.name])
+    return logarithm(
+        np.maximum(_by_query(table, {name: deviation for name, (_, deviation) in moments_of_queries.items()}), _LEAST)
+    )
 
 
 def _trials(table: pa.Table) -> tuple[Ints, Floats, Ints]:
@@ -385,8 +390,8 @@ def _trials(table: pa.Table) -> tuple[Ints, Floats, Ints]:
     scores = scores_of(table)
     if "trial" not in table.column_names:
         return code, scores, code
-    mine = table["trial"].to_numpy(zero_copy_only=False).astype(bool)
-    return code[mine], scores[mine], code
+    trial_rows = table["trial"].to_numpy(zero_copy_only=False).astype(bool)
+    return code[trial_rows], scores[trial_rows], code
 
 
 def _ranked(table: pa.Table, rank: int) -> Floats:
@@ -409,8 +414,8 @@ def _gap(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
 
 def _posterior_sum(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
     code, scores, of = _trials(table)
-    whole = np.array(sums(code, checked(scores)), dtype=object)
-    return logarithm(np.maximum((whole / SUM_UNIT).astype(np.float64), _LEAST))[of]
+    totals = np.array(sums(code, checked(scores)), dtype=object)
+    return logarithm(np.maximum((totals / SUM_UNIT).astype(np.float64), _LEAST))[of]
 
 
 def _length_ratio(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:

@@ -25,7 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.interface import Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.core.codes import calibrate as codes
+from swsdist.core.warning_text import warning_text
 from swsdist.kernels.regression import Fitted, linear, maximise, prior_weights, sigmoid
 
 Ints = NDArray[np.int64]
@@ -111,7 +113,7 @@ def fit_logistic(labelled: Labelled, *, prior: float | None = None) -> Logistic:
     fitted = maximise(labelled.score.reshape(-1, 1), *prior_weights(labelled.hits, labelled.false_alarms, prior))
     slope = fitted.slopes[0]
     if slope <= 0:
-        warnings.warn(f"the logistic's slope is {slope:.4g}: higher scores are not more likely hits here", stacklevel=2)
+        warnings.warn(warning_text(codes.NEGATIVE_SLOPE, count=1, step="logistic", slope=slope), stacklevel=2)
     return Logistic(slope, fitted.offset)
 
 
@@ -135,7 +137,9 @@ class LogisticStep(Step[LogisticOptions, Labelled]):
     version = 1
     model = LogisticOptions
 
-    def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: Point | None) -> Labelled:
+    def gather(
+        self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
+    ) -> Labelled:
         """Hits and false alarms by score."""
         return Labelled.of(aligned)
 
@@ -153,7 +157,7 @@ class LogisticStep(Step[LogisticOptions, Labelled]):
         return {name: math.fsum(_number(m, name) for m in models) / len(models) for name in ("slope", "offset")}
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Probabilities."""
         assert fitted is not None  # the procedure fits before it applies

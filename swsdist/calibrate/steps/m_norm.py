@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.calibrate.statistics import BINS, ScoreHistogram, Tally, histograms
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.q_norm import standardised
 from swsdist.kernels.coding import coded
 
@@ -48,7 +48,7 @@ class MNorm(Step[MNormOptions, Addable]):
     model = MNormOptions
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Normalised scores; their order within a query stays."""
         assert statistics is not None  # its entry says that it must come first
@@ -80,8 +80,10 @@ def mode_of(bins: Ints, counts: Ints) -> float:
     # A window that holds most can be moved until it begins or ends at a bin that holds some.
     centres = np.unique(np.concatenate([bins + half, bins - half]))
     upto = np.concatenate([[0], np.cumsum(counts)])
-    held = upto[np.searchsorted(bins, centres + half, "right")] - upto[np.searchsorted(bins, centres - half, "left")]
-    best = centres[held == held.max()]
+    counts_in_window = (
+        upto[np.searchsorted(bins, centres + half, "right")] - upto[np.searchsorted(bins, centres - half, "left")]
+    )
+    best = centres[counts_in_window == counts_in_window.max()]
     return (int(best[0]) + int(best[-1]) + 1) / (2 * BINS)
 
 

@@ -15,7 +15,7 @@ from pydantic import Field, PositiveFloat
 
 from swsdist.calibrate.posterior import checked
 from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.kernels.regression import exponential, logarithm
 
 
@@ -33,7 +33,7 @@ class Power(Step[PowerOptions, Addable]):
     model = PowerOptions
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Probabilities again.
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.calibrate.statistics import CostSums, Key, Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.kernels.coding import coded
 
 
@@ -29,7 +29,7 @@ class QNorm(Step[Options, Addable]):
     version = 1
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Normalised scores; their order within a query stays."""
         assert statistics is not None  # its entry says that it must come first

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from swsdist.calibrate.statistics import BINS, ScoreHistogram, Tally, histograms
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import logarithm
 
@@ -43,7 +43,7 @@ class RankNorm(Step[RankNormOptions, Addable]):
     model = RankNormOptions
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Ranks as scores; their order within a query stays."""
         assert statistics is not None  # its entry says that it must come first

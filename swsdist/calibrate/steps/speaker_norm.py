@@ -27,7 +27,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from swsdist.calibrate.statistics import CostSums, SpeakerCostSums, Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step, scores_of
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.q_norm import standardised
 from swsdist.kernels.coding import coded
 
@@ -51,7 +51,7 @@ class SpeakerNorm(Step[SpeakerNormOptions, Addable]):
     model = SpeakerNormOptions
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Normalised scores; their order within a query and a speaker stays."""
         assert statistics is not None  # its entry says that it must come first

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat
 
 from swsdist.calibrate.statistics import Key, Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point, Step
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.core.types import COHORT_SUMS
 from swsdist.kernels.coding import coded
@@ -61,7 +61,7 @@ class ZtNorm(Step[ZtNormOptions, Addable]):
     model = ZtNormOptions
 
     def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: Point | None
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Normalised scores."""
         assert statistics is not None  # its entry says that it must come first
@@ -102,8 +102,8 @@ def cohort_sums(detections: pa.Table, window: float | None) -> Tally:
     values: dict[Key, tuple[int, ...]] = {}
     for row in first.tolist():
         key, score = places[code[row]], int(best[row])
-        count, one, two = values.get(key, (0, 0, 0))
-        values[key] = (count + 1, one + score, two + score * score)
+        count, item, two = values.get(key, (0, 0, 0))
+        values[key] = (count + 1, item + score, two + score * score)
     return Tally(QUANTITIES, values)
 
 
@@ -120,7 +120,7 @@ def cohort_of(table: pa.Table) -> Tally:
     """The sums of a table as `cohort_table` makes them."""
     columns = (table[name].to_pylist() for name in COHORT_SUMS.names)
     rows = zip(*columns, strict=True)
-    return Tally(QUANTITIES, {(doc, channel, k): (n, int(one), int(two)) for doc, channel, k, n, one, two in rows})
+    return Tally(QUANTITIES, {(doc, channel, k): (n, int(item), int(two)) for doc, channel, k, n, item, two in rows})
 
 
 def _places(table: pa.Table, window: float | None) -> tuple[list[Key], NDArray[np.int64]]:

@@ -1,1 +1,1 @@
-"""The fuse chain makes one system of several: it takes their lists, or runs them first."""
+"""The chain fuse: several systems, finished or run first, become one."""

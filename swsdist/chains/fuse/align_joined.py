@@ -1,4 +1,4 @@
-"""align-joined is align of joined lists: what the systems gave to a detection stays beside it."""
+"""The stage align-joined: align for joined lists, which keeps the scores of the systems."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swsdist.stages.align import Align
 
 
 class AlignJoined(Align):
-    """What fits a fusion reads these."""
+    """Aligned joined lists, for fitting a fusion."""
 
     name = "align-joined"
     version = 1
@@ -19,5 +19,5 @@ class AlignJoined(Align):
     tables = {"trials": Table(JOINED_TRIALS)}
 
     def kept(self, trials: pa.Table, detections: pa.Table) -> pa.Table:
-        """With the column `parts`."""
+        """Trials with the column `parts`."""
         return with_parts_of(trials, detections)

@@ -1,12 +1,12 @@
-"""The fuse chain leads from the lists of several systems to the scored report of one.
+"""The chain fuse: from the lists of several systems to the scored report of their fusion.
 
 ::
 
-    (systems that are run first) -> queries -> union -> [rescore] -> fill -> align.train -> fit -> combine -> [apart -> decide]
-                                                            decide -> align.final -> measure -> score; decide -> export
+    (systems that are run first) -> queries -> merge-lists -> [rescore] -> impute-scores -> align.train -> fit
+        -> combine -> [find-overlaps -> decide]
+    decide -> align.final -> measure -> score; decide -> export
 
-From align.train on the stages are those of the search chain. Where detections of different queries do not compete, combine is
-called decide.
+From align.train on, the stages are those of the chain search. Without options.between_queries, combine is named decide.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from swsdist.stages.score import Score
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
-    """The chain of a config.
+    """The chain for a config.
 
     Raises:
-        ConfigError: its options are wrong.
+        ConfigError: invalid options.
     """
-    own = FuseInputs(config, ledger)
-    options = own.options
-    own.document_checks.update(document_checks(config))
-    own.folds.update(folds_of_steps(config.calibrate))
-    own.files.update(files_of(config))
-    lists = tuple(ExternalTable(own.place(system), TABLES[options.scores]) for system in options.systems)
+    inputs = FuseInputs(config, ledger)
+    options = inputs.options
+    inputs.document_checks.update(document_checks(config))
+    inputs.folds.update(folds_of_steps(config.calibrate))
+    inputs.files.update(files_of(config))
+    lists = tuple(ExternalTable(inputs.place(system), TABLES[options.scores]) for system in options.systems)
     deciding: list[Step | Stage] = [Step("decide", Decide(), {"detections": "impute-scores:filled"})]
     if options.between_queries:
         deciding = [
@@ -63,9 +63,9 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ]
 
     def first() -> Mapping[str, Config]:
-        for read in own.files.values():  # before systems are run
+        for read in inputs.files.values():  # before systems are run
             read()
-        return configs(own)
+        return configs(inputs)
 
     stages = (
         Step("queries", CollectQueries()),
@@ -80,4 +80,4 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Score(),
         Step("export", Export(), {"scored": "decide:scored", "trials": "align.final:trials"}),
     )
-    return Chain("fuse", stages, own, publish, FILES, notices, rejected_rows, check, summary, first)
+    return Chain("fuse", stages, inputs, publish, FILES, notices, rejected_rows, check, summary, first)

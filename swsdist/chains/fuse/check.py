@@ -1,4 +1,4 @@
-"""What of a fusion can be told before any work, for `swsdist check`: its runs, and the inputs of what is run first."""
+"""Checks of a fusion for `swsdist check`: its runs, and the inputs of systems that are run first."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.stages.inputs.search_inputs import SearchInputs
 
 
-def check(own: FuseInputs) -> Iterator[Finding]:
-    """A finding or more a system; one that is bad does not end it."""
+def check(inputs: FuseInputs) -> Iterator[Finding]:
+    """Findings for each system, including all errors."""
     known = set()
-    for system in own.options.systems:
+    for system in inputs.options.systems:
         if system.run is None:
             continue
         try:
-            chain_run = load_chain_run(Folder(own.place(system), own.config.storage))
+            chain_run = load_chain_run(Folder(inputs.place(system), inputs.config.storage))
             done = "decide" in chain_run.outcomes
             text = chain_run.run.path() if done else line_of(codes.UNFINISHED_SYSTEM, system=system.name)
             known |= {system.name} if done else set()
             yield Finding(f"{system.name}: run", done, text)
         except SwsdistError as error:
             yield Finding(f"{system.name}: run", False, str(error).replace("\n  remedy:", "; remedy:"))
-    own.notices.force = True
+    inputs.notices.force = True
     try:
-        if all(system.name in known for system in own.options.systems):  # others are run first
-            own.settle()
-        for notice in own.notices.found.values():
+        if all(system.name in known for system in inputs.options.systems):  # others are run first
+            inputs.settle()
+        for notice in inputs.notices.found.values():
             yield Finding("systems", False if notice.doubted else None, str(notice))
-        found = configs(own)
+        results = configs(inputs)
     except SwsdistError as error:
         yield Finding("systems", False, str(error).replace("\n  remedy:", "; remedy:"))
         return
-    for name, config in found.items():
+    for name, config in results.items():
         ledger = Ledger(Folder(config.run, config.storage))
         for finding in check_search(SearchInputs.of(config, ledger)):
             yield finding._replace(name=f"{name}: {finding.name}")

@@ -1,4 +1,4 @@
-"""asked tells which queries the systems searched: it reads no audio."""
+"""The stage collect-queries: the queries of all systems, without reading audio."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swsdist.stages.task_results import Extracted
 
 
 class CollectQueries(Stage[Extracted]):
-    """A query that several systems searched has the examples and frames of the first that did."""
+    """A query of several systems has the examples and frames of the first of them."""
 
     name = "collect-queries"
     version = 1
@@ -29,20 +29,20 @@ class CollectQueries(Stage[Extracted]):
         own.settle()
         demand_configured(own)
         seen: set[str] = set()
-        told: dict[str, Any] = {"examples": 0, "query_ids": [], "frames": 0, "seconds": 0.0, "cuts": []}
+        result: dict[str, Any] = {"examples": 0, "query_ids": [], "frames": 0, "seconds": 0.0, "cuts": []}
         for chain_run in own.chain_runs.values():
             for group in chain_run.results("queries", Extracted):
                 fresh = [query_id for query_id in group.query_ids if query_id not in seen]
                 if not fresh:
                     continue
-                told["query_ids"] += fresh
-                told["cuts"] += [cut for cut in group.cuts if cut[0] not in seen]
+                result["query_ids"] += fresh
+                result["cuts"] += [cut for cut in group.cuts if cut[0] not in seen]
                 for name in ("examples", "frames", "seconds"):
-                    told[name] += getattr(group, name) * len(fresh) / len(group.query_ids)
+                    result[name] += getattr(group, name) * len(fresh) / len(group.query_ids)
                 seen.update(fresh)
-        told |= {"examples": round(told["examples"]), "frames": round(told["frames"])}
-        yield inputs.task(told, label=f"{len(seen)} queries", work=len(seen), payload=Extracted(**told))
+        result |= {"examples": round(result["examples"]), "frames": round(result["frames"])}
+        yield inputs.task(result, label=f"{len(seen)} queries", work=len(seen), payload=Extracted(**result))
 
     def run(self, task: Task[Extracted], context: Context) -> TaskOutput:
-        """Tell them."""
+        """Return the queries."""
         return TaskOutput((), task.payload)

@@ -1,4 +1,4 @@
-"""leave takes away what overlaps a better detection of another query, one bucket of queries at a time."""
+"""The stage drop-overlaps: drop detections that overlap a better one of another query, by bucket of queries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from swsdist.core.types import DETECTIONS
-from swsdist.fusion.parts import keys_of
+from swsdist.fusion.parts import row_keys
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
@@ -24,7 +24,7 @@ class Leaving(NamedTuple):
 
 
 class DropOverlaps(BucketStage[Leaving]):
-    """A task a bucket of queries: its detections without those that go."""
+    """One task per bucket of queries: its detections without the dropped ones."""
 
     name = "drop-overlaps"
     version = 1
@@ -33,17 +33,17 @@ class DropOverlaps(BucketStage[Leaving]):
     tables = {"scored": Table(DETECTIONS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Leaving]]:
-        """Each reads its own rows of every file of what goes."""
+        """Each task reads its rows of every file of dropped detections."""
         gone = [part.name for part in inputs.parts("gone") if part.rows]
         for receipt in inputs.receipts("scored"):
             (part,) = receipt.outputs
             yield self.following(receipt, inputs, part.name, gone, payload=Leaving(part.name, gone))
 
     def run(self, task: Task[Leaving], context: Context) -> TaskOutput:
-        """All else stays as it is."""
+        """Drop the rows; others stay unchanged."""
         table = context.read(task.payload.scored)
         gone: set[tuple[object, ...]] = set()
         for name in task.payload.gone:
-            gone.update(keys_of(parquet.in_slots(*context.place(name), task.slots)))
-        stays = [key not in gone for key in keys_of(table)]
+            gone.update(row_keys(parquet.in_slots(*context.place(name), task.slots)))
+        stays = [key not in gone for key in row_keys(table)]
         return self.done(task, context, table.filter(pa.array(stays, pa.bool_())))

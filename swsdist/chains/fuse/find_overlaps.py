@@ -1,6 +1,6 @@
-"""apart finds what overlaps a detection of another query that has a higher fused score, one bucket of documents at a time.
+"""The stage find-overlaps: detections that overlap one of another query with a higher fused score, by bucket of documents.
 
-With `leave`, which takes it away, it makes what is decided of a query depend on the other queries.
+With drop-overlaps, decisions about a query depend on the other queries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.merge_lists import of_slots
 from swsdist.core.partition import slot_of
 from swsdist.core.types import DETECTIONS
-from swsdist.fusion.joining import staying
+from swsdist.fusion.joining import best_of_overlaps
 from swsdist.fusion.parts import KEY
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
@@ -22,7 +22,7 @@ from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.task_results import Bucket
 
-#: Detections that go, by the slot of their query.
+#: Detections to drop, by the slot of their query.
 GONE = pa.schema([pa.field("slot", pa.int32(), False), *(DETECTIONS.field(name) for name in KEY)])
 
 
@@ -34,7 +34,7 @@ class Parting(NamedTuple):
 
 
 class FindOverlaps(BucketStage[Parting]):
-    """A task a bucket of documents: what of them goes."""
+    """One task per bucket of documents: the detections to drop."""
 
     name = "find-overlaps"
     version = 1
@@ -43,7 +43,7 @@ class FindOverlaps(BucketStage[Parting]):
     tables = {"gone": Table(GONE, key="doc_id", order=KEY, digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Parting]]:
-        """Each reads its own rows of every file."""
+        """Each task reads its rows of every file."""
         files, buckets = inputs.parts("scored"), inputs.config.reduce.buckets
         overlap = inputs.chain_inputs(FuseInputs).options.overlap
         names, rows = [part.name for part in files], sum(part.rows for part in files)
@@ -52,11 +52,11 @@ class FindOverlaps(BucketStage[Parting]):
             yield self.numbered(bucket, inputs, names, overlap, bucket, buckets, work=work, payload=payload)
 
     def run(self, task: Task[Parting], context: Context) -> TaskOutput:
-        """Best first, whatever the query."""
+        """Suppress overlaps, best first, across queries."""
         payload = task.payload
         mine = [of_slots(context.read(name), "doc_id", task.slots) for name in payload.files]
         whole = pa.concat_tables([DETECTIONS.empty_table(), *mine])
-        gone = whole.filter(pa.array(~staying(whole, payload.overlap, between_queries=True))).select(KEY)
+        gone = whole.filter(pa.array(~best_of_overlaps(whole, payload.overlap, between_queries=True))).select(KEY)
         slots = pa.array([slot_of(query_id) for query_id in gone["query_id"].to_pylist()], pa.int32())
         gone = gone.add_column(0, GONE.field("slot"), slots).sort_by(
             [("slot", "ascending"), *((k, "ascending") for k in KEY)]

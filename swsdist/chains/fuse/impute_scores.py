@@ -1,4 +1,4 @@
-"""fill puts what stands for missing scores into joined lists, and leaves out overlaps within a query."""
+"""The stage impute-scores: fill missing scores of joined lists, and suppress overlaps within a query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.core.types import DETECTIONS, JOINED
-from swsdist.fusion.fusing import without_gaps
+from swsdist.fusion.fusing import complete_list
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
@@ -28,9 +28,9 @@ class Filling(NamedTuple):
 
 
 class ImputeScores(BucketStage[Filling]):
-    """The score becomes the mean of the systems' scores, by which of overlapping places of a query the best stays.
+    """The score becomes the mean of the systems' scores; of overlapping places of a query the best is kept.
 
-    That is before anything is fitted, so what is left out depends on no reference.
+    Nothing is fitted before, so the suppression depends on no reference.
     """
 
     name = "impute-scores"
@@ -41,7 +41,7 @@ class ImputeScores(BucketStage[Filling]):
     tables = {"filled": Table(JOINED)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Filling]]:
-        """A task a bucket."""
+        """One task per bucket."""
         options, system = inputs.chain_inputs(FuseInputs).options, inputs.config.system
         rule: Literal["average", "least"] = "average" if options.missing == "average" else "least"
         rescored = inputs.parts("rescored")
@@ -55,7 +55,7 @@ class ImputeScores(BucketStage[Filling]):
     def run(self, task: Task[Filling], context: Context) -> TaskOutput:
         """Fill, then suppress."""
         payload = task.payload
-        table = without_gaps(
+        table = complete_list(
             context.read(payload.joined),
             context.read(payload.known),
             missing=payload.missing,

@@ -1,4 +1,4 @@
-"""The fuse chain knows these before its first step: the corpus, as the search chain does, and the systems as they were run."""
+"""Inputs of the chain fuse: the corpus, and the runs of the systems."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from swsdist.stages.inputs.corpus_documents import keys_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.settings import scores_of
 
-#: What systems that are fused should have searched alike.
+#: Inputs that fused systems should share.
 _SEARCHED: dict[str, Callable[[CorpusInputs], pa.Array]] = {
-    "documents": lambda own: keys_of(own.corpus.documents["doc_id"], own.corpus.documents["channel"]),
-    "queries": lambda own: pc.unique(own.corpus.queries["query_id"]).sort(),
+    "documents": lambda inputs: keys_of(inputs.corpus.documents["doc_id"], inputs.corpus.documents["channel"]),
+    "queries": lambda inputs: pc.unique(inputs.corpus.queries["query_id"]).sort(),
 }
 
 
 class FuseInputs(CorpusInputs):
-    """Documents are those of the first system's store; whatever asks for a store is given that one."""
+    """The store, and so the documents, are those of the first system."""
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
         super().__init__(config, ledger)
@@ -45,13 +45,13 @@ class FuseInputs(CorpusInputs):
 
     @cached_property
     def chain_runs(self) -> dict[str, ChainRun]:
-        """The systems as they were run, by name.
+        """The runs of the systems, by name.
 
         Raises:
-            StoreError: one is not finished.
-            ConfigError: one is no run of the search chain.
+            StoreError: a run is not finished.
+            ConfigError: a run is not of the chain search.
         """
-        found = {}
+        results = {}
         for system in self.options.systems:
             chain_run = load_chain_run(Folder(self.place(system), self.config.storage))
             where = f"options.systems: {system.name}"
@@ -61,18 +61,18 @@ class FuseInputs(CorpusInputs):
                 )
             if "decide" not in chain_run.outcomes:
                 raise codes.UNFINISHED_SYSTEM(where=f"{where} ({chain_run.run.path()})", system=system.name)
-            found[system.name] = chain_run
-        return found
+            results[system.name] = chain_run
+        return results
 
     def searches(self, chain_run: ChainRun) -> list[ChainRun]:
         """The systems."""
         return list(self.chain_runs.values())
 
     def settle(self) -> None:
-        """Take the first system's store; tell where systems searched something else than the corpus.
+        """Use the first system's store, and compare the inputs of the systems with the corpus.
 
         Raises:
-            ConfigError: a system left out other places of queries than the fusion does.
+            ConfigError: a system excluded other source places of queries than the fusion.
         """
         first, *_ = self.chain_runs.values()
         self.store = first.chain.inputs.store
@@ -101,22 +101,22 @@ class FuseInputs(CorpusInputs):
         return any(chain_run.chain.inputs.from_audio for chain_run in self.chain_runs.values())
 
     def scores(self) -> dict[str, str]:
-        """What the fused scores depend on, by key: the options, and of each system what its scores depend on."""
-        found = {
+        """The settings that affect fused scores, by key: the options, and the settings of each system."""
+        results = {
             f"options.{key}": json.dumps(value) for key, value in self.options.matters().items() if key != "systems"
         }
         for name, chain_run in sorted(self.chain_runs.items()):
-            found |= {f"{name}: {key}": value for key, value in scores_of(chain_run.config).items()}
-        return found
+            results |= {f"{name}: {key}": value for key, value in scores_of(chain_run.config).items()}
+        return results
 
     def recall(self, state: Mapping[str, str]) -> None:
-        """Take the store that a plan had, in its state then."""
+        """Use the store of a plan, in its state then."""
         if state.get("store"):
             self.store.folder = Folder(state["store"], self.config.storage)
         super().recall(state)
 
     def read(self, steps: frozenset[str]) -> None:
-        """Read what the systems have made, and the tables that these steps need."""
+        """Read the runs of the systems, and the tables that these steps need."""
         self.settle()
         if self.corpus.queries.num_rows and "align.train" in steps:
             self.check_scorable()
@@ -129,7 +129,7 @@ def options_of(config: Config) -> FuseOptions:
     """The options of a config of this chain.
 
     Raises:
-        ConfigError: they are wrong, or do not fit together.
+        ConfigError: invalid or inconsistent options.
     """
     options = FuseOptions.model_validate(checked(CHAINS, "fuse", config.options, "options"))  # type: ignore[type-var]
     if not options.systems:

@@ -1,4 +1,4 @@
-"""union joins the lists of the systems, one bucket of queries at a time."""
+"""The stage merge-lists: join the lists of the systems, by bucket of queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.core.codes import fuse as codes
 from swsdist.core.partition import slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
-from swsdist.fusion.fusing import joined
+from swsdist.fusion.fusing import join_systems
 from swsdist.fusion.weights import KNOWN
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
@@ -20,7 +20,7 @@ from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
 
-#: The table of a system's run that its scores are taken from.
+#: The table with a system's scores.
 TABLES = {"normalised": "normalise:normalised", "q-norm": "normalise:normalised", "final": "decide:scored"}
 
 
@@ -34,7 +34,7 @@ class Joining(NamedTuple):
 
 
 class MergeLists(BucketStage[Joining]):
-    """A row a place that any system found, with the scores there are; and what is known of each system's scores by query."""
+    """One row per place detected by any system, with its scores; and statistics of each system's scores by query."""
 
     name = "merge-lists"
     version = 1
@@ -42,10 +42,10 @@ class MergeLists(BucketStage[Joining]):
     tables = {"joined": Table(JOINED), "known": Table(KNOWN, digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Joining]]:
-        """A task a bucket that any list may have rows of.
+        """One task per bucket with rows in any list.
 
         Raises:
-            ConfigError: final scores are wanted, and were fitted on what is fused.
+            ConfigError: final scores were fitted on the references of the fusion.
         """
         own = inputs.chain_inputs(FuseInputs)
         options, buckets = own.options, inputs.config.reduce.buckets
@@ -67,28 +67,28 @@ class MergeLists(BucketStage[Joining]):
             yield self.numbered(bucket, inputs, *matters, work=work, payload=payload)
 
     def run(self, task: Task[Joining], context: Context) -> TaskOutput:
-        """Join; rows of other buckets' queries are left to them."""
+        """Join the rows of this bucket."""
         payload, lists = task.payload, {}
         for system, names in payload.lists.items():
             whole = pa.concat_tables([DETECTIONS.empty_table(), *(context.read(name) for name in names)])
             lists[system] = of_slots(whole, "query_id", task.slots)
         standardise = payload.scores == "q-norm"
-        table, known = joined(lists, standardise=standardise, meet=payload.meet, overlap=payload.overlap)
+        table, known = join_systems(lists, standardise=standardise, meet=payload.meet, overlap=payload.overlap)
         return self.done(task, context, table, context.publish(task, "known", [known], KNOWN))
 
 
 def of_slots(table: pa.Table, column: str, slots: range) -> pa.Table:
-    """The rows whose key, the text of a column, is of some slots."""
+    """The rows whose key, the text of a column, hashes into these slots."""
     coded = table[column].combine_chunks().dictionary_encode()
     mine = np.array([slot_of(key) in slots for key in coded.dictionary.to_pylist()], bool)
     return table if mine.all() else table.filter(pa.array(mine[coded.indices.to_numpy()]))
 
 
 def demand_independent(name: str, chain_run: ChainRun) -> None:
-    """Refuse final scores that a system's calibration was fitted for on the references of its own run.
+    """Refuse final scores of a calibration that was fitted on the references of its run.
 
     Raises:
-        ConfigError: they were.
+        ConfigError: fitted on these references.
     """
     settings = chain_run.config.calibrate
     if settings.fitted and settings.fit in ("crossfit", "oracle"):

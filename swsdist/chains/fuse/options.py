@@ -34,7 +34,7 @@ class FusedSystem(Section):
 
 
 class FuseOptions(Section):
-    """All of them."""
+    """The options of the chain fuse."""
 
     systems: Annotated[tuple[FusedSystem, ...], ONE_OR_MORE] = Field(
         (), description="the systems, one at least: {name, run} or {name, config} each"
@@ -71,7 +71,7 @@ class FuseOptions(Section):
 
     @model_validator(mode="after")
     def _names_are_different(self) -> FuseOptions:
-        names = [one.name for one in self.systems]
+        names = [system.name for system in self.systems]
         for name in names:
             if names.count(name) > 1:
                 raise codes.DUPLICATE_SYSTEM.invalid(count=names.count(name), system=name)

@@ -1,4 +1,4 @@
-"""The report of a fusion: that of a search, and what each system has in it."""
+"""The report of a fusion: that of a search, and the contribution of each system."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from swsdist.chains.search.report.publish import publish_report
 from swsdist.chains.search.report.reporting import build_report
 from swsdist.core.codes import fuse as codes
 from swsdist.core.codes import line_of
-from swsdist.evaluation.comparison import compared_entropies
-from swsdist.fusion.parts import parts_of, places_in_common, tell_of_apart
+from swsdist.evaluation.comparison import compare_min_cnxe
+from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_systems
 from swsdist.fusion.weights import Fusion
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
@@ -31,24 +31,24 @@ DRAWS = 1000
 
 
 def publish(outcome: Outcome, chain_run: ChainRun, force: bool = False) -> ReportData | None:
-    """Write the report, as the search chain does."""
+    """Write the report."""
     return publish_report(outcome, chain_run, force, _made)
 
 
 def _made(outcome: Outcome, chain_run: ChainRun) -> ReportData:
     data = build_report(outcome, chain_run)
-    own: FuseInputs = chain_run.chain.inputs
+    inputs: FuseInputs = chain_run.chain.inputs
     looks: set[Looks] = set(data.looked_at)
-    if own.options.between_queries:
+    if inputs.options.between_queries:
         looks.add("other queries")
-    for system in own.chain_runs.values():
-        looks |= _looked_at(system, final=own.options.scores == "final")
+    for system in inputs.chain_runs.values():
+        looks |= _looked_at(system, final=inputs.options.scores == "final")
     order: tuple[Looks, ...] = ("own query", "other queries", "references")
-    return replace(data, looked_at=tuple(one for one in order if one in looks), fusion=_fusion(chain_run))
+    return replace(data, looked_at=tuple(item for item in order if item in looks), fusion=_fusion(chain_run))
 
 
 def _looked_at(system: ChainRun, *, final: bool) -> set[Looks]:
-    """What a system's scores look at that are fused: final ones, or those before the first step that is fitted."""
+    """The dependencies of a system's fused scores: final scores, or those before the first fitted step."""
     settings, cohort = system.config.calibrate, system.config.corpus.cohort is not None
     names = settings.steps if final else settings.unfitted
     fit = settings.fit if final else "none"
@@ -56,11 +56,11 @@ def _looked_at(system: ChainRun, *, final: bool) -> set[Looks]:
 
 
 def _fusion(chain_run: ChainRun) -> FusionReport:
-    own: FuseInputs = chain_run.chain.inputs
+    inputs: FuseInputs = chain_run.chain.inputs
     fusions: list[Fusion] = []
     for part in chain_run.parts("fit", "calibration"):
         fusions = fusions_in(json.loads(chain_run.run.read_bytes(part.name)))
-    joined, made, alone = 0, dict.fromkeys(sorted(own.chain_runs), 0), dict.fromkeys(sorted(own.chain_runs), 0)
+    joined, made, alone = 0, dict.fromkeys(sorted(inputs.chain_runs), 0), dict.fromkeys(sorted(inputs.chain_runs), 0)
     for table in chain_run.read("impute-scores", "filled", ["parts"]):
         names, _, given = parts_of(table)
         joined += table.num_rows
@@ -71,9 +71,9 @@ def _fusion(chain_run: ChainRun) -> FusionReport:
     gains = _gains(chain_run)
     weights = _means(fusions)
     rows = []
-    for name, system in own.chain_runs.items():
-        told = system.results("score", Measured)
-        measures = told[0].measures if told else {}
+    for name, system in inputs.chain_runs.items():
+        result = system.results("score", Measured)
+        measures = result[0].measures if result else {}
         weight, mark = weights.get(name, (None, None))
         rows.append(
             FusedSystemRow(
@@ -87,79 +87,79 @@ def _fusion(chain_run: ChainRun) -> FusionReport:
                 gain=gains.get(name),
             )
         )
-    offset = math.fsum(one.offset for one in fusions) / len(fusions) if fusions else None
+    offset = math.fsum(fusion.offset for fusion in fusions) / len(fusions) if fusions else None
     counts = {
-        name: sum(told.rows for told in chain_run.results(name, Bucket))
+        name: sum(result.rows for result in chain_run.results(name, Bucket))
         for name in ("merge-lists", "impute-scores", "combine", "decide")
     }
     return FusionReport(
-        missing=own.options.missing,
-        between_queries=own.options.between_queries,
+        missing=inputs.options.missing,
+        between_queries=inputs.options.between_queries,
         joined=joined,
         overlapping=counts["merge-lists"] - counts["impute-scores"],
-        outdone=counts["combine"] - counts["decide"] if own.options.between_queries else 0,
+        outdone=counts["combine"] - counts["decide"] if inputs.options.between_queries else 0,
         offset=offset,
         systems=tuple(rows),
     )
 
 
 def _means(fusions: list[Fusion]) -> dict[str, tuple[float, float | None]]:
-    """Weight and mark of each system, means over folds."""
-    found: dict[str, tuple[float, float | None]] = {}
+    """Weight and offset for missing scores of each system, means over folds."""
+    results: dict[str, tuple[float, float | None]] = {}
     for k, name in enumerate(fusions[0].systems if fusions else ()):
-        weight = math.fsum(one.weights[k] for one in fusions) / len(fusions)
-        mark = math.fsum(one.marks[k] for one in fusions) / len(fusions) if fusions[0].marks else None
-        found[name] = weight, mark
-    return found
+        weight = math.fsum(fusion.weights[k] for fusion in fusions) / len(fusions)
+        mark = math.fsum(fusion.marks[k] for fusion in fusions) / len(fusions) if fusions[0].marks else None
+        results[name] = weight, mark
+    return results
 
 
 def _gains(chain_run: ChainRun) -> dict[str, Gain]:
-    """Over each system that was scored for the same trials; none where the fusion was not scored."""
-    own: FuseInputs = chain_run.chain.inputs
-    told = chain_run.results("score", Measured)
+    """Gains over each system with the same trials; empty if the fusion was not scored."""
+    inputs: FuseInputs = chain_run.chain.inputs
+    result = chain_run.results("score", Measured)
     alike = {
         name: part
-        for name, part in own.chain_runs.items()
-        if (mine := part.results("score", Measured)) and told and mine[0].point == told[0].point
+        for name, part in inputs.chain_runs.items()
+        if (mine := part.results("score", Measured)) and result and mine[0].point == result[0].point
     }
-    if not alike or told[0].measures.get("cnxe_min") is None:
+    if not alike or result[0].measures.get("cnxe_min") is None:
         return {}
     systems = [scored_of("the fusion", chain_run), *(scored_of(name, part) for name, part in alike.items())]
     settings = Settings(resamples=DRAWS)
-    entropies = compared_entropies(systems, settings)
-    found: dict[str, Gain] = {}
-    tables = {one.name: one.maximal for one in systems if one.maximal is not None}
+    entropies = compare_min_cnxe(systems, settings)
+    results: dict[str, Gain] = {}
+    tables = {system.name: system.maximal for system in systems if system.maximal is not None}
     maxima = compare(tables, **settings.options()).pairs if len(tables) == len(systems) else ()
     for name in alike:
-        pair = next(one for one in entropies.pairs if (one.first, one.second) == ("the fusion", name))
-        best = next((one for one in maxima if (one.first, one.second) == ("the fusion", name)), None)
+        pair = next(pair for pair in entropies.pairs if (pair.first, pair.second) == ("the fusion", name))
+        best = next((item for item in maxima if (item.first, item.second) == ("the fusion", name)), None)
         twv = (
             {}
             if best is None
             else {"mtwv": best.difference, "mtwv_low": best.interval.low, "mtwv_high": best.interval.high}
         )
-        found[name] = Gain(
+        results[name] = Gain(
             **twv,
             cnxe_min=-pair.difference,
             cnxe_min_low=-pair.interval.high,
             cnxe_min_high=-pair.interval.low,
             cnxe_min_p=pair.p,
         )
-    return found
+    return results
 
 
 def notices(chain_run: ChainRun) -> list[str]:
-    """Those of a search, and what of a fusion its user should know."""
-    own: FuseInputs = chain_run.chain.inputs
-    found = of_search.notices(chain_run)
+    """Notices of a search, and of the fusion."""
+    inputs: FuseInputs = chain_run.chain.inputs
+    results = of_search.notices(chain_run)
     common, apart = Counter[tuple[str, str]](), Notices()
     if (ended := chain_run.outcomes.get("merge-lists")) is not None and not ended.failures:
         for table in chain_run.read("merge-lists", "joined", ["parts"]):
-            common.update(places_in_common(table))
-        tell_of_apart(common, apart)
-    found += [str(notice) for notice in apart.found.values()]
+            common.update(count_common_places(table))
+        warn_disjoint_systems(common, apart)
+    results += [str(notice) for notice in apart.found.values()]
     if not chain_run.config.calibrate.fitted:
-        found.append(line_of(codes.UNFITTED_FUSION))
-    if own.options.between_queries and len(own.options.systems):
-        found.append(line_of(codes.DEPENDENT_QUERIES))
-    return found
+        results.append(line_of(codes.UNFITTED_FUSION))
+    if inputs.options.between_queries and len(inputs.options.systems):
+        results.append(line_of(codes.DEPENDENT_QUERIES))
+    return results

@@ -1,4 +1,4 @@
-"""rescore asks a system for the best match at places that only others found."""
+"""The stage rescore: a system's best match at places that only other systems detected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
@@ -33,14 +33,14 @@ from swsdist.store.reading import Store
 
 
 class System(NamedTuple):
-    """What a task needs of a system to ask its method and normalise what it says.
+    """The parts of a system that rescoring needs: its method and its normalisation.
 
     Attributes:
-        reads: SHA-256 of what it made that is read.
+        reads: SHA-256 of the files that are read.
         statistics: files of its score statistics, each with its first and last slot.
         queries: files of its queries.
-        store: that it searched.
-        method: what its matches depend on.
+        store: of the system.
+        method: settings that affect its matches.
         search, calibrate: sections of its config.
     """
 
@@ -64,9 +64,9 @@ class Rescoring(NamedTuple):
 
 
 class Rescore(Stage[Rescoring]):
-    """A task a bucket and system. The match lies in the place, widened by a margin, and is normalised as the system's are.
+    """One task per bucket and system. The match lies in the place, widened by a margin, with the system's normalisation.
 
-    A query that the system did not search, or a place too short for its query, has no score: what stands for it is filled in.
+    A query that the system did not search, or a place too short for its query, stays without a score, which is imputed later.
     """
 
     name = "rescore"
@@ -77,22 +77,22 @@ class Rescore(Stage[Rescoring]):
     tables = {"rescored": Table(RESCORED, order=(*KEY[1:], "system"), digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Rescoring]]:
-        """Of each system the places in the bucket that it did not find.
+        """For each system, the places of the bucket that it did not detect.
 
         Raises:
-            ConfigError: a system's documents are places in recordings, which its method does not know by these names.
+            ConfigError: a system cannot rescore places.
         """
         own = inputs.chain_inputs(FuseInputs)
         margin, runs = (
             own.options.margin,
             {name: system_of(name, chain_run) for name, chain_run in own.chain_runs.items()},
         )
-        for receipt, told in inputs.results("joined", Bucket):
+        for receipt, result in inputs.results("joined", Bucket):
             (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
             for name, run in runs.items():
                 method = [run.reads, run.method, run.store, run.calibrate.model_dump(mode="json")]
                 matters, label = (receipt.fingerprint, name, method, margin), f"{name}, {receipt.label}"
-                payload, work = Rescoring(joined.name, known.name, name, run, margin), told.rows / len(runs)
+                payload, work = Rescoring(joined.name, known.name, name, run, margin), result.rows / len(runs)
                 slots = range(joined.slots[0], joined.slots[1] + 1)
                 yield inputs.task(*matters, label=label, work=work, payload=payload, slots=slots)
 
@@ -108,16 +108,16 @@ class Rescore(Stage[Rescoring]):
 
 
 def system_of(name: str, chain_run: ChainRun) -> System:
-    """What a task needs of a system.
+    """The parts of a system that a task needs.
 
     Raises:
-        ConfigError: its scores of single places cannot be made as those of its list were.
+        ConfigError: its scores of single places would not be comparable with its list.
     """
-    own, root = chain_run.chain.inputs, chain_run.run.root
+    inputs, root = chain_run.chain.inputs, chain_run.run.root
     settings = chain_run.config.calibrate
     entries = settings.entries()
     where = "options.missing: rescore"
-    if own.corpus.placed:
+    if inputs.corpus.placed:
         raise codes.RESCORED_SEGMENTS(where=where, system=name)
     if chain_run.config.search.examples == "mean":
         raise codes.RESCORED_MEANS(where=where, system=name)
@@ -131,7 +131,7 @@ def system_of(name: str, chain_run: ChainRun) -> System:
         [part.sha256 for part in (*statistics, *queries)],
         [(f"{root}/{part.name}", *part.slots) for part in statistics],
         [f"{folder}/{part.name}" for part in queries],
-        own.store.state,
+        inputs.store.state,
         identity(chain_run.config.search),
         chain_run.config.search,
         settings,
@@ -139,7 +139,7 @@ def system_of(name: str, chain_run: ChainRun) -> System:
 
 
 def rescore_bucket(lacking: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
-    """RESCORED of the places of a bucket that a system did not find."""
+    """RESCORED for the places of a bucket that a system did not detect."""
     system, margin = task.payload.system, task.payload.margin
     store = Store.at(*system.store, storage=context.storage)
     method, shift = create(system.search), store.manifest.tick
@@ -154,29 +154,29 @@ def rescore_bucket(lacking: pa.Table, task: Task[Rescoring], context: Context) -
     spans = lacking.select(KEY[:3]).to_pydict()
     spans["first"] = [max(0, seconds_to_frame(start - margin, shift)) for start in lacking["start"].to_pylist()]
     spans["last"] = [max(0, seconds_to_frame(end + margin, shift) - 1) for end in lacking["end"].to_pylist()]
-    found = method.rescore(method.prepare(queries, store), store, pa.table(spans, schema=SPANS))
-    rows = match_spans(spans, found)
-    score = -found["cost"].to_numpy().astype(np.float64) / found["scale"].to_numpy()
+    results = method.rescore(method.prepare(queries, store), store, pa.table(spans, schema=SPANS))
+    rows = match_spans(spans, results)
+    score = -results["cost"].to_numpy().astype(np.float64) / results["scale"].to_numpy()
     there = lacking.take(pa.array(rows, pa.int64()))
     raw: dict[str, Any] = {name: there[name] for name in KEY}
     raw |= {name: pa.nulls(len(rows), DETECTIONS.field(name).type) for name in DETECTIONS.names if name not in raw}
-    raw |= {"score": score, "example": found["example"]}
+    raw |= {"score": score, "example": results["example"]}
     listed = pa.table({name: raw[name] for name in DETECTIONS.names}).cast(DETECTIONS)
     if any("speaker" in entry.columns for entry in system.calibrate.entries().values()):
         listed = speakers_of(system.store, context).added(listed)
     return scale_scores(listed, task, context)
 
 
-def match_spans(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
-    """The span of each match: matches come in the order of the spans, and spans that can hold none are left out.
+def match_spans(spans: dict[str, list[Any]], results: pa.Table) -> list[int]:
+    """The span of each match. Matches are in the order of the spans; spans too short for a match have none.
 
-    A match that lies in a span belongs to the first such span: if that could hold it, it was not left out.
+    A match belongs to the first span that contains it.
     """
     columns = [spans[name] for name in ("query_id", "doc_id", "channel", "first", "last")]
     rows: list[int] = []
     at = 0
     for query, doc, channel, first, last in zip(
-        *(found[name].to_pylist() for name in ("query_id", "doc_id", "channel", "first", "last")), strict=True
+        *(results[name].to_pylist() for name in ("query_id", "doc_id", "channel", "first", "last")), strict=True
     ):
         while not (
             (columns[0][at], columns[1][at], columns[2][at]) == (query, doc, channel)
@@ -190,16 +190,16 @@ def match_spans(spans: dict[str, list[Any]], found: pa.Table) -> list[int]:
 
 
 def scale_scores(listed: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
-    """RESCORED in the scale that is fused: by the system's steps before the first fitted one, then as its list was scaled."""
+    """RESCORED on the scale of the fusion: by the system's unfitted steps, then by the scale of its list."""
     payload, low, high = task.payload, task.slots[0], task.slots[-1]
     files = [name for name, first, last in payload.system.statistics if first <= high and low <= last]
     statistics = from_table(pa.concat_tables(context.read(name) for name in files))
-    first, _ = procedures(payload.system.calibrate, Point(1, 1.0))
+    first, _ = procedures(payload.system.calibrate, TwvParameters(1, 1.0))
     listed = first.scores(listed, statistics)
     known = context.read(payload.known)
     mine = [row for row in known.to_pylist() if row["system"] == payload.name]
     scale = {row["query_id"]: (row["mean"], row["deviation"]) for row in mine}
-    # A query of which the system made no detection has no scale of its own, as long as its list has one.
+    # A query without detections of the system has no scale, if its list has scales.
     changed = any(pair != (0.0, 1.0) for pair in scale.values())
     there = [query_id in scale or not changed for query_id in listed["query_id"].to_pylist()]
     listed = listed.filter(pa.array(there, pa.bool_()))

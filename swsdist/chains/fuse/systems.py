@@ -11,22 +11,22 @@ from swsdist.registry.registries import CHAINS
 from swsdist.stages.inputs.settings import settings_of
 
 
-def configs(own: FuseInputs) -> dict[str, Config]:
-    """By name: each with corpus, protocol, executor and storage of the fusion, in a run folder below its own.
+def configs(inputs: FuseInputs) -> dict[str, Config]:
+    """Configs by name, with corpus, protocol, executor and storage of the fusion, in run folders below its own.
 
-    Systems that compute the same features share a store, unless their configs name one: below RUN/systems/stores, named by a
+    Systems with the same features share a store, unless their configs name one: below RUN/systems/stores, named by a
     fingerprint of these, whatever else is fused.
 
     Raises:
         ConfigError: a config cannot be read, is wrong, or is of another chain.
     """
-    found: dict[str, Config] = {}
-    mine = own.config
-    for system in own.options.systems:
+    results: dict[str, Config] = {}
+    mine = inputs.config
+    for system in inputs.options.systems:
         if system.config is None:
             continue
         corpus = mine.corpus.model_dump(mode="json", exclude_defaults=True)
-        config = load_config(system.config, system.set, corpus=corpus, run=own.place(system))
+        config = load_config(system.config, system.set, corpus=corpus, run=inputs.place(system))
         if not is_chain(CHAINS, config.chain, "searches"):
             fusible = ", ".join(name for name in CHAINS if is_chain(CHAINS, name, "searches"))
             raise codes.UNFUSIBLE_CHAIN(
@@ -38,21 +38,21 @@ def configs(own: FuseInputs) -> dict[str, Config]:
         shared = {name: getattr(mine, name) for name in ("executor", "storage", "strict", "force", "score")}
         index = config.index
         if index.store is None:
-            key = fingerprint([one.matters() for one in config.features])[:16]
+            key = fingerprint([feature.matters() for feature in config.features])[:16]
             place = f"{mine.run.rstrip('/')}/systems/stores/{key}"
             index = index.model_copy(update={"store": place})
-        found[system.name] = config.model_copy(update={**shared, "index": index})
-    return found
+        results[system.name] = config.model_copy(update={**shared, "index": index})
+    return results
 
 
-def demand_configured(own: FuseInputs) -> None:
-    """Refuse systems whose run folder holds a run of another config: one fusion would take what another ran.
+def demand_configured(inputs: FuseInputs) -> None:
+    """Refuse systems whose run folder holds a run of another config.
 
     Raises:
         ConfigError: a system was run by other settings, or on another corpus.
     """
-    for name, config in configs(own).items():
-        was = own.chain_runs[name].config
+    for name, config in configs(inputs).items():
+        was = inputs.chain_runs[name].config
         if differ := [key for key, value in _of_results(config).items() if _of_results(was).get(key) != value]:
             raise codes.CHANGED_SYSTEM_CONFIG(
                 where=f"options.systems: {name} ({config.run})", system=name, keys=", ".join(differ)

@@ -1,14 +1,13 @@
-"""The search chain leads from audio and spoken queries to a scored report.
+"""The chain search: from audio and spoken queries to a scored report.
 
 ::
 
     index -> queries -> search -> reduce -> normalise -> align.train -> fit -> decide -> align.final -> measure -> score
                                                                                          decide -> export
 
-A first pass that reads an index of its own has the stage that makes it in front of search, queries of another corpus the stage
-that takes its means and variances; transforms that are fitted have the stage that fits them in front of index, and where steps
-of calibration want to know something of queries, `describe` stands in front of normalise. A step that normalises by a cohort
-has it searched by steps of their own, which nothing else reads::
+Optional stages: before index, one that fits transforms; before search, one that makes the index of a first pass, and one that
+takes means and variances of another corpus with the queries; before normalise, `describe`, for steps of calibration that need
+properties of queries, and the search of a cohort::
 
     queries.cohort -> search.cohort -> cohort -> normalise
 """
@@ -17,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from swsdist.calibrate.procedure import check_steps, sides_wanted
-from swsdist.calibrate.statistics import made
+from swsdist.calibrate.procedure import check_steps, required_statistics
+from swsdist.calibrate.statistics import load_statistics
 from swsdist.chains.search.check import check
 from swsdist.chains.search.report.notices import barrier, notices, summary
 from swsdist.chains.search.report.publish import FILES, publish_report
@@ -60,7 +59,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """The chain of a config.
 
     Raises:
-        ConfigError: it has options, of which this chain takes none; a cohort, which no step uses; options that its method or
+        ConfigError: the config has options of the chain, of which there are none; an unused cohort; options that its method or
             a step does not take; or steps that do not fit together.
     """
     if config.options:
@@ -76,7 +75,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         raise codes.OWN_PLACES_WITHOUT_TIMES(where="corpus.own_places")
     create(config.search)
     check_steps(config.calibrate, METHODS[config.search.method].score)
-    sides = sides_wanted(config.calibrate)
+    sides = required_statistics(config.calibrate)
     first_pass = config.search.first_pass.name
     first = FIRST_PASSES[first_pass].first if first_pass != "none" else ""
     stages = (
@@ -87,7 +86,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         *([Entry(first, 1).load()()] if first else []),
         Search(),
         Reduce(),
-        *([Describe()] if made(sides, "examples") else []),
+        *([Describe()] if load_statistics(sides, "examples") else []),
         *(_cohort(config.corpus.cohort is not None) if by_cohort else []),
         Normalise(),
         Step("align.train", Align(), digests={"trials": "aligned"}),
@@ -98,16 +97,18 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Score(),
         Step("export", Export(), {"queries": "queries:groups", "trials": "align.final:trials"}),
     )
-    own = SearchInputs.of(config, ledger)
-    demand_posteriors(own, sides)
-    own.document_checks.update(document_checks(config))
-    own.folds.update(folds_of_steps(config.calibrate))
-    own.files.update(files_of(config))
-    return Chain("search", stages, own, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier)
+    inputs = SearchInputs.of(config, ledger)
+    demand_posteriors(inputs, sides)
+    inputs.document_checks.update(document_checks(config))
+    inputs.folds.update(folds_of_steps(config.calibrate))
+    inputs.files.update(files_of(config))
+    return Chain(
+        "search", stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier
+    )
 
 
 def _cohort(given: bool) -> Iterator[Step | Stage]:
-    """The steps that search a cohort, if the corpus has one, and sum up what it, or all queries, come to at each place."""
+    """The steps that search a cohort, if there is one, and sum the scores of the cohort, or of all queries, at each place."""
     if not given:
         yield Cohort()
         return

@@ -1,4 +1,4 @@
-"""What of a config's inputs can be told before any work, for `swsdist check`: tables, headers, and the queries themselves."""
+"""Checks of a config's inputs for `swsdist check`: tables, headers of recordings, and the queries."""
 
 from __future__ import annotations
 
@@ -41,40 +41,40 @@ from swsdist.stages.inputs.validation import (
 )
 from swsdist.store.precomputed import precomputed_frames
 
-#: Hz at which queries are listened to.
+#: Sample rate of queries, Hz.
 _RATE = 16_000
 #: Keys of frames that a finding shows.
 _KEYS = 4
 
 
-def check(own: SearchInputs) -> Iterator[Finding]:
-    """Look at everything that is cheap to read, one finding after the other; one that is bad does not end it."""
-    parts, complaints = dict(_Checking(own).parts()), set[str]()
+def check(inputs: SearchInputs) -> Iterator[Finding]:
+    """Check everything that is cheap to read, and report all findings, including all errors."""
+    parts, complaints = dict(_Checking(inputs).parts()), set[str]()
     for name, look in parts.items():
-        told, wanted = len(own.notices.found), len(own.notices.wanted)
+        result, wanted = len(inputs.notices.found), len(inputs.notices.wanted)
         try:
-            found = [*look()]
-            own.check_tables()
+            results = [*look()]
+            inputs.check_tables()
         except SwsdistError as error:
             text = str(error).replace("\n  remedy:", "; remedy:")
-            # What one part cannot read, others that need it cannot either; it is that of the section that it lies in.
+            # Several parts may need the same broken input: it is reported once, by the part of its section.
             section = (error.where or "").split(".")[0]
-            found = [] if text in complaints else [Finding(section if section in parts else name, False, text)]
+            results = [] if text in complaints else [Finding(section if section in parts else name, False, text)]
             complaints.add(text)
-        yield from found
-        for notice in list(own.notices.found.values())[told:]:
+        yield from results
+        for notice in list(inputs.notices.found.values())[result:]:
             yield Finding(name, False if notice.doubted else None, str(notice))
-        for notice in list(own.notices.wanted.values())[wanted:]:
+        for notice in list(inputs.notices.wanted.values())[wanted:]:
             yield Finding(name, True, str(notice))
 
 
 class _Checking:
-    """The parts of a check; later ones use what earlier ones have read."""
+    """The parts of a check; later ones use the tables of earlier ones."""
 
-    def __init__(self, own: SearchInputs) -> None:
-        self._own = own
-        own.notices.force = True  # what is implausible is told beside all else
-        self._corpus, self._storage = own.config.corpus, own.config.storage
+    def __init__(self, inputs: SearchInputs) -> None:
+        self._own = inputs
+        inputs.notices.force = True  # implausible inputs become findings
+        self._corpus, self._storage = inputs.config.corpus, inputs.config.storage
         self._seconds: dict[tuple[str, int], float] = {}
 
     def parts(self) -> Iterator[tuple[str, Callable[[], Iterator[Finding]]]]:
@@ -83,7 +83,7 @@ class _Checking:
             yield "queries", self._queries
         if self._corpus.cohort is not None:
             yield "cohort", self._cohort
-        if self._corpus.tells_truth:
+        if self._corpus.has_references:
             yield "references", self._references
         yield "features", self._features
         yield "store", self._store
@@ -103,10 +103,10 @@ class _Checking:
             return
         paths = dict.fromkeys(table["path"].to_pylist())
         demand_permission(paths, self._corpus.documents, self._storage)
-        found = probe_all(paths, self._storage)
-        bad = [(path, one) for path, one in found.items() if isinstance(one, AudioError)]
+        results = probe_all(paths, self._storage)
+        bad = [(path, item) for path, item in results.items() if isinstance(item, AudioError)]
         for row in table.to_pylist():
-            info = found[row["path"]]
+            info = results[row["path"]]
             if isinstance(info, AudioError):
                 continue
             length = info.duration
@@ -120,14 +120,14 @@ class _Checking:
                     continue
                 length = min(length, row["end"]) - row["start"]
             self._seconds[row["doc_id"], row["channel"]] = length
-        several = [path for path, one in found.items() if not isinstance(one, AudioError) and one.channels > 1]
+        several = [path for path, item in results.items() if not isinstance(item, AudioError) and item.channels > 1]
         if several and kinds.kind_of(self._corpus.documents, "documents", ENDINGS, self._storage) in kinds.KALDI:
             notices.add(codes.UNCHOSEN_CHANNEL, where=several[0], count=len(several))
         rows = [{"doc_id": name, "channel": k, "duration": length} for (name, k), length in self._seconds.items()]
         note_durations(table, pa.Table.from_pylist(rows, MEASURED), self._corpus.documents, self._storage, notices)
         hours = sum(self._seconds.values()) / 3600
         where = f", places in {len(paths)} recordings" if self._own.corpus.placed else ""
-        counted = "" if len(found) == table.num_rows or where else f" channels of {len(found)} recordings"
+        counted = "" if len(results) == table.num_rows or where else f" channels of {len(results)} recordings"
         text = f"{len(self._seconds)} of {table.num_rows}{counted}, {hours:.4g} h{where}"
         yield Finding("documents", bool(self._seconds), text)
         yield from _unusable("documents", bad, len(paths), "recordings")
@@ -212,7 +212,7 @@ class _Checking:
             self._own.demand_marks()
 
     def _given(self, source: Source, given: Given) -> Iterator[Finding]:
-        """How many have frames; those of the first document are read."""
+        """Count documents with frames, and read those of the first."""
         asked = {"documents": list(self._own.corpus_documents.values())}
         if self._corpus.queries is not None:
             asked["examples of queries"] = self._own.examples
@@ -271,7 +271,7 @@ class _Checking:
 
 
 def _odd(name: str, notices: Notices) -> Iterator[Finding]:
-    return (Finding(name, False if one.doubted else None, str(one)) for one in notices.found.values())
+    return (Finding(name, False if item.doubted else None, str(item)) for item in notices.found.values())
 
 
 def _unusable(name: str, bad: list[tuple[str, AudioError]], of: int, what: str) -> Iterator[Finding]:

@@ -1,1 +1,1 @@
-"""Sweeps: many points of a config in one ledger; and the chain `sweep`, which scores one search at many points."""
+"""Sweeps: many points of a config in one ledger, and the chain `sweep`, which scores one search at many points."""

@@ -1,11 +1,11 @@
-"""The sweep chain scores one search at many points; `swsdist sweep` makes its plans, beside those of searches.
+"""The chain sweep: scores one search at many points. `swsdist sweep` makes its plans.
 
 ::
 
-    (align.train of a search) -> learn -> compact -> score_points
+    (align.train of a search) -> fit-calibration -> sort-scores -> score_points
 
-Points of a plan are those of KST and STO that agree on all but alpha, beta, and which of both it is; or those of fitted
-thresholds that agree on all but beta and the folds. The aligned list is read once, to be sorted; a task then scores some
+The points of a plan are of KST and STO, and differ only in alpha, beta and method; or of fitted thresholds, and differ only
+in beta and folds. The aligned list is read once, to be sorted; a task then scores some
 points, and a process that does several tasks keeps the sorted list.
 """
 
@@ -22,15 +22,15 @@ from swsdist.pipeline.ledger import Ledger
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
-    """The chain of a config, whose options `swsdist sweep` has written.
+    """The chain for a config, whose options `swsdist sweep` writes.
 
-    They are: `searched`, the plan whose search is scored, in the same run folder; `tolerance` (s) of the mid-point rule, None
-    where scores, and so pairs, are the same at all points; `conventions`, the program whose rules of alignment hold;
+    The options: `searched`, the plan of the search, in the same run folder; `tolerance` (s) of the mid-point rule, None
+    if scores, and so pairs, are the same at all points; `conventions`, the program whose alignment rules apply;
     `rejects_all`, whether a threshold that rejects everything is on the curve of TWV; and `points`, each with `method`
     (`fitted`: the threshold of best TWV), `beta`, `trials`, and `alpha` or `folds` (1: fitted on all).
 
     Raises:
-        ConfigError: it is a config of somebody else.
+        ConfigError: unknown options.
     """
     if config.options.keys() - {"searched", "tolerance", "conventions", "rejects_all", "points"}:
         raise codes.SWEEP_OPTIONS(where="options", options=", ".join(config.options))

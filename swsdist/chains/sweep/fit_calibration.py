@@ -1,4 +1,4 @@
-"""learn fits the steps of calibration that come before KST or STO, once for all points."""
+"""The stage fit-calibration: fit the calibration steps before KST or STO, once for all points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.fitting import fit_models
 from swsdist.calibrate.procedure import Procedure, procedures
-from swsdist.calibrate.steps.interface import Point
+from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config.calibration import Calibrate
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -29,7 +29,7 @@ class Learning(NamedTuple):
 
 
 class FitCalibration(Stage[Learning]):
-    """What is fitted is what `fit` of a run at any of the points fits: it depends on neither alpha nor beta."""
+    """The fit equals that of a run at any of the points, since it depends on neither alpha nor beta."""
 
     name = "fit-calibration"
     version = 1
@@ -73,6 +73,6 @@ class FitCalibration(Stage[Learning]):
 
 
 def before_last(settings: Calibrate) -> Procedure:
-    """The fitted steps of a config without the last, which is kst or sto."""
-    _, steps = procedures(settings, Point(1, 1.0))  # none of these looks at the operating point
+    """The fitted steps of a config before the last, which is kst or sto."""
+    _, steps = procedures(settings, TwvParameters(1, 1.0))  # none of these depends on the operating point
     return replace(steps, steps=steps.steps[:-1], point=None)

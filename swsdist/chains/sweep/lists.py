@@ -1,9 +1,9 @@
-"""A sweep over lists that anybody made: each system's list is read and aligned once, and scored at every point.
+"""A sweep over lists of any program: each system's list is read and aligned once, and scored at every point.
 
-The keys of such points are those of a config that a list depends on: `calibrate.steps`, registered steps that can be done on
-a list; `calibrate.alpha`, `calibrate.options`; and `score.beta`. Where the last step is kst or sto, and no other looks at the
-operating point, all points are scored from one sorted list (`swsdist.calibrate.points.rescoring`); any other is calibrated and
-scored, as by `swsdist calibrate` and `swsdist score`.
+Keys of such points are config keys that affect lists: `calibrate.steps`, registered steps that work on a list;
+`calibrate.alpha`, `calibrate.options`; and `score.beta`. If the last step is kst or sto, and no other step depends on the
+operating point, all points are scored from one sorted list (`swsdist.calibrate.operating_points.rescoring`). Any other point is
+calibrated and scored, as by `swsdist calibrate` and `swsdist score`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from functools import cached_property
 
 import pyarrow.compute as pc
 
-from swsdist.calibrate.points.rescoring import Rescoring
-from swsdist.calibrate.points.study import Entry
+from swsdist.calibrate.operating_points.rescoring import Rescoring
+from swsdist.calibrate.operating_points.study import StudyEntry
 from swsdist.calibrate.thresholding import ALPHA, Method
 from swsdist.chains.sweep.planning import RESCORED, SweepPoint, keys_text, of_point
 from swsdist.chains.sweep.points import Keys
@@ -27,11 +27,11 @@ from swsdist.core.codes import sweep as codes
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import suggestion
-from swsdist.evaluation.calibration import Request, as_text, calibrate, list_procedure, undecided_list
+from swsdist.evaluation.calibration import CalibrationRequest, as_text, calibrate, list_procedure, score_undecided
 from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import protocol_for, read_task
-from swsdist.evaluation.task import ScoringTask, System
+from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.parts.evaluating import measure_names
@@ -42,7 +42,7 @@ _KEYS = ("calibrate.steps", "calibrate.alpha", "calibrate.options", "score.beta"
 
 @dataclass(frozen=True)
 class _ListPoint:
-    """A point of a list: how it is calibrated, and beta if it is not the task's."""
+    """A point of a list: its calibration, and beta if not that of the task."""
 
     steps: tuple[str, ...]
     alpha: float
@@ -52,7 +52,7 @@ class _ListPoint:
 
     @property
     def method(self) -> Method | None:
-        """What decides, where the list is sorted once for many points."""
+        """The decision method, if the list is sorted once for many points."""
         if self.oracle:
             return "oracle-kst"
         *before, last = self.steps
@@ -63,26 +63,26 @@ class _ListPoint:
 
 
 class _SortedLists:
-    """A system's list and its task; and of each sequence of steps the list that they make, sorted."""
+    """A system's list with its task, and a sorted list for each sequence of steps."""
 
-    def __init__(self, name: str, task_name: str, task: ScoringTask, system: System, how: Request) -> None:
+    def __init__(self, name: str, task_name: str, task: ScoringTask, system: System, how: CalibrationRequest) -> None:
         self.name, self.task_name, self.task, self.system, self.how = name, task_name, task, system, how
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, StudyEntry] = {}
 
     @cached_property
     def undecided(self) -> Evaluation:
-        """The list as it was given, scored by the task."""
-        return undecided_list(self.task, self.system)
+        """The given list, scored."""
+        return score_undecided(self.task, self.system)
 
-    def request(self, at: _ListPoint) -> Request:
-        """What a point asks of `swsdist calibrate`."""
+    def request(self, at: _ListPoint) -> CalibrationRequest:
+        """The request to `swsdist calibrate` for a point."""
         decides = "" if CALIBRATION[at.steps[-1]].own_threshold else ",threshold"
         return replace(self.how, method=",".join(at.steps) + decides, alpha=at.alpha, options=at.options)
 
-    def entry(self, at: _ListPoint) -> Entry:
-        """The list as the steps before the last make it, sorted."""
+    def entry(self, at: _ListPoint) -> StudyEntry:
+        """The sorted list after all steps but the last."""
         before = at.steps[:-1]
-        options = {name: given for name, given in at.options.items() if name != at.steps[-1]}
+        options = {name: spec for name, spec in at.options.items() if name != at.steps[-1]}
         key = fingerprint(before, options)
         if key not in self.entries:
             request = replace(self.how, method=",".join((*before, "kst")), options=options)
@@ -93,65 +93,69 @@ class _SortedLists:
                 probable.scores(table) for table in (self.undecided.aligned, as_text(self.system.detections))
             )
             tolerance = task.protocol.tolerance if task.protocol.trials == "time" else None
-            found = Rescoring.of_list(aligned, listed, tolerance=tolerance, conventions=task.conventions.name)
+            results = Rescoring.of_list(aligned, listed, tolerance=tolerance, conventions=task.conventions.name)
             name = f"{self.name} ({', '.join(before)})" if self.entries else self.name
-            self.entries[key] = Entry(name, self.task_name, found, task.trials, task.beta, procedure.fit)
+            self.entries[key] = StudyEntry(name, self.task_name, results, task.trials, task.beta, procedure.fit)
         return self.entries[key]
 
 
-def sweep_lists(given: SweepSpec, notices: Notices) -> tuple[list[PointResult], list[Entry], list[float]]:
-    """Read all lists, and score them at all points: system by system.
+def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], list[StudyEntry], list[float]]:
+    """Read all lists, and score them at all points, system by system.
 
     Args:
         given: a sweep with lists.
-        notices: takes what is odd.
+        notices: receives warnings.
 
     Returns:
-        Results of all points; the systems, by which they may be studied; and the values of alpha, ascending.
+        Results of all points; the systems, for a study; and the values of alpha, ascending.
 
     Raises:
         ConfigError: a point has a key that no list depends on, or a measure takes more than decisions.
         UserError: files are missing, or a list has no hits or no false alarms to learn from.
         DataError: a file is broken.
     """
-    assert given.file.lists is not None
-    if others := sorted(set(measure_names(given.file.measures)) - set(RESCORED)):
-        raise codes.LIST_MEASURE(where=given.at("measures"), known=", ".join(RESCORED), measure=others[0])
-    wanted = [_list_point(given, number, keys) for number, keys in enumerate(given.points, 1)]
-    systems = list(_lists(given, notices))
+    assert spec.file.lists is not None
+    if others := sorted(set(measure_names(spec.file.measures)) - set(RESCORED)):
+        raise codes.LIST_MEASURE(where=spec.at("measures"), known=", ".join(RESCORED), measure=others[0])
+    wanted = [_list_point(spec, number, keys) for number, keys in enumerate(spec.points, 1)]
+    systems = list(_lists(spec, notices))
     results: list[PointResult] = []
-    for one in systems:
-        rows = [(dict(keys), at, number) for number, (keys, at) in enumerate(zip(given.points, wanted, strict=True), 1)]
-        rows += _oracles(wanted) if given.file.oracle_kst else []
+    for system in systems:
+        rows = [(dict(keys), at, number) for number, (keys, at) in enumerate(zip(spec.points, wanted, strict=True), 1)]
+        rows += _oracles(wanted) if spec.file.oracle_kst else []
         for keys, at, number in rows:
-            with _of_point(given, number):
+            with _of_point(spec, number):
                 results.append(
                     _scored(
-                        given, one, at, {"system": one.name, **keys} if len(systems) > 1 else keys, len(results) + 1
+                        spec,
+                        system,
+                        at,
+                        {"system": system.name, **keys} if len(systems) > 1 else keys,
+                        len(results) + 1,
                     )
                 )
     alphas = sorted({at.alpha for at in wanted if at.method in ("kst", "sto")})
-    return results, [entry for one in systems for entry in one.entries.values()], alphas
+    return results, [entry for system in systems for entry in system.entries.values()], alphas
 
 
 def _oracles(wanted: list[_ListPoint]) -> list[tuple[Keys, _ListPoint, int]]:
-    """Oracle KST beside the points: one for each beta, and each sequence of steps before kst or sto."""
-    found: dict[str, tuple[Keys, _ListPoint, int]] = {}
+    """Oracle KST for each beta and each sequence of steps before kst or sto."""
+    results: dict[str, tuple[Keys, _ListPoint, int]] = {}
     for number, at in enumerate(wanted, 1):
         if at.method in ("kst", "sto"):
             keys: Keys = {} if at.beta is None else {"score.beta": at.beta}
             keys["calibrate.steps"] = [*at.steps[:-1], "oracle-kst"]
-            found.setdefault(fingerprint(keys_text(keys)), (keys, replace(at, alpha=1.0, oracle=True), number))
-    return list(found.values())
+            results.setdefault(fingerprint(keys_text(keys)), (keys, replace(at, alpha=1.0, oracle=True), number))
+    return list(results.values())
 
 
-def _lists(given: SweepSpec, notices: Notices) -> Iterator[_SortedLists]:
+def _lists(spec: SweepSpec, notices: Notices) -> Iterator[_SortedLists]:
     """Read all systems' lists, with their tasks."""
-    lists = given.file.lists
+    lists = spec.file.lists
     assert lists is not None
     fit = lists.fit
     if fit not in (None, "none", "crossfit", "oracle"):
-        fit = calibration_place(str(fit), {}, given.at("lists", "fit"))
+        fit = calibration_place(str(fit), {}, spec.at("lists", "fit"))
     for name, section in lists.tasks.items():
         task = read_task(
             ecf=section.ecf,
@@ -166,30 +170,30 @@ def _lists(given: SweepSpec, notices: Notices) -> Iterator[_SortedLists]:
         for system, path in section.systems.items():
             label = system if len(lists.tasks) == 1 else f"{name}/{system}"
             listed = read_system(path, conventions=task.conventions, notices=notices)
-            yield _SortedLists(label, name, task, listed, Request("none", fit, lists.folds))
+            yield _SortedLists(label, name, task, listed, CalibrationRequest("none", fit, lists.folds))
 
 
-def _list_point(given: SweepSpec, number: int, keys: Keys) -> _ListPoint:
-    every = {**given.file.set, **keys}
+def _list_point(spec: SweepSpec, number: int, keys: Keys) -> _ListPoint:
+    every = {**spec.file.set, **keys}
     options: dict[str, dict[str, object]] = {}
     for key, value in every.items():
         if key.startswith("calibrate.options"):
             _put(options, key.split(".")[2:], value)
         elif key not in _KEYS:
             raise codes.LIST_KEY(
-                where=given.where(number, key), key=key, meant=suggestion(key, _KEYS), known=", ".join(_KEYS)
+                where=spec.where(number, key), key=key, meant=suggestion(key, _KEYS), known=", ".join(_KEYS)
             )
     steps = every.get("calibrate.steps")
     steps = [steps] if isinstance(steps, str) else steps
     if not isinstance(steps, list | tuple) or not steps or not all(str(name) in CALIBRATION for name in steps):
         raise codes.LIST_STEPS(
-            where=given.where(number, "calibrate.steps"), value=shown(steps), known=", ".join(CALIBRATION)
+            where=spec.where(number, "calibrate.steps"), value=shown(steps), known=", ".join(CALIBRATION)
         )
     numbers = {}
     for key, default in (("calibrate.alpha", ALPHA), ("score.beta", None)):
         value = every.get(key, default)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
-            raise codes.NOT_POSITIVE(where=given.where(number, key), key=key, value=shown(value))
+            raise codes.NOT_POSITIVE(where=spec.where(number, key), key=key, value=shown(value))
         numbers[key] = value
     alpha, beta = numbers["calibrate.alpha"], numbers["score.beta"]
     assert alpha is not None
@@ -197,54 +201,52 @@ def _list_point(given: SweepSpec, number: int, keys: Keys) -> _ListPoint:
 
 
 def _put(values: dict[str, dict[str, object]], place: list[str], value: object) -> None:
-    """Put what a key `calibrate.options`, `calibrate.options.STEP` or `calibrate.options.STEP.OPTION` says among the others."""
+    """Add the value of a key `calibrate.options`, `calibrate.options.STEP` or `calibrate.options.STEP.OPTION`."""
     if len(place) > 1:
         values.setdefault(place[0], {})[".".join(place[1:])] = value
     elif isinstance(value, Mapping):
         for name, below in value.items():
             _put(values, [*place, str(name)], below)
-    else:  # what reads the options says that these are none
+    else:  # the reader of the options refuses these
         values.setdefault(place[0] if place else "", {})[""] = value
 
 
 @contextmanager
-def _of_point(given: SweepSpec, number: int) -> Iterator[None]:
-    """What is wrong with a point's steps names the point."""
+def _of_point(spec: SweepSpec, number: int) -> Iterator[None]:
+    """Add the point to errors of its steps."""
     try:
         yield
     except UserError as error:
         if error.where and not error.where.startswith(("--method", "calibrate.")):
             raise
-        raise of_point(error, given.where(number)) from None
+        raise of_point(error, spec.where(number)) from None
 
 
-def _scored(given: SweepSpec, one: _SortedLists, at: _ListPoint, keys: Keys, number: int) -> PointResult:
-    beta = one.task.beta if at.beta is None else at.beta
-    measure, task = given.file.objective.measure, one.task
+def _scored(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys, number: int) -> PointResult:
+    beta = item.task.beta if at.beta is None else at.beta
+    measure, task = spec.file.objective.measure, item.task
     if at.method is not None:
-        entry = one.entry(at)
+        entry = item.entry(at)
         scored, fit = entry.sweep, entry.logistic
-        found = scored.at(at.method, at.alpha, beta, trials=entry.trials)
-        measures = {name: float(value[0]) for name, value in zip(RESCORED, found.points, strict=True)}
-        counts = scored.ntrue, found.hits[:, 0], found.false_alarms[:, 0]
+        results = scored.at(at.method, at.alpha, beta, trials=entry.trials)
+        measures = {name: float(value[0]) for name, value in zip(RESCORED, results.points, strict=True)}
+        counts = scored.ntrue, results.hits[:, 0], results.false_alarms[:, 0]
         values = values_by_query(measure, scored.names.to_pylist(), counts, beta=beta, trials=entry.trials)
     else:
         task = replace(
             task, point=replace(task.point, beta=beta), notices=Notices()
-        )  # what is odd was told of the list
-        made = calibrate(one.system, one.request(at), task, scored=lambda _: one.undecided)
-        whole = evaluate(task, replace(one.system, detections=made.detections), by_type=False).whole
-        assert whole.actual is not None  # it is decided, and there are references
+        )  # warnings were given for the list
+        made = calibrate(item.system, item.request(at), task, scored=lambda _: item.undecided)
+        whole = evaluate(task, replace(item.system, detections=made.detections), by_type=False).whole
+        assert whole.actual is not None  # with decisions and references
         fit, terms = made.fit, whole.per_term.filter(pc.greater(whole.per_term["ntrue"], 0))
         measures = dict(zip(RESCORED, (whole.actual.twv, whole.actual.pmiss, whole.actual.pfa), strict=True))
         column = {"atwv": "twv"}.get(measure, measure.removeprefix("atwv_"))
         values = dict(zip(terms["query_id"].to_pylist(), terms[column].to_pylist(), strict=True))
     oracle = fit == "oracle" or at.oracle
-    name = (
-        f"point-{fingerprint(one.name, keys_text({key: value for key, value in keys.items() if key != 'system'}))[:12]}"
-    )
-    rules = replace(one.task.protocol, beta=beta).told()
+    name = f"point-{fingerprint(item.name, keys_text({key: value for key, value in keys.items() if key != 'system'}))[:12]}"
+    rules = replace(item.task.protocol, beta=beta).describe()
     point = SweepPoint(
-        number, keys, name, fit, oracle, at.method, {"task": one.task_name, "score.beta": shown(beta)}, rules
+        number, keys, name, fit, oracle, at.method, {"task": item.task_name, "score.beta": shown(beta)}, rules
     )
     return PointResult(point, measures, dict(sorted(values.items())))

@@ -1,10 +1,10 @@
 """From the points of a sweep to the plans of a ledger.
 
-Points that agree on all but alpha, beta, and whether the last step of calibration is kst or sto, need one search, one
-alignment and one fit: they become two plans, one that searches and aligns, and one of the chain `sweep` that scores all of
-them. So do points whose threshold is fitted on scores that no beta changes, and that agree on all but beta and how it is
-fitted. This goes where nothing is asked of them but ATWV, of fitted thresholds MTWV too; every other point becomes a plan of
-its own, of the config's chain. Tasks that plans share are done once in any case.
+Points that differ only in alpha, beta, and the last step of calibration (kst or sto) share one search, one alignment and one
+fit. They become two plans: one searches and aligns, one of the chain `sweep` scores all of them. The same holds for points
+with a fitted threshold on scores that do not depend on beta, if they differ only in beta and the fit. It requires that the
+measures are only ATWV, or for fitted thresholds ATWV and MTWV. Every other point becomes a separate plan of the config's
+chain. Tasks that plans share are done once in any case.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from swsdist.calibrate.procedure import sides_wanted
+from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import SweepSpec, refuse_unused_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.files import folder_of
-from swsdist.config.loader import Assignment, Placed
+from swsdist.config.loader import Assignment, FileAssignment
 from swsdist.config.model import Features
 from swsdist.config.suggest import shown
 from swsdist.core import errors
@@ -45,19 +45,19 @@ from swsdist.score.parts.evaluating import measure_names
 from swsdist.stages.inputs.provenance import files_of
 from swsdist.stages.inputs.settings import settings_of
 
-#: What the chain `sweep` gives of KST and STO, and of fitted thresholds.
+#: The measures of the chain `sweep` for KST and STO, and for fitted thresholds.
 RESCORED = ("atwv", "atwv_pmiss", "atwv_pfa")
 FITTED = (*RESCORED, "mtwv", "mtwv_pmiss", "mtwv_pfa", "mtwv_threshold")
 
-#: How a point is decided: by a method's own thresholds, or by a fitted one.
+#: How a point is decided: by the thresholds of a method, or by a fitted one.
 Decides = Method | Literal["fitted"]
 
 #: Sections that change no result, or are the same for all points.
 _NOT_MATTERS = {"run", "system", "executor", "storage", "strict", "force", "report"}
 
 
-#: Keys of `corpus` that change a system, and nothing of what it is scored by; what its protocol says is in `score`. Of the
-#: corpus that queries are from, only where their recordings are tells which queries these are.
+#: Keys of `corpus` that change a system but not its scoring setup; the protocol is in `score`. Of another corpus with the
+#: queries, only the documents identify the queries.
 _NOT_SCORED = dict.fromkeys(("examples", "speakers", "alignments", "parts", "cohort", "protocol"), True) | {
     "queries_from": {"statistics", "hours", "same_speakers", "speakers", "prefer"}
 }
@@ -65,17 +65,17 @@ _NOT_SCORED = dict.fromkeys(("examples", "speakers", "alignments", "parts", "coh
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """A point.
+    """A point of a sweep.
 
     Attributes:
         number: in the file, from 1.
-        keys: in which it differs from the base.
-        name: of its plan, or what would be; the same wherever it stands in the file.
-        fit: what was fitted on: `crossfit`, `oracle`, `none` or a file.
-        oracle: it knows how often each query occurs, or was fitted on what is scored.
-        method: how it is decided, where the chain `sweep` scores it; None: the config's whole chain is run.
-        scored_by: all that says what its values are of, as text by key; points are compared only where it is the same.
-        protocol: by which rules it is scored, in a line.
+        keys: that differ from the base.
+        name: of its plan, or the plan it would have; independent of its place in the file.
+        fit: source of the fit: `crossfit`, `oracle`, `none` or a file.
+        oracle: whether it uses the scored references.
+        method: of its decisions, if the chain `sweep` scores it; None: the config's whole chain is run.
+        scored_by: its scoring setup, as text by key; only points with the same setup are compared.
+        protocol: the scoring rules, in one line.
     """
 
     number: int
@@ -90,7 +90,7 @@ class SweepPoint:
 
 @dataclass(frozen=True)
 class PlannedPoint(SweepPoint):
-    """A point as it will be run, with its whole config."""
+    """A point with its whole config."""
 
     config: Config
 
@@ -101,8 +101,8 @@ class PointGroup:
 
     Attributes:
         name: of the plan that searches and aligns.
-        config: that it has.
-        points: of it.
+        config: of that plan.
+        points: of the group.
     """
 
     name: str
@@ -117,11 +117,11 @@ class PointGroup:
 
 @dataclass(frozen=True)
 class Plans:
-    """What is to be run.
+    """The plans of a sweep.
 
     Attributes:
         points: all, in order.
-        single: points that have a plan of their own, by its name.
+        single: points with a separate plan, by its name.
         groups: all others, by name.
     """
 
@@ -136,66 +136,66 @@ class Plans:
 
 
 def plan_sweep(
-    given: SweepSpec, *, corpus: str | None = None, run: str | None = None, sets: tuple[str, ...] = ()
+    spec: SweepSpec, *, corpus: str | None = None, run: str | None = None, sets: tuple[str, ...] = ()
 ) -> Plans:
     """Make the config of each point.
 
     Args:
         given: the sweep.
         corpus, run: a corpus file and run folder in place of the sweep's, relative to the working directory.
-        sets: `a.b=value` each, of all points; they win over the file's `set`, and points over both.
+        sets: `a.b=value` each, for all points; they override the file's `set`, and points override both.
 
     Raises:
-        ConfigError: a point's config is not valid, or names what is not there: it says which, and which key; or two points are
+        ConfigError: a point's config is invalid or names missing files, with point and key in the message; or two points are
             the same.
     """
-    refuse_unused_sets(given, sets, corpus)
+    refuse_unused_sets(spec, sets, corpus)
     made: list[PlannedPoint] = []
     groups: dict[str, PointGroup] = {}
     seen = set[str]()
     known: dict[str, int] = {}
     beside: dict[str, object] = {}
-    wanted = set(measure_names(given.file.measures))
-    for number, keys in enumerate(given.points, 1):
-        with _of_point(given, number):
-            config = _config(given, keys, number, corpus, run, sets)
+    wanted = set(measure_names(spec.file.measures))
+    for number, keys in enumerate(spec.points, 1):
+        with _of_point(spec, number):
+            config = _config(spec, keys, number, corpus, run, sets)
             method = _method(config, wanted)
             if method in ("kst", "sto"):
                 alpha_of(config.calibrate)
-            rules, line = scored_by(config), protocol_of(config.score).told()
+            rules, line = scored_by(config), protocol_of(config.score).describe()
         if is_chain(CHAINS, config.chain, "of_points"):
-            raise codes.SWEPT_CHAIN(where=given.where(number, "chain"), chain=config.chain)
+            raise codes.SWEPT_CHAIN(where=spec.where(number, "chain"), chain=config.chain)
         name = fingerprint(settings_of(config), _rest(config))[:12]
         if name in known:
             raise codes.DUPLICATE_POINTS(
-                where=given.where(number), first=known[name], second=number, keys=keys_text(keys)
+                where=spec.where(number), first=known[name], second=number, keys=keys_text(keys)
             )
         known[name] = number
-        config = _with_store(config, beside, given.where(number))
+        config = _with_store(config, beside, spec.where(number))
         shared = f"search-{_group(config, method)[:12]}" if method is not None else ""
-        _check_names(given, number, config, shared or name, seen)
+        _check_names(spec, number, config, shared or name, seen)
         fit = config.calibrate.fit
         made.append(PlannedPoint(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, line, config))
         if shared:
             groups.setdefault(shared, PointGroup(shared, config)).points.append(made[-1])
-    if given.file.oracle_kst:
+    if spec.file.oracle_kst:
         if not any(group.by_term for group in groups.values()):
-            raise codes.ORACLE_WITHOUT_KST(where=given.at("oracle_kst"), measures=", ".join(RESCORED))
+            raise codes.ORACLE_WITHOUT_KST(where=spec.at("oracle_kst"), measures=", ".join(RESCORED))
         for group in groups.values():
             made += _oracles(group, len(made)) if group.by_term else []
     return Plans(tuple(made), {point.name: point for point in made if point.method is None}, groups)
 
 
 def keys_text(keys: Keys) -> str:
-    """A point in one line."""
+    """A point's keys in one line."""
     return ", ".join(f"{key}: {shown(value, 60)}" for key, value in keys.items()) or "the base"
 
 
 def scored_by(config: Config) -> dict[str, str]:
-    """What is searched, where queries truly occur, and the rules of counting: all that says what a measure is of."""
+    """The scoring setup: documents, queries, references, and the rules of counting."""
     corpus = config.corpus.model_dump(mode="json", exclude=_NOT_SCORED)
     values = {f"corpus.{key}": value for key, value in corpus.items()}
-    # The rules themselves: a protocol by its name, and the same rules by their keys, are one.
+    # The rules themselves, so that a protocol's name and the same rules by key are equal.
     rules = asdict(protocol_of(config.score))
     values |= {f"score.{key}": value for key, value in rules.items() if key != "name"}
     values["score.speech"] = config.score.speech
@@ -203,35 +203,35 @@ def scored_by(config: Config) -> dict[str, str]:
 
 
 def _config(
-    given: SweepSpec, keys: Keys, number: int, corpus: str | None, run: str | None, sets: tuple[str, ...]
+    spec: SweepSpec, keys: Keys, number: int, corpus: str | None, run: str | None, sets: tuple[str, ...]
 ) -> Config:
-    file = given.file
-    folder = folder_of(str(given.path))
-    base = [Placed(f"{key}={_text(value)}", folder, given.at("set", key)) for key, value in file.set.items()]
-    mine = [Placed(f"{key}={_text(value)}", folder, given.where(number, key)) for key, value in keys.items()]
-    # Relative to here, as all of the command line; those of the file are absolute.
+    file = spec.file
+    folder = folder_of(str(spec.path))
+    base = [FileAssignment(f"{key}={_text(value)}", folder, spec.at("set", key)) for key, value in file.set.items()]
+    mine = [FileAssignment(f"{key}={_text(value)}", folder, spec.where(number, key)) for key, value in keys.items()]
+    # Relative to the working directory, as on the command line; those of the file are absolute.
     corpus, run = (path and _absolute(path) for path in (corpus or file.corpus, run or file.run))
     every: list[Assignment] = [*base, *sets, *mine]
     if isinstance(file.config, str):
         return load_config(file.config, every, corpus=corpus, run=run)
-    values: dict[str, object] = {"system": Path(given.path).stem, **(file.config or {})}
+    values: dict[str, object] = {"system": Path(spec.path).stem, **(file.config or {})}
     values |= {key: value for key, value in (("corpus", corpus), ("run", run)) if value is not None}
-    origins = {place[1:]: origin for place, origin in given.lines.origins.items() if place[:1] == ("config",)}
+    origins = {place[1:]: origin for place, origin in spec.lines.origins.items() if place[:1] == ("config",)}
     return config_from_dict(values, folder, every, origins=origins)
 
 
-def _check_names(given: SweepSpec, number: int, config: Config, plan: str, seen: set[str]) -> None:
-    """Make sure that what a point names is there, and takes the options that it is given, as far as that is told without work.
+def _check_names(spec: SweepSpec, number: int, config: Config, plan: str, seen: set[str]) -> None:
+    """Check that a point's files exist, and that its components accept their options.
 
     Args:
         given: the sweep.
         number: of the point.
-        config: of the point; of a fusion those of its systems are looked at too.
+        config: of the point; for a fusion, the configs of its systems are checked too.
         plan: a name for its plan, which several points may share.
-        seen: what was looked at before; more is put in.
+        seen: checks that were done before; updated.
 
     Raises:
-        ConfigError: it names the point, and the key.
+        ConfigError: with the point and the key.
     """
     if plan in seen:
         return
@@ -240,12 +240,12 @@ def _check_names(given: SweepSpec, number: int, config: Config, plan: str, seen:
     def look_at(some: Config, named: str | None = None) -> None:
         for key, of, look in _name_checks(some):
             if (name := fingerprint(key, of)) not in seen:
-                with _of_point(given, number, named or key):
+                with _of_point(spec, number, named or key):
                     look()
                 seen.add(name)
 
     look_at(config)
-    with _of_point(given, number, "options"):
+    with _of_point(spec, number, "options"):
         chain: Chain = CHAINS[config.chain].load()(config, Ledger(Folder(config.run, config.storage)))
         first = chain.prerequisites() if chain.prerequisites is not None else {}
     for system in first.values():
@@ -253,7 +253,7 @@ def _check_names(given: SweepSpec, number: int, config: Config, plan: str, seen:
 
 
 def _name_checks(config: Config) -> Iterator[tuple[str, object, Callable[[], object]]]:
-    """A key of a config, what its validity depends on, and what raises a UserError or StoreError if it is not valid."""
+    """Each checked key, the values that its validity depends on, and a check that raises UserError or StoreError."""
     corpus, storage = config.corpus, config.storage
     paths = {name: getattr(corpus, name) for name in ("documents", "queries", "spoken", "references", "text")}
     for name, path in {**paths, "queries_from": corpus.queries_from.documents}.items():
@@ -261,41 +261,41 @@ def _name_checks(config: Config) -> Iterator[tuple[str, object, Callable[[], obj
         if path is not None:
             yield f"corpus.{name}", path, partial(kind_of, path, kind, ENDINGS, storage)
     if not is_chain(CHAINS, config.chain, "joined"):
-        for one in config.features:
-            yield "features", one.model_dump(mode="json"), partial(_make, one)
+        for feature in config.features:
+            yield "features", feature.model_dump(mode="json"), partial(_make, feature)
     for name, read in files_of(config).items():
         yield "calibrate.fit", name, read
 
 
-def _make(one: Features) -> None:
-    """An extractor and its transforms, each by itself: some are fitted before they can stand behind one another."""
-    create(one.name, one.options)
-    for transform in one.transforms:
+def _make(features: Features) -> None:
+    """Check an extractor and its transforms separately, since some must be fitted before they can be chained."""
+    create(features.name, features.options)
+    for transform in features.transforms:
         create_transform(transform.name, transform.options)
 
 
 @contextmanager
-def _of_point(given: SweepSpec, number: int, of: str = "") -> Iterator[None]:
-    """What is wrong with a point's config names the point, and the key of the sweep's file.
+def _of_point(spec: SweepSpec, number: int, of: str = "") -> Iterator[None]:
+    """Add the point, and the key of the sweep's file, to errors of the point's config.
 
     Args:
         given: the sweep.
         number: of the point.
-        of: the key of the config that is looked at; empty: the message names it.
+        of: the key of the config that is checked; empty: the message names it.
     """
     try:
         yield
     except (UserError, StoreError) as error:
-        if error.where and error.where.startswith((f"{given.path}:", "--")):
-            raise  # it does
-        keys = given.points[number - 1]
-        every = (*keys, *given.file.set)
+        if error.where and error.where.startswith((f"{spec.path}:", "--")):
+            raise  # already added
+        keys = spec.points[number - 1]
+        every = (*keys, *spec.file.set)
         wrong = next((key for key in every if key in str(error)), None)
         if wrong is None and of:
             wrong = next(
                 (key for key in every if f"{key}.".startswith(f"{of}.") or f"{of}.".startswith(f"{key}.")), None
             )
-        at = given.where(number, wrong) + (f" ({keys_text(keys)})" if wrong is None and keys else "")
+        at = spec.where(number, wrong) + (f" ({keys_text(keys)})" if wrong is None and keys else "")
         where = f"{at}: {error.where}" if error.where else at
         raise of_point(error, where) from None
 
@@ -319,9 +319,9 @@ def _rest(config: Config) -> Mapping[str, object]:
 
 
 def _with_store(config: Config, known: dict[str, object], where: str) -> Config:
-    """With a store of its own for each kind of features, for a run's own store holds one kind.
+    """The config with a store for its features, since a store holds the features of one config.
 
-    In the folder of a run the store is that run's, for the features that it holds.
+    A sweep in the folder of a run uses the run's store for the run's features.
     """
     features = config.model_dump(mode="json", include={"features"})
     corpus = config.corpus.model_dump(mode="json", include={"documents", "speakers", "prefer", "audio"})
@@ -338,7 +338,7 @@ def _with_store(config: Config, known: dict[str, object], where: str) -> Config:
 
 
 def _of_run(config: Config) -> object:
-    """Features and corpus of the run in whose folder the sweep is, if it is in one."""
+    """Features and corpus of the run in the sweep's folder, if any."""
     run = Folder(config.run, config.storage)
     try:
         values = config_of(run, plan_of(run)).model_dump(mode="json")
@@ -351,19 +351,19 @@ def _of_run(config: Config) -> object:
 
 
 def _method(config: Config, measures: set[str]) -> Decides | None:
-    """How the chain `sweep` can score a point; None where it cannot."""
+    """How the chain `sweep` can score a point; None if it cannot."""
     settings, rules = config.calibrate, protocol_of(config.score)
-    if not is_chain(CHAINS, config.chain, "searches") or not config.corpus.tells_truth:
+    if not is_chain(CHAINS, config.chain, "searches") or not config.corpus.has_references:
         return None
     if rules.trials != "time" or settings.fit == "none":
         return None
     entries, fitted = settings.entries(), settings.fitted
     if fitted and settings.threshold == "own" and measures <= set(RESCORED):
         looks = any(entries[name].operating_point or entries[name].own_threshold for name in fitted[:-1])
-        looks = looks or bool(sides_wanted(settings))
+        looks = looks or bool(required_statistics(settings))
         if fitted[-1] in ("kst", "sto") and not looks:
             return "kst" if fitted[-1] == "kst" else "sto"
-    # Scores that no beta changes, and no threshold of their own.
+    # Scores independent of beta, without a step's threshold.
     own = any(entries[name].operating_point or entries[name].own_threshold for name in settings.steps)
     here = settings.fit in ("crossfit", "oracle") and measures <= set(FITTED)
     return "fitted" if not fitted and not own and here else None
@@ -386,16 +386,16 @@ def alpha_of(settings: Calibrate) -> float:
     """Alpha of the last step.
 
     Raises:
-        ConfigError: it is no number above 0.
+        ConfigError: not a number above 0.
     """
-    given = settings.options.get(settings.steps[-1], {}).get("alpha", settings.alpha)
-    if not isinstance(given, int | float) or isinstance(given, bool) or not given > 0:
-        raise codes.NOT_POSITIVE(where="calibrate.options", key="alpha", value=shown(given))
-    return float(given)
+    spec = settings.options.get(settings.steps[-1], {}).get("alpha", settings.alpha)
+    if not isinstance(spec, int | float) or isinstance(spec, bool) or not spec > 0:
+        raise codes.NOT_POSITIVE(where="calibrate.options", key="alpha", value=shown(spec))
+    return float(spec)
 
 
 def _oracles(group: PointGroup, before: int) -> list[PlannedPoint]:
-    """Oracle KST beside the points of a group: one for each beta."""
+    """Oracle KST for each beta of a group."""
     made: dict[object, PlannedPoint] = {}
     for point in list(group.points):
         beta = point.config.score.beta

@@ -1,4 +1,4 @@
-"""The points of a sweep: a grid, a list and random draws of values of a config's keys, one after the other.
+"""The points of a sweep: a grid, a list, and random draws of values of config keys.
 
 A key is written as for `--set`: `search.distance`. Its values in a grid are a list; or a range,
 
@@ -6,9 +6,9 @@ A key is written as for `--set`: `search.distance`. Its values in a grid are a l
     {from: 1, to: 1000, count: 7, scale: log}  equally spaced, or with scale: log in equal ratios
 
 or all subsets of a list, `{subsets: [a, b, c], least: 1, most: 2}`, in the list's order, the small ones first. A random draw
-takes each key from a distribution of its own: `{uniform: [1, 3]}`, `{log-uniform: [1, 1000]}`, `{integer: [1, 8]}`,
-`{choice: [a, b]}`. Draw k depends on the seed, k and the key's name alone, so more draws leave those that there were as they
-are.
+takes each key from a distribution: `{uniform: [1, 3]}`, `{log-uniform: [1, 1000]}`, `{integer: [1, 8]}`,
+`{choice: [a, b]}`. Draw k depends only on the seed, k and the key's name, so more draws do not change
+earlier ones.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from swsdist.core.codes import sweep as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.text import suggestion
 
-#: A point: the keys in which it differs from the base, with their values.
+#: A point: the keys that differ from the base, with their values.
 Keys = dict[str, object]
 
 
 @dataclass(frozen=True)
 class SweepPlace:
-    """A place in a sweep's file, as messages name it: file, line and key.
+    """A place in a sweep's file for messages: file, line and key.
 
     Attributes:
         origins: of all values of the file, by their places.
-        place: the keys above it, and its own.
+        place: its key, after the keys above it.
     """
 
     origins: Mapping[Place, Origin]
@@ -49,7 +49,7 @@ class SweepPlace:
 
     @property
     def line(self) -> str:
-        """File and line, of it or of the nearest thing above it."""
+        """File and line of the place, or of the nearest place above."""
         place = self.place
         while place not in self.origins:
             place = place[:-1]
@@ -59,7 +59,7 @@ class SweepPlace:
         return f"{self.line}, {dotted(self.place)}" if self.place else self.line
 
 
-#: What a grid may hold: more is a mistake of a range.
+#: Most points of a grid; more come from a wrong range.
 MOST_POINTS = 100_000
 
 _RANGE, _SUBSETS = {"from", "to", "step", "count", "scale"}, {"subsets", "least", "most"}
@@ -69,11 +69,11 @@ def grid_points(keys: Mapping[str, object], where: SweepPlace) -> Iterator[Keys]
     """Every combination of the values of some keys, the last key the fastest.
 
     Args:
-        keys: by name, values as the module says.
+        keys: by name, values as in the module's docstring.
         where: of the keys, for messages.
 
     Raises:
-        ConfigError: a key has no values, or a range is not one.
+        ConfigError: a key has no values, or a range is invalid.
     """
     if not keys:
         raise codes.EMPTY_GRID(where=str(where))
@@ -86,10 +86,10 @@ def grid_points(keys: Mapping[str, object], where: SweepPlace) -> Iterator[Keys]
 
 
 def list_points(rows: Sequence[object], where: SweepPlace) -> Iterator[Keys]:
-    """Points as they are.
+    """Points of a list.
 
     Raises:
-        ConfigError: one is no mapping of keys to values, or there are none.
+        ConfigError: a point is not a mapping of keys to values, or the list is empty.
     """
     if not rows:
         raise codes.EMPTY_LIST(where=str(where))
@@ -105,15 +105,15 @@ def draw_points(draws: int, seed: int, keys: Mapping[str, object], where: SweepP
     Args:
         draws: how many.
         seed: not negative.
-        keys: by name, distributions as the module says.
+        keys: by name, distributions as in the module's docstring.
         where: of the keys, for messages.
 
     Raises:
-        ConfigError: a distribution is not one.
+        ConfigError: an invalid distribution.
     """
     if not keys:
         raise codes.EMPTY_DRAW(where=str(where))
-    by_key = {name: _distribution(given, where.below(name)) for name, given in keys.items()}
+    by_key = {name: _distribution(value, where.below(name)) for name, value in keys.items()}
     for k in range(draws):
         yield {
             name: draw(np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, k, stable_hash(name)]))))
@@ -121,26 +121,26 @@ def draw_points(draws: int, seed: int, keys: Mapping[str, object], where: SweepP
         }
 
 
-def _values(given: object, where: SweepPlace) -> list[object]:
-    if isinstance(given, list | tuple):
-        found = list(given)
-    elif isinstance(given, Mapping) and "subsets" in given:
-        found = _subsets(given, where)
-    elif isinstance(given, Mapping) and "from" in given:
-        found = _range(given, where)
+def _values(value: object, where: SweepPlace) -> list[object]:
+    if isinstance(value, list | tuple):
+        results = list(value)
+    elif isinstance(value, Mapping) and "subsets" in value:
+        results = _subsets(value, where)
+    elif isinstance(value, Mapping) and "from" in value:
+        results = _range(value, where)
     else:
-        raise codes.NOT_GRID_VALUES(where=str(where), value=shown(given, 60))
-    if not found:
+        raise codes.NOT_GRID_VALUES(where=str(where), value=shown(value, 60))
+    if not results:
         raise codes.NO_GRID_VALUES(where=str(where))
-    return found
+    return results
 
 
-def _subsets(given: Mapping[str, object], where: SweepPlace) -> list[object]:
-    _refuse_unknown_keys(given, _SUBSETS, where)
-    members = given["subsets"]
+def _subsets(value: Mapping[str, object], where: SweepPlace) -> list[object]:
+    _refuse_unknown_keys(value, _SUBSETS, where)
+    members = value["subsets"]
     if not isinstance(members, list | tuple):
         raise codes.SUBSETS_OF_LIST(where=str(where))
-    least, most = given.get("least", 1), given.get("most", len(members))
+    least, most = value.get("least", 1), value.get("most", len(members))
     if not (isinstance(least, int) and isinstance(most, int) and 0 <= least <= most <= len(members)):
         raise codes.SUBSET_SIZES(where=str(where), least=shown(least), most=shown(most), members=len(members))
     many = sum(math.comb(len(members), size) for size in range(least, most + 1))
@@ -173,15 +173,15 @@ def _range(given: Mapping[str, object], where: SweepPlace) -> list[object]:
     if scale == "log" and not 0 < first <= last:
         raise codes.LOG_OF_ZERO(where=str(where))
     made = np.geomspace(first, last, count) if scale == "log" else np.linspace(first, last, count)
-    # Twelve digits: a value is what the table shows of it, on every machine.
+    # Twelve digits, so that values equal those in the table, on every machine.
     return [float(f"{value:.12g}") for value in made]
 
 
-def _distribution(given: object, where: SweepPlace) -> Callable[[np.random.Generator], object]:
+def _distribution(value: object, where: SweepPlace) -> Callable[[np.random.Generator], object]:
     kinds = ("uniform", "log-uniform", "integer", "choice")
-    if not isinstance(given, Mapping) or len(given) != 1:
-        raise codes.NOT_A_DISTRIBUTION(where=str(where), value=shown(given, 60))
-    ((kind, bounds),) = given.items()
+    if not isinstance(value, Mapping) or len(value) != 1:
+        raise codes.NOT_A_DISTRIBUTION(where=str(where), value=shown(value, 60))
+    ((kind, bounds),) = value.items()
     if kind not in kinds:
         raise codes.UNKNOWN_DISTRIBUTION(
             where=str(where), name=kind, meant=suggestion(str(kind), kinds), known=", ".join(kinds)
@@ -210,8 +210,8 @@ def _number(value: object, where: SweepPlace, name: str) -> float:
     return float(value)
 
 
-def _refuse_unknown_keys(given: Mapping[str, object], known: set[str], where: SweepPlace) -> None:
-    if others := sorted(set(given) - known):
+def _refuse_unknown_keys(value: Mapping[str, object], known: set[str], where: SweepPlace) -> None:
+    if others := sorted(set(value) - known):
         raise codes.UNKNOWN_SWEEP_KEY(
             where=str(where), key=others[0], meant=suggestion(others[0], sorted(known)), known=", ".join(sorted(known))
         )

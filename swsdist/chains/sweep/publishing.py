@@ -1,4 +1,4 @@
-"""What a sweep leaves in its run folder: the table, values of queries, a page, plots, and the study of KST and STO."""
+"""The files of a sweep in its run folder: table, values of queries, page, plots, and the study of KST and STO."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from swsdist.calibrate.points.rescoring import Compacted, Rescoring
-from swsdist.calibrate.points.study import Entry, Study, study
+from swsdist.calibrate.operating_points.rescoring import CompactList, Rescoring
+from swsdist.calibrate.operating_points.study import Study, StudyEntry, study
 from swsdist.chains.sweep.planning import Plans, alpha_of, keys_text
 from swsdist.chains.sweep.ranking import RankedPoints
 from swsdist.chains.sweep.reading import SweepSpec
@@ -33,51 +33,51 @@ TABLE, TABLE_CSV, QUERIES, VALUES, PAGE = (
     "sweep.html",
 )
 
-#: Protocols that are told in full.
+#: Protocols shown in full.
 _MOST_PROTOCOLS = 3
 
 
 def data_of(
-    given: SweepSpec,
+    spec: SweepSpec,
     name: str,
     found: RankedPoints,
     results: Sequence[PointResult],
     notices: Sequence[str] = (),
     studied: Study | None = None,
 ) -> SweepData:
-    """What a sweep shows.
+    """The data of a sweep's page.
 
     Args:
         given: its file.
         name: of the sweep.
         found: its table.
         results: of all points.
-        notices: what a reader should know.
-        studied: the study of KST and STO, where it was asked for.
+        notices: for readers.
+        studied: the study of KST and STO, if requested.
     """
-    objective = given.file.objective
-    failed = sum(bool(one.failed) for one in results)
-    shared, alone = (sum(getattr(one, name) for one in results) for name in ("share", "cpu"))
-    protocols = dict.fromkeys(one.point.protocol for one in results)
+    objective = spec.file.objective
+    failed = sum(bool(result.failed) for result in results)
+    shared, alone = (sum(getattr(result, name) for result in results) for name in ("share", "cpu"))
+    protocols = dict.fromkeys(result.point.protocol for result in results)
     if len(protocols) > _MOST_PROTOCOLS:
         protocols = dict.fromkeys(
-            f"{one.partition(':')[0]}: its values differ from point to point" for one in protocols
+            f"{protocol.partition(':')[0]}: values differ between points" for protocol in protocols
         )
     about = [
-        *((name, rules) for name, _, rules in (one.partition(": ") for one in protocols)),
+        *((name, rules) for name, _, rules in (protocol.partition(": ") for protocol in protocols)),
         ("points", f"{len(results)}" + (f", of which {failed} failed" if failed else "")),
         ("ranked by", f"{objective.measure}, the {'lowest' if objective.sign < 0 else 'highest'} first"),
     ]
     if shared:
-        about.append(("CPU", f"{span(shared)}; each point by itself: {span(alone)}"))
+        about.append(("CPU", f"{span(shared)}; without sharing: {span(alone)}"))
     said = [*notices]
     if len(found.rankings) > 1:
         said.append(
-            f"Points are scored in {len(found.rankings)} ways (column scored_by): their values can be drawn together, but they "
-            "are ranked, and tested against each other, only where they are scored alike."
+            f"The points have {len(found.rankings)} scoring setups (column scored_by). They are ranked and tested "
+            "against each other only within a setup."
         )
-    if given.repeated:
-        said.append(f"{given.repeated} draws gave a point that was there already, and are left out.")
+    if spec.repeated:
+        said.append(f"{spec.repeated} draws repeated a point and are left out.")
     return SweepData(
         name,
         found.table,
@@ -86,7 +86,7 @@ def data_of(
         objective.measure,
         objective.sign < 0,
         found.rankings,
-        given.file.tests.level,
+        spec.file.tests.level,
         tuple(about),
         tuple(said),
         tuple(captioned(studied)) if studied is not None else (),
@@ -100,51 +100,51 @@ def data_of(
     )
 
 
-def place_of(given: SweepSpec) -> str:
-    """Where in the run folder a sweep's results lie: sweeps of other files may share its searches."""
-    return f"sweeps/{Path(given.path).stem}"
+def place_of(spec: SweepSpec) -> str:
+    """The sweep's folder in the run folder; sweeps of other files may share its searches."""
+    return f"sweeps/{Path(spec.path).stem}"
 
 
-def publish(run: Folder, given: SweepSpec, data: SweepData, found: RankedPoints, studied: Study | None) -> None:
-    """Write all of it into a folder of its own in the run folder.
+def publish(run: Folder, spec: SweepSpec, data: SweepData, results: RankedPoints, studied: Study | None) -> None:
+    """Write all files into the sweep's folder in the run folder.
 
     Args:
         run: the run folder.
         given: the sweep's file.
-        data: what the page shows.
+        data: of the page.
         found: the table.
-        studied: the study of KST and STO, where it was asked for.
+        studied: the study of KST and STO, if requested.
     """
-    texts = {VALUES: _values(given, data, found), PAGE: render_sweep(data)}
+    texts = {VALUES: _values(spec, data, results), PAGE: render_sweep(data)}
     if studied is not None:
         texts |= {f"study/{name}": text for name, text in study_files(studied).items()}
     texts |= {f"plots/{name}.svg": svg for name, (_, svg) in plots(data).items()}
-    place = place_of(given)
-    for name, table in ((TABLE, found.table), (QUERIES, found.queries)):
+    place = place_of(spec)
+    for name, table in ((TABLE, results.table), (QUERIES, results.queries)):
         with run.temporary(".parquet") as path:
             pq.write_table(table, path)
             run.publish(path, f"{place}/{name}")
     with run.temporary(".csv") as path:
-        write_csv(found.table, found.table.schema, path)
+        write_csv(results.table, results.table.schema, path)
         run.publish(path, f"{place}/{TABLE_CSV}")
     for name, text in texts.items():
         run.write_bytes(f"{place}/{name}", text.encode())
 
 
-def _values(given: SweepSpec, data: SweepData, found: RankedPoints) -> str:
+def _values(spec: SweepSpec, data: SweepData, results: RankedPoints) -> str:
     rows = {row["point"]: row for row in data.table.to_pylist()}
     values = {
         "schema": SCHEMA,
         "version": version("swsdist"),
-        "sweep": given.path,
+        "sweep": spec.path,
         "keys": data.keys,
         "measures": data.measures,
         "objective": {"measure": data.objective, "best": "lowest" if data.lowest else "highest"},
-        "tests": given.file.tests.model_dump(mode="json") if data.tested else None,
-        "scored_by": [one.scored_by for one in data.rankings] if len(data.rankings) > 1 else None,
+        "tests": spec.file.tests.model_dump(mode="json") if data.tested else None,
+        "scored_by": [ranking.scored_by for ranking in data.rankings] if len(data.rankings) > 1 else None,
         "points": data.table.num_rows,
         "failed": {number: row["failed"] for number, row in rows.items() if row["failed"]},
-        "best": [rows[number] for number in found.best[: None if len(data.rankings) > 1 else 10]],
+        "best": [rows[number] for number in results.best[: None if len(data.rankings) > 1 else 10]],
     }
     return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -153,16 +153,16 @@ def _values(given: SweepSpec, data: SweepData, found: RankedPoints) -> str:
 
 
 def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: float | None) -> Study | None:
-    """The study of Wang and Metze on the searches of a sweep; None where none was done.
+    """The study of Wang and Metze on the searches of a sweep; None without searches.
 
     Args:
         plans: of the sweep.
-        swept: what came of them.
-        alphas: to look at.
+        swept: their results.
+        alphas: of the curves.
         alpha: to compare at; None: the best of each method.
     """
-    found: list[Entry] = []
-    oracles = {one.point.number for one in swept.results if one.point.oracle}
+    results: list[StudyEntry] = []
+    oracles = {result.point.number for result in swept.results if result.point.oracle}
     for number, (name, group) in enumerate(plans.groups.items(), 1):
         if name not in swept.rescorings or not group.by_term:
             continue
@@ -171,7 +171,7 @@ def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: floa
         options = chain_run.config.options
         at = point_at(group.config, swept.searches[name])
         scored = Rescoring.of(
-            [Compacted(*parts) for parts in zip(*tables, strict=True)],
+            [CompactList(*parts) for parts in zip(*tables, strict=True)],
             tolerance=options["tolerance"],  # type: ignore[arg-type]
             conventions=options["conventions"],  # type: ignore[arg-type]
         )
@@ -181,20 +181,20 @@ def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: floa
             if not key.startswith(("calibrate.steps", "calibrate.alpha"))
         }
         label = keys_text(inner) if inner and len(plans.groups) > 1 else group.config.system
-        label = label if label not in [one.name for one in found] else f"{label} ({number})"
+        label = label if label not in [item.name for item in results] else f"{label} ({number})"
         fit = "oracle" if point.number in oracles else point.fit
-        found.append(Entry(label, group.config.system, scored, at.trials, at.beta, fit))
-    return study(found, alphas=list(alphas), alpha=alpha) if found else None
+        results.append(StudyEntry(label, group.config.system, scored, at.trials, at.beta, fit))
+    return study(results, alphas=list(alphas), alpha=alpha) if results else None
 
 
-def alphas_of(given: SweepSpec, plans: Plans) -> list[float]:
+def alphas_of(spec: SweepSpec, plans: Plans) -> list[float]:
     """Values of alpha among the points, ascending.
 
     Raises:
-        ConfigError: no point has one.
+        ConfigError: no point has an alpha.
     """
     groups = [group for group in plans.groups.values() if group.by_term]
     values = {alpha_of(point.config.calibrate) for group in groups for point in group.points}
     if not values:
-        raise codes.REPORT_WITHOUT_KST(where=given.at("report"))
+        raise codes.REPORT_WITHOUT_KST(where=spec.at("report"))
     return sorted(values)

@@ -1,11 +1,11 @@
-"""The table of a sweep: a row a point, with intervals over queries and tests against the best point.
+"""The table of a sweep: one row per point, with intervals over queries and tests against the best point.
 
-Points are ranked, and tested against each other, where they are scored by the same: the same documents, queries, references
-and rules. Values that are of something else make no rank together, and their queries no pairs.
+Only points with the same scoring setup (documents, queries, references and rules) are ranked together and tested against
+each other.
 
 Intervals are percentiles of a bootstrap over queries, the same draws for all points. Tests are paired, over queries:
-Wilcoxon's, corrected by Holm, and the maxT test of Westfall and Young. The best point was chosen on the same queries, so a
-test tells which points are worse than it, and not that it is better elsewhere.
+Wilcoxon's, corrected by Holm, and the maxT test of Westfall and Young. The best point was chosen on the same queries, so the
+tests show which points are worse here, not that it is better elsewhere.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.max_t import max_t
 from swsdist.score.compare.significance import holm, wilcoxon
 
-#: Points whose draws are held at once.
+#: Points whose draws are in memory at once.
 _AT_ONCE = 500
 
 
 @dataclass(frozen=True)
 class RankedPoints:
-    """A sweep's table, and what it says.
+    """A sweep's table and its rankings.
 
     Attributes:
         table: a row a point.
         queries: a row a query of a point: point, query_id, value of the objective.
         keys: names of the columns of keys.
         measures: names of the columns of measures.
-        rankings: of points that are scored by the same, in the order of their first points.
+        rankings: one per scoring setup, in the order of their first points.
     """
 
     table: pa.Table
@@ -54,7 +54,7 @@ class RankedPoints:
         """Numbers of the points, the best first; where there are several rankings, the best of each."""
         if len(self.rankings) == 1:
             return self.rankings[0].best
-        return tuple(one.best[0] for one in self.rankings if one.best)
+        return tuple(ranking.best[0] for ranking in self.rankings if ranking.best)
 
 
 def rank_points(
@@ -64,40 +64,42 @@ def rank_points(
 
     Args:
         results: of all points, in order.
-        measures: to show; those that no point has are left out.
-        objective: what best means.
+        measures: to show; those without any value are omitted.
+        objective: of the ranking.
         tests: of intervals and tests.
     """
-    keys = tuple(dict.fromkeys(key for one in results for key in one.point.keys))
+    keys = tuple(dict.fromkeys(key for result in results for key in result.point.keys))
     shown_measures = tuple(
         name
         for name in measures
-        if name == objective.measure or any(one.measures.get(name) is not None for one in results)
+        if name == objective.measure or any(result.measures.get(name) is not None for result in results)
     )
-    columns: dict[str, pa.Array] = {"point": pa.array([one.point.number for one in results], pa.int64())}
-    columns["id"] = pa.array([one.point.name.removeprefix("point-") for one in results])
+    columns: dict[str, pa.Array] = {"point": pa.array([result.point.number for result in results], pa.int64())}
+    columns["id"] = pa.array([result.point.name.removeprefix("point-") for result in results])
     for key in keys:
-        columns[key] = _column([one.point.keys.get(key) for one in results])
-    columns["fit"] = pa.array([one.point.fit for one in results])
-    columns["oracle"] = pa.array([one.point.oracle for one in results])
+        columns[key] = _column([result.point.keys.get(key) for result in results])
+    columns["fit"] = pa.array([result.point.fit for result in results])
+    columns["oracle"] = pa.array([result.point.oracle for result in results])
     for name in shown_measures:
-        columns[name] = pa.array([one.measures.get(name) for one in results], pa.float64())
+        columns[name] = pa.array([result.measures.get(name) for result in results], pa.float64())
     rankings, found = [], dict[int, dict[str, float | None]]()
     alike = _by_scoring(results)
-    for told, some in alike.items():
-        ranking, rows = _rank(told, some, objective, tests)
+    for text, some in alike.items():
+        ranking, rows = _rank(text, some, objective, tests)
         rankings.append(ranking)
         found |= rows
-    told_of = {one.point.number: told for told, some in alike.items() for one in some}
-    ranks = {number: rank for one in rankings for rank, number in enumerate(one.best, 1)}
-    columns["scored_by"] = pa.array([told_of[one.point.number] or None for one in results], pa.string())
-    columns["rank"] = pa.array([ranks.get(one.point.number) for one in results], pa.int64())
+    told_of = {item.point.number: text for text, some in alike.items() for item in some}
+    ranks = {number: rank for ranking in rankings for rank, number in enumerate(ranking.best, 1)}
+    columns["scored_by"] = pa.array([told_of[result.point.number] or None for result in results], pa.string())
+    columns["rank"] = pa.array([ranks.get(result.point.number) for result in results], pa.int64())
     for name in dict.fromkeys(name for row in found.values() for name in row):
-        columns[name] = pa.array([found.get(one.point.number, {}).get(name) for one in results], pa.float64())
-    columns["cpu_s"] = pa.array([one.cpu for one in results], pa.float64())
-    columns["cpu_share_s"] = pa.array([one.share for one in results], pa.float64())
-    columns["digest"] = pa.array([None if one.failed else digest_of(one, measures) for one in results], pa.string())
-    columns["failed"] = pa.array([one.failed or None for one in results], pa.string())
+        columns[name] = pa.array([found.get(result.point.number, {}).get(name) for result in results], pa.float64())
+    columns["cpu_s"] = pa.array([result.cpu for result in results], pa.float64())
+    columns["cpu_share_s"] = pa.array([result.share for result in results], pa.float64())
+    columns["digest"] = pa.array(
+        [None if result.failed else digest_of(result, measures) for result in results], pa.string()
+    )
+    columns["failed"] = pa.array([result.failed or None for result in results], pa.string())
     return RankedPoints(
         pa.table(columns),
         _by_query(results),
@@ -107,9 +109,9 @@ def rank_points(
     )
 
 
-def digest_of(one: PointResult, measures: Sequence[str]) -> str:
+def digest_of(point_result: PointResult, measures: Sequence[str]) -> str:
     """SHA-256 of a point's measures: of JSON, keys sorted."""
-    values = {name: one.measures.get(name) for name in measures if name in one.measures}
+    values = {name: point_result.measures.get(name) for name in measures if name in point_result.measures}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
@@ -125,32 +127,32 @@ def _column(values: Sequence[object]) -> pa.Array:
 
 
 def _by_scoring(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
-    """Points that are scored by the same, by in what that differs from the others, in a line."""
-    every = [one.point.scored_by for one in results]
+    """Points by scoring setup, keyed by the differing keys of the setups in one line."""
+    every = [result.point.scored_by for result in results]
     telling: list[str] = []
     ways = 1
-    for key in dict.fromkeys(key for one in every for key in one):
-        more = len({tuple(one.get(name) for name in (*telling, key)) for one in every})
-        if more > ways:  # what follows from other keys, as a cost does from beta, tells nothing
+    for key in dict.fromkeys(key for item in every for key in item):
+        more = len({tuple(item.get(name) for name in (*telling, key)) for item in every})
+        if more > ways:  # keys that follow from others, as a cost from beta, are omitted
             telling.append(key)
             ways = more
     found: dict[str, list[PointResult]] = {}
-    for one in results:
-        told = ", ".join(f"{key}: {one.point.scored_by.get(key)}" for key in telling)
-        found.setdefault(told, []).append(one)
+    for result in results:
+        text = ", ".join(f"{key}: {result.point.scored_by.get(key)}" for key in telling)
+        found.setdefault(text, []).append(result)
     return found
 
 
 def _rank(
-    told: str, results: Sequence[PointResult], objective: Objective, tests: Tests
+    text: str, results: Sequence[PointResult], objective: Objective, tests: Tests
 ) -> tuple[Ranking, dict[int, dict[str, float | None]]]:
-    """The ranking of points that are scored by the same; and by number, intervals and tests, as far as there are any."""
-    rated = [one for one in results if not one.failed and one.measures.get(objective.measure) is not None]
-    ranked = sorted(rated, key=lambda one: (-objective.sign * one.measures[objective.measure], one.point.number))
-    best = [one for one in ranked if not one.point.oracle] or ranked
-    tested = bool(best) and all(one.values for one in rated)
+    """The ranking of points of one scoring setup; and by number, their intervals and tests, if any."""
+    rated = [result for result in results if not result.failed and result.measures.get(objective.measure) is not None]
+    ranked = sorted(rated, key=lambda item: (-objective.sign * item.measures[objective.measure], item.point.number))
+    best = [item for item in ranked if not item.point.oracle] or ranked
+    tested = bool(best) and all(item.values for item in rated)
     found = _intervals_and_tests(rated, best[0], objective, tests) if tested else {}
-    return Ranking(told, tuple(one.point.number for one in best), tested), found
+    return Ranking(text, tuple(item.point.number for item in best), tested), found
 
 
 def _intervals_and_tests(
@@ -158,9 +160,9 @@ def _intervals_and_tests(
 ) -> dict[int, dict[str, float | None]]:
     # A query that a point lacks counts as all missed, as in a comparison of systems.
     lacking = quantities()[objective.measure].missed
-    names = sorted({name for one in used for name in one.values})
-    values = np.array([[one.values.get(name, lacking) for name in names] for one in used], np.float64)
-    place = {one.point.number: k for k, one in enumerate(used)}
+    names = sorted({name for item in used for name in item.values})
+    values = np.array([[item.values.get(name, lacking) for name in names] for item in used], np.float64)
+    place = {item.point.number: k for k, item in enumerate(used)}
     at = place[best.point.number]
     limits = np.empty((len(used), 2))
     for first in range(0, len(used), _AT_ONCE):
@@ -178,24 +180,24 @@ def _intervals_and_tests(
         corrected[k] = value
     by_holm = holm(p)
     return {
-        one.point.number: {
+        item.point.number: {
             f"{objective.measure}_low": float(limits[k, 0]),
             f"{objective.measure}_high": float(limits[k, 1]),
             "p_wilcoxon": p[k],
             "p_holm": by_holm[k],
             "p_max_t": corrected[k],
-            "difference": one.measures[objective.measure] - best.measures[objective.measure],
+            "difference": item.measures[objective.measure] - best.measures[objective.measure],
         }
-        for k, one in enumerate(used)
+        for k, item in enumerate(used)
     }
 
 
 def _by_query(results: Sequence[PointResult]) -> pa.Table:
-    numbers = np.repeat([one.point.number for one in results], [len(one.values) for one in results])
+    numbers = np.repeat([result.point.number for result in results], [len(result.values) for result in results])
     return pa.table(
         {
             "point": pa.array(numbers, pa.int64()),
-            "query_id": pa.array([name for one in results for name in one.values], pa.string()),
-            "value": pa.array([value for one in results for value in one.values.values()], pa.float64()),
+            "query_id": pa.array([name for result in results for name in result.values], pa.string()),
+            "value": pa.array([value for result in results for value in result.values.values()], pa.float64()),
         }
     )

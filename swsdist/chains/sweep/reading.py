@@ -1,8 +1,8 @@
-"""A sweep's file: the config to start from, the points, what to measure, and what best means.
+"""A sweep's file: the base config, the points, the measures, and the objective.
 
 YAML as strict as a config's; paths are relative to the file:
 
-    config: ../mboshi-dev.yaml        # or the config's keys themselves; or lists, that anybody made
+    config: ../mboshi-dev.yaml        # or the config's keys; or lists of any program
     run: ../../runs/alpha
     set: {calibrate.fit: crossfit}    # of all points
     points:
@@ -25,14 +25,14 @@ from swsdist.chains.sweep.points import Keys, SweepPlace, draw_points, grid_poin
 from swsdist.config.files import absolute, folder_of, text_of
 from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
-from swsdist.config.suggest import dotted, shown
+from swsdist.config.suggest import shown
+from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import sweep as codes
-from swsdist.core.errors import ConfigError
 from swsdist.core.text import suggestion
 from swsdist.registry.registries import quantities
 from swsdist.score.parts.evaluating import measure_names
 
-#: Keys that are no matter of points: all of a sweep have one run folder, executor and store of keys.
+#: Keys that cannot differ between points, which share a run folder and an executor.
 NOT_OF_POINTS = ("run", "system", "executor", "storage", "strict", "force", "report", "chain", "options.points")
 
 _REMEDY = "docs/how-to/sweep.md shows a sweep's file"
@@ -47,7 +47,7 @@ class Random(Section):
 
 
 class Points(Section):
-    """Where the points come from; what is given comes one after the other."""
+    """The sources of points, in this order."""
 
     grid: dict[str, object] | None = Field(None, description="every combination of the values of some keys")
     list: tuple[object, ...] | None = Field(None, description="points, {key: value} each")
@@ -55,14 +55,14 @@ class Points(Section):
 
 
 class Objective(Section):
-    """What best means."""
+    """The objective of the ranking."""
 
     measure: str = Field("atwv", description="a measure")
     best: Literal["highest", "lowest"] | None = Field(None, description="default: as the measure has it")
 
     @property
     def sign(self) -> int:
-        """1 where more is better, else -1."""
+        """1 if more is better, else -1."""
         return {"highest": 1, "lowest": -1, None: quantities()[self.measure].sign}[self.best]
 
 
@@ -76,7 +76,7 @@ class Tests(Section):
 
 
 class TaskSection(Section):
-    """A task of lists: what was searched for, where, and by which systems."""
+    """A task of lists: audio, terms, references and systems."""
 
     ecf: str | None = None
     seconds: PositiveFloat | None = None
@@ -88,7 +88,7 @@ class TaskSection(Section):
 
 
 class Lists(Section):
-    """Lists that anybody made, in place of a config: tasks by name, languages for example."""
+    """Lists of any program, in place of a config: tasks by name, for example languages."""
 
     protocol: str | None = None
     beta: PositiveFloat | None = None
@@ -124,12 +124,12 @@ class SweepSpec:
     """A sweep's file, read.
 
     Attributes:
-        path: of the file, as it was named.
+        path: of the file, as given.
         file: its keys; paths are absolute.
-        points: in order, each with the keys in which it differs from the base.
-        places: of each point, where its keys stand in the file.
+        points: in order, each with the keys that differ from the base.
+        places: of each point in the file.
         lines: of all that is in the file.
-        repeated: draws that gave a point which was there already, and are left out.
+        repeated: number of draws that repeated a point, and were dropped.
     """
 
     path: str
@@ -144,7 +144,7 @@ class SweepSpec:
         return str(self.lines.below(*place))
 
     def where(self, number: int, key: str | None = None) -> str:
-        """A point in messages, numbered from 1, and one of its keys with its value; a key that is set for all where that is."""
+        """A point for messages, numbered from 1, with a key and its value; for a key set for all points, its place."""
         keys, place = self.points[number - 1], self.places[number - 1]
         if key is None:
             return f"{place.line}, point {number}"
@@ -157,23 +157,23 @@ def read_sweep(path: str | Path) -> SweepSpec:
     """Read a sweep's file and make its points.
 
     Raises:
-        ConfigError: it cannot be read, or something in it is wrong; all that is wrong with its keys is listed.
+        ConfigError: unreadable or invalid; the message lists all errors of its keys.
     """
     name = str(path)
     text = text_of(name, "sweep")
     draft = Draft(origins={(): Origin(name, folder_of(name), line=1)})
     values = read(text, (), draft, draft.origins[()])
     if not isinstance(values, dict) and not draft.problems:
-        draft.complain((), "a sweep is a mapping of keys to values")
+        draft.complain((), config_codes.NOT_A_MAPPING, what="sweep")
     file = None if draft.problems else _validated(values, draft)
     if file is None:
-        raise _error(draft)
+        raise draft.error(_REMEDY)
     file = _with_absolute_paths(file, folder_of(name))
     lines = SweepPlace(draft.origins)
     if (file.config is None) == (file.lists is None):
         raise codes.CONFIG_OR_LISTS(where=lines.line if file.config is None else str(lines.below("lists")))
-    for k, one in enumerate(() if file.measures == "all" else file.measures):
-        measure_names((one,), str(lines.below("measures", k)))
+    for k, item in enumerate(() if file.measures == "all" else file.measures):
+        measure_names((item,), str(lines.below("measures", k)))
     measure_names((file.objective.measure,), str(lines.below("objective")))
     if file.objective.best is None and not quantities()[file.objective.measure].best:
         raise codes.UNRANKED_OBJECTIVE(where=str(lines.below("objective")), measure=file.objective.measure)
@@ -185,47 +185,48 @@ def read_sweep(path: str | Path) -> SweepSpec:
         )
     if file.report_alpha is not None and file.report != "kst":
         raise codes.UNUSED_REPORT_ALPHA(where=str(lines.below("report_alpha")))
-    given = _points(file, lines.below("points"), name)
-    _refuse_unused(given, file.set, lambda key: given.at("set", key))
-    return given
+    spec = _points(file, lines.below("points"), name)
+    _refuse_unused(spec, file.set, lambda key: spec.at("set", key))
+    return spec
 
 
-def refuse_unused_sets(given: SweepSpec, sets: Sequence[str], corpus: str | None) -> None:
-    """That what is set for all points on the command line has an effect.
+def refuse_unused_sets(spec: SweepSpec, sets: Sequence[str], corpus: str | None) -> None:
+    """Refuse settings for all points on the command line that have no effect.
 
     Raises:
         ConfigError: every point sets the key itself.
     """
-    keys = {one.partition("=")[0].strip(): f"--set {one}" for one in sets}
+    keys = {item.partition("=")[0].strip(): f"--set {item}" for item in sets}
     keys |= {"corpus": f"--corpus {corpus}"} if corpus is not None else {}
-    _refuse_unused(given, keys, lambda key: keys[key])
+    _refuse_unused(spec, keys, lambda key: keys[key])
 
 
-def _refuse_unused(given: SweepSpec, keys: Iterable[str], told: Callable[[str], str]) -> None:
+def _refuse_unused(spec: SweepSpec, keys: Iterable[str], text: Callable[[str], str]) -> None:
     for key in keys:
-        # A point that sets `features` leaves nothing of `features.name`.
-        own = [next((one for one in point if f"{key}.".startswith(f"{one}.")), None) for point in given.points]
+        # A point that sets `features` also overrides `features.name`.
+        own = [next((item for item in point if f"{key}.".startswith(f"{item}.")), None) for point in spec.points]
         if None in own:
             continue
         first = str(own[0])
-        raise codes.UNUSED_SETTING(where=told(key), key=key, point_key=first, first=given.places[0].below(first).line)
+        raise codes.UNUSED_SETTING(where=text(key), key=key, point_key=first, first=spec.places[0].below(first).line)
 
 
 def _validated(values: object, draft: Draft) -> SweepFile | None:
     try:
         return SweepFile.model_validate(values)
     except ValidationError as error:
-        for each in error.errors(include_url=False):
-            place = each["loc"]
+        for item in error.errors(include_url=False):
+            place = item["loc"]
             while place and place not in draft.origins:
                 place = place[:-1]  # pydantic also names the member of a union
-            text = each["msg"].removeprefix("Value error, ")
-            if each["type"] == "missing":
-                text = f"{each['loc'][-1]} is missing"
-            if each["type"] == "extra_forbidden":
-                known = _known(each["loc"][:-1])
-                text = f"no such key{suggestion(str(each['loc'][-1]), known) or '.'} Allowed here: {', '.join(known)}"
-            draft.complain(place, text)
+            name = str(item["loc"][-1]) if item["loc"] else ""
+            if item["type"] == "missing":
+                draft.complain(item["loc"], config_codes.MISSING_KEY, allowed=f"{name}: ...", meaning="")
+            elif item["type"] == "extra_forbidden":
+                keys = _known(item["loc"][:-1])
+                draft.complain(place, config_codes.UNKNOWN_KEY, meant=suggestion(name, keys), keys=", ".join(keys))
+            else:
+                draft.complain_of(place, item)
         return None
 
 
@@ -242,19 +243,8 @@ def _known(place: tuple[int | str, ...]) -> list[str]:
     return list(models.get(str(place[-1]) if place else "", SweepFile).model_fields)
 
 
-def _error(draft: Draft) -> ConfigError:
-    problems = [
-        (str(origin), dotted(place), text) for place, all_of in draft.problems.items() for origin, text in all_of
-    ]
-    if len(problems) == 1:
-        where, key, text = problems[0]
-        return codes.INVALID_SWEEP(where=where, count=1, problems=f": {key}: {text}" if key else f": {text}")
-    lines = "".join(f"\n  {where}: {key}: {text}" for where, key, text in problems)
-    return codes.INVALID_SWEEP(where=draft.origins[()].source, count=len(problems), problems=lines)
-
-
 def _with_absolute_paths(file: SweepFile, base: str) -> SweepFile:
-    """With paths relative to the file made absolute."""
+    """The file's keys with absolute paths."""
 
     changes: dict[str, object] = {
         name: absolute(value, base)
@@ -278,30 +268,30 @@ def _with_absolute_paths(file: SweepFile, base: str) -> SweepFile:
 
 
 def _points(file: SweepFile, where: SweepPlace, name: str) -> SweepSpec:
-    given, repeated = file.points, 0
-    found: list[Keys] = []
+    spec, repeated = file.points, 0
+    results: list[Keys] = []
     places: list[SweepPlace] = []
-    if given.grid is not None:
+    if spec.grid is not None:
         place = where.below("grid")
-        found += grid_points(given.grid, place)
-        places += [place] * len(found)
-    if given.list is not None:
+        results += grid_points(spec.grid, place)
+        places += [place] * len(results)
+    if spec.list is not None:
         place = where.below("list")
-        rows = list(list_points(given.list, place))
-        found += rows
+        rows = list(list_points(spec.list, place))
+        results += rows
         places += [place.below(k) for k in range(len(rows))]
-    if given.random is not None:
+    if spec.random is not None:
         place = where.below("random", "keys")
-        for point in draw_points(given.random.draws, given.random.seed, given.random.keys, place):
-            if point in found:
+        for point in draw_points(spec.random.draws, spec.random.seed, spec.random.keys, place):
+            if point in results:
                 repeated += 1
             else:
-                found.append(point)
+                results.append(point)
                 places.append(place)
-    if not found:
+    if not results:
         raise codes.NO_POINTS(where=str(where))
-    made = SweepSpec(name, file, tuple(found), tuple(places), SweepPlace(where.origins), repeated)
-    for number, point in enumerate(found, 1):
+    made = SweepSpec(name, file, tuple(results), tuple(places), SweepPlace(where.origins), repeated)
+    for number, point in enumerate(results, 1):
         for key in point:
             if any(key == own or key.startswith(f"{own}.") for own in NOT_OF_POINTS):
                 raise codes.FIXED_KEY(where=made.where(number, key), key=key)

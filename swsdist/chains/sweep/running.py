@@ -1,7 +1,7 @@
-"""This module runs the plans of a sweep, and gathers what came of each point.
+"""Run the plans of a sweep, and gather the results of each point.
 
-All plans run side by side. Where the user's mistake or broken data in one of them ends that, they run one after the other, so a
-point that cannot be done is told and the others are.
+All plans run together. If an error of one point ends that, the plans run one by one, so that only that
+point fails.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.points.rescoring import query_values
+from swsdist.calibrate.operating_points.rescoring import query_values
 from swsdist.chains.sweep.planning import FITTED, RESCORED, PlannedPoint, Plans, PointGroup, SweepPoint, alpha_of
 from swsdist.chains.sweep.score_points import point_id
 from swsdist.config import Config
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
-from swsdist.evaluation.properties import threshold_of
+from swsdist.evaluation.scored_system import finite_threshold
 from swsdist.pipeline.chain_run import ChainRun, Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.operation.progress import Progress
@@ -39,16 +39,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PointResult:
-    """What came of a point.
+    """The result of a point.
 
     Attributes:
-        point: as it was planned.
-        measures: by name; None where one is not defined.
-        values: of each query with references, by id: those of which the objective is the mean; empty where it is no mean.
-        threshold: that decides, where one does for all queries.
-        cpu: CPU seconds of all tasks that it needs.
-        share: the same, each task's divided by the number of points that need it.
-        failed: what was wrong, if it could not be done.
+        point: of the plan.
+        measures: by name; None if undefined.
+        values: of each query with references, by id; their mean is the objective. Empty if the objective is not a mean.
+        threshold: of the decisions, if the same for all queries.
+        cpu: CPU seconds of all its tasks.
+        share: the same, with each task's cost divided by the number of its points.
+        failed: the error message, if it failed.
     """
 
     point: SweepPoint
@@ -67,9 +67,9 @@ class SweepRun:
         results: of all points, in order.
         searches: runs of the searches that several points are scored from, by name of the group.
         rescorings: runs of the chain `sweep`, by name of the group.
-        notices: warnings about what was read and made, each once.
+        notices: warnings, each once.
         tasks_done: tasks that were done now.
-        wall: seconds that they took.
+        wall: seconds of these tasks.
     """
 
     results: list[PointResult] = field(default_factory=list)
@@ -80,18 +80,18 @@ class SweepRun:
     wall: float = 0.0
 
 
-#: Errors that are of one point; what a lock or a file system says is of all.
+#: Errors of one point; errors of locks and file systems concern all.
 _OF_A_POINT = (UserError, DataError)
 _OF_ALL = (LockedError, StorageError)
 
 
 def run_sweep(plans: Plans, objective: str, progress: Progress) -> SweepRun:
-    """Run what is left of a sweep.
+    """Run the unfinished points of a sweep.
 
     Args:
         plans: to run.
-        objective: a measure, of which values of queries are gathered too, where it is a mean of them.
-        progress: is told what happens.
+        objective: a measure; if it is a mean over queries, their values are gathered too.
+        progress: receives events.
 
     Raises:
         LockedError: another process works in the run folder.
@@ -109,28 +109,28 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> SweepRun:
     swept.searches = searches
     swept.rescorings = {name: rescored[f"{name}.points"] for name in plans.groups if f"{name}.points" in rescored}
     uses = _task_uses([*own.values()], swept)
-    found: dict[int, PointResult] = {}
+    results: dict[int, PointResult] = {}
     for name, point in plans.single.items():
         if name in own:
-            found[point.number] = _own_plan_result(point, own[name], objective, uses)
+            results[point.number] = _own_plan_result(point, own[name], objective, uses)
         else:
-            found[point.number] = PointResult(point, failed=failed[name])
+            results[point.number] = PointResult(point, failed=failed[name])
     for name, group in plans.groups.items():
         why = failed.get(name) or failed.get(f"{name}.points")
         if why is not None:
-            found |= {point.number: PointResult(point, failed=why) for point in group.points}
+            results |= {point.number: PointResult(point, failed=why) for point in group.points}
         else:
-            found |= _group_results(group, swept.searches[name], swept.rescorings[name], objective, uses)
-    swept.results = [found[point.number] for point in plans.points]
+            results |= _group_results(group, swept.searches[name], swept.rescorings[name], objective, uses)
+    swept.results = [results[point.number] for point in plans.points]
     swept.notices = _notices([*searches.values(), *own.values()])
     return swept
 
 
 def _notices(chain_runs: Sequence[ChainRun]) -> list[str]:
-    """What runs of these would warn of, and how many inputs were rejected."""
-    found: dict[str, None] = {}
+    """Warnings of these runs, and counts of rejected inputs."""
+    results: dict[str, None] = {}
     for chain_run in {id(chain_run.chain.inputs): chain_run for chain_run in chain_runs}.values():
-        found |= dict.fromkeys(chain_run.notices())
+        results |= dict.fromkeys(chain_run.notices())
         rejected: dict[tuple[str, str], list[Values]] = {}
         for row in chain_run.rejected().to_pylist():
             if row["kind"] != "task":
@@ -138,14 +138,14 @@ def _notices(chain_runs: Sequence[ChainRun]) -> list[str]:
         for (kind, reason), rows in sorted(rejected.items()):
             first = rows[0]
             said = f"{len(rows)} {kind}(s) rejected, {reason}; the first: {first['path'] or first['id']}: {first['message']}"
-            found[said] = None
-    return list(found)
+            results[said] = None
+    return list(results)
 
 
 def _run_all(
     configs: Mapping[str, Config], until: str | None, progress: Progress, swept: SweepRun, failed: dict[str, str]
 ) -> dict[str, ChainRun]:
-    """Run plans side by side, or one after the other where one fails; gives those that are done to the end."""
+    """Run plans together, or one by one if one fails; return the complete ones."""
     if not configs:
         return {}
     try:
@@ -165,7 +165,7 @@ def _run_all(
         except _OF_ALL:
             raise
         except _OF_A_POINT as error:
-            failed[name] = str(error).replace("\n  remedy:", "; remedy:")  # who tells of it adds one
+            failed[name] = str(error).replace("\n  remedy:", "; remedy:")  # the caller adds a line break
             continue
         if _is_complete(outcome.chain_run):
             done[name] = outcome.chain_run
@@ -184,7 +184,7 @@ def _run(configs: Mapping[str, Config], until: str | None, progress: Progress, s
 
 def _is_complete(chain_run: ChainRun) -> bool:
     ended = [chain_run.outcomes.get(step.name) for step in chain_run.steps]
-    return all(one is not None and not one.failures for one in ended)
+    return all(item is not None and not item.failures for item in ended)
 
 
 def point_at(config: Config, chain_run: ChainRun) -> OperatingPoint:
@@ -208,7 +208,7 @@ def _rescoring(group: PointGroup, search: ChainRun) -> Config:
 
 
 def values_of(point: PlannedPoint, search: ChainRun) -> Values:
-    """A point as the chain `sweep` takes it."""
+    """A point as an option of the chain `sweep`."""
     at = point_at(point.config, search)
     if point.method == "fitted":
         settings = point.config.calibrate
@@ -223,24 +223,24 @@ def values_of(point: PlannedPoint, search: ChainRun) -> Values:
 
 def _task_uses(own: list[ChainRun], swept: SweepRun) -> dict[tuple[str, str], int]:
     """How many points need a task."""
-    found: dict[tuple[str, str], int] = {}
+    results: dict[tuple[str, str], int] = {}
 
     def count(chain_run: ChainRun, many: int) -> None:
         for receipt in _receipts(chain_run):
             key = receipt.stage, receipt.fingerprint
-            found[key] = found.get(key, 0) + many
+            results[key] = results.get(key, 0) + many
 
     for chain_run in own:
         count(chain_run, 1)
     for name, chain_run in swept.rescorings.items():
         many = len(chain_run.config.options["points"])  # type: ignore[arg-type]
-        for one in (swept.searches[name], chain_run):
-            count(one, many)
-    return found
+        for item in (swept.searches[name], chain_run):
+            count(item, many)
+    return results
 
 
 def _receipts(chain_run: ChainRun) -> Iterator[Receipt]:
-    """Of all that a plan needs; a store's are all that it has, for what it held before is planned no more."""
+    """Receipts of a plan, including all of its store, whose earlier tasks are not planned again."""
     for step in chain_run.steps:
         place = chain_run.place(step)
         if place:
@@ -251,7 +251,7 @@ def _receipts(chain_run: ChainRun) -> Iterator[Receipt]:
 
 def _cost(receipts: list[Receipt], uses: Mapping[tuple[str, str], int]) -> tuple[float, float]:
     cpu = sum(receipt.cost.cpu for receipt in receipts)
-    share = sum(one.cost.cpu / max(1, uses.get((one.stage, one.fingerprint), 1)) for one in receipts)
+    share = sum(receipt.cost.cpu / max(1, uses.get((receipt.stage, receipt.fingerprint), 1)) for receipt in receipts)
     return round(cpu, 3), round(share, 3)
 
 
@@ -260,8 +260,8 @@ def _own_plan_result(
 ) -> PointResult:
     scored = chain_run.results("score", Measured)
     cpu, share = _cost(list(_receipts(chain_run)), uses)
-    if any(told.fit == "oracle" for told in chain_run.results("fit", Fitted)):
-        point = replace(point, oracle=True)  # a file may have been fitted on what is scored
+    if any(text.fit == "oracle" for text in chain_run.results("fit", Fitted)):
+        point = replace(point, oracle=True)  # a file may have been fitted on the scored references
     if not scored:
         return PointResult(point, cpu=cpu, share=share, failed="nothing was scored: there are no references")
     measures = scored[0].measures
@@ -269,9 +269,9 @@ def _own_plan_result(
 
 
 def _values(chain_run: ChainRun, objective: str, scored: Measured) -> dict[str, float]:
-    """Of each query with references, where the objective is the mean of such values."""
+    """The values of queries with references whose mean is the objective."""
     at = OperatingPoint(**scored.point)
-    if objective == "otwv":  # of a query's row alone it is not known whether it may reject everything
+    if objective == "otwv":  # a query's row does not show whether rejecting everything is allowed
         lists = chain_run.read("align.final", "trials")
         rows = [optimum_rows(Ranking.of(table), trials=at.trials, beta=at.beta) for table in lists]
         best = optimum(pa.concat_tables(rows), beta=at.beta)
@@ -280,21 +280,23 @@ def _values(chain_run: ChainRun, objective: str, scored: Measured) -> dict[str, 
     if not column:
         return {}
     if f"{objective}_threshold" in quantities():
-        threshold = threshold_of(*(scored.measures[f"{objective}_{name}"] for name in ("threshold", "pmiss", "pfa")))
+        threshold = finite_threshold(
+            *(scored.measures[f"{objective}_{name}"] for name in ("threshold", "pmiss", "pfa"))
+        )
         tables = [
             per_term(decided_at(table, threshold), trials=at.trials, beta=at.beta, best=False)
             for table in chain_run.read("align.final", "trials")
         ]
     else:
         tables = list(chain_run.read("measure", "terms"))
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for table in tables:
         for query, ntrue, value in zip(
             *(table[name].to_pylist() for name in ("query_id", "ntrue", column)), strict=True
         ):
             if ntrue and value is not None:
-                found[query] = value
-    return dict(sorted(found.items()))
+                results[query] = value
+    return dict(sorted(results.items()))
 
 
 def _group_results(
@@ -306,9 +308,9 @@ def _group_results(
     whole: dict[str, float] = {}
     for receipt in chain_run.receipts("score_points"):
         points = receipt.result["points"]
-        for one in points:
-            whole[point_id(one)] = receipt.cost.cpu
-            shares[point_id(one)] = receipt.cost.cpu / len(points)
+        for item in points:
+            whole[point_id(item)] = receipt.cost.cpu
+            shares[point_id(item)] = receipt.cost.cpu / len(points)
     for table in chain_run.read("score_points", "rescored"):
         for row in table.to_pylist():
             rows[row["point"]] = row
@@ -316,29 +318,29 @@ def _group_results(
     names, ntrue = queries["query_id"].to_pylist(), queries["ntrue"].to_numpy()
     fitted = group.config.calibrate.fit in ("crossfit", "oracle")
     of_scored = not fitted and named_calibration(group.config, search.chain.inputs)[1]
-    before = [one for one in (*_receipts(search), *_receipts(chain_run)) if one.stage != "score_points"]
+    before = [receipt for receipt in (*_receipts(search), *_receipts(chain_run)) if receipt.stage != "score_points"]
     cpu, share = _cost(before, uses)
-    found: dict[int, PointResult] = {}
+    results: dict[int, PointResult] = {}
     for point in group.points:
         at = ids[point.number]
         row = rows[point_id(at)]
         kept = ("best_hits", "best_false_alarms") if objective.startswith("mtwv") else ("hits", "false_alarms")
         counts = ntrue, *(np.array(row[name], np.int64) for name in kept)
         values = values_by_query(objective, names, counts, beta=at["beta"], trials=at["trials"])
-        found[point.number] = PointResult(
+        results[point.number] = PointResult(
             replace(point, oracle=True) if of_scored else point,
             {name: row[name] for name in (RESCORED if group.by_term else FITTED)},
             values,
             round(cpu + whole[point_id(at)], 3),
             round(share + shares[point_id(at)], 6),
         )
-    return found
+    return results
 
 
 def values_by_query(
     objective: str, names: Sequence[str], counts: tuple[Ints, Ints, Ints], *, beta: float, trials: int
 ) -> dict[str, float]:
-    """Values of queries whose mean the objective is.
+    """Values of queries whose mean is the objective.
 
     Args:
         objective: `atwv` or `mtwv`, or their rates; others are no means.
@@ -351,7 +353,7 @@ def values_by_query(
     if objective.endswith("_threshold"):
         return {}
     if objective.endswith("twv"):
-        found = query_values(ntrue, hits, false_alarms, beta=beta, trials=trials)
+        results = query_values(ntrue, hits, false_alarms, beta=beta, trials=trials)
     else:
-        found = (ntrue - hits) / ntrue if objective.endswith("_pmiss") else false_alarms / (trials - ntrue)
-    return dict(zip(names, found.tolist(), strict=True))
+        results = (ntrue - hits) / ntrue if objective.endswith("_pmiss") else false_alarms / (trials - ntrue)
+    return dict(zip(names, results.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""score_points gives ATWV of a compacted list at some points; what is done is never done again when points are added."""
+"""The stage score_points: ATWV of a sorted list at some points; added points do not repeat finished tasks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.points.fitted import at_fitted
-from swsdist.calibrate.points.rescoring import Compacted, Rescored, Rescoring
+from swsdist.calibrate.operating_points.fitted_thresholds import rescore_fitted
+from swsdist.calibrate.operating_points.rescoring import CompactList, RescoredPoints, Rescoring
 from swsdist.core.fingerprint import fingerprint
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -20,8 +20,8 @@ from swsdist.pipeline.task import Task, TaskOutput, Values
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: A row a point: its id (`point_id`), ATWV and mean rates, of a fitted threshold MTWV too; and for each query with references,
-#: by id, what is kept, and what is at the maximum.
+#: One row per point: its id (`point_id`), ATWV and mean rates, for a fitted threshold MTWV too; and by query with references
+#: (by id) hits and false alarms of the decisions, and of the maximum.
 RESCORED = pa.schema(
     [
         pa.field("point", pa.string(), False),
@@ -38,12 +38,12 @@ RESCORED = pa.schema(
         pa.field("best_false_alarms", pa.list_(pa.int32())),
     ]
 )
-#: The queries with references, by id, and how many they have.
+#: Queries with references, by id, and their number of references.
 QUERIES_OF = pa.schema([pa.field("query_id", pa.string(), False), pa.field("ntrue", pa.int64(), False)])
 
 #: Points of a task: a process that is killed loses no more.
 POINTS_A_TASK = 64
-#: Of fitted thresholds, where most of the work is done once a task.
+#: The same for fitted thresholds, where most work is done once per task.
 FITTED_A_TASK = 500
 
 
@@ -59,7 +59,7 @@ class Scoring(NamedTuple):
 
 
 class ScoredPoints(NamedTuple):
-    """The points of a task, and a name for the list that they are of."""
+    """The points of a task, and a name for their list."""
 
     source: str
     points: list[Values]
@@ -71,7 +71,7 @@ def point_id(point: Values) -> str:
 
 
 class ScorePoints(Stage[Scoring]):
-    """A process keeps the list that it has read for its next task."""
+    """A process keeps the sorted list for its next task."""
 
     name = "score_points"
     version = 1
@@ -84,7 +84,7 @@ class ScorePoints(Stage[Scoring]):
     }
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Scoring]]:
-        """Tasks that were done before, as far as they hold any of the points; and tasks of those that are left."""
+        """Finished tasks with any of the points, and tasks for the other points."""
         receipts, options = inputs.receipts("compacted"), inputs.config.options
         if not receipts:
             return
@@ -99,13 +99,13 @@ class ScorePoints(Stage[Scoring]):
             return inputs.task(source, some, label=f"{len(some)} points", work=len(some), payload=payload)
 
         for _, receipt in sorted(inputs.ledger.receipts(self.name).items()):
-            told = receipt.result_as(ScoredPoints)
-            if told.source == source and any(point_id(one) in left for one in told.points):
-                before = task(told.points)
+            batch = receipt.result_as(ScoredPoints)
+            if batch.source == source and any(point_id(point) in left for point in batch.points):
+                before = task(batch.points)
                 if inputs.redo or inputs.ledger.receipt(before) is None:
                     continue
-                for one in told.points:
-                    left.pop(point_id(one), None)
+                for item in batch.points:
+                    left.pop(point_id(item), None)
                 yield before
         rest = [left[key] for key in sorted(left)]
         step = FITTED_A_TASK if options["tolerance"] is None else POINTS_A_TASK
@@ -132,31 +132,31 @@ class ScorePoints(Stage[Scoring]):
 
 
 def _read(payload: Scoring, context: Context) -> Rescoring:
-    parts = [Compacted(*(context.read(name) for name in files)) for files in payload.files]
+    parts = [CompactList(*(context.read(name) for name in files)) for files in payload.files]
     return Rescoring.of(parts, tolerance=payload.tolerance, conventions=payload.conventions)
 
 
 def _rows(list_of: Rescoring, some: list[Values], rejects_all: bool) -> list[Values]:
-    """Rows of points of one thresholding, or whose thresholds are fitted in the same folds."""
+    """Rows of points with the same method, or with thresholds fitted in the same folds."""
     first, beta = some[0], np.array([point["beta"] for point in some], np.float64)
-    found: dict[str, Rescored] = {}
+    results: dict[str, RescoredPoints] = {}
     values: dict[str, Floats] = {}
     if first["method"] == "fitted":
-        fitted = at_fitted(list_of, first["folds"], beta, trials=first["trials"], rejects_all=rejects_all)
-        found, values = {"a": fitted.decided, "m": fitted.best}, {"mtwv_threshold": fitted.threshold}
+        fitted = rescore_fitted(list_of, first["folds"], beta, trials=first["trials"], rejects_all=rejects_all)
+        results, values = {"a": fitted.decided, "m": fitted.best}, {"mtwv_threshold": fitted.threshold}
     else:
         alpha = np.array([point["alpha"] for point in some], np.float64)
-        found = {"a": list_of.at(first["method"], alpha, beta, trials=first["trials"])}
+        results = {"a": list_of.at(first["method"], alpha, beta, trials=first["trials"])}
     counts: dict[str, Ints] = {}
-    for letter, one in found.items():
+    for letter, item in results.items():
         names = (f"{letter}twv", f"{letter}twv_pmiss", f"{letter}twv_pfa")
-        values |= dict(zip(names, one.points, strict=True))
+        values |= dict(zip(names, item.points, strict=True))
         best = "best_" if letter == "m" else ""
-        counts |= {f"{best}hits": one.hits, f"{best}false_alarms": one.false_alarms}
+        counts |= {f"{best}hits": item.hits, f"{best}false_alarms": item.false_alarms}
     return [_row(point, k, values, counts) for k, point in enumerate(some)]
 
 
 def _row(point: Values, k: int, values: Mapping[str, Floats], counts: Mapping[str, Ints]) -> Values:
-    known = {name: float(each[k]) for name, each in values.items()}
+    known = {name: float(item[k]) for name, item in values.items()}
     numbers = {name: None if math.isnan(value) else value for name, value in known.items()}
-    return {"point": point_id(point), **numbers, **{name: each[:, k].tolist() for name, each in counts.items()}}
+    return {"point": point_id(point), **numbers, **{name: item[:, k].tolist() for name, item in counts.items()}}

@@ -1,11 +1,11 @@
-"""compact sorts the probabilities of one bucket of queries, so that any number of points can be scored from them."""
+"""The stage sort-scores: sort the probabilities of a bucket of queries, so that many points can be scored from them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from swsdist.calibrate.points.rescoring import RANKS, TERMS_OF, compacted
+from swsdist.calibrate.operating_points.rescoring import RANKS, TERMS_OF, compact_list
 from swsdist.calibrate.procedure import Procedure
 from swsdist.core.types import TRIALS
 from swsdist.pipeline.inputs import Inputs
@@ -25,7 +25,7 @@ class Compacting(NamedTuple):
 
 
 class SortScores(BucketStage[Compacting]):
-    """See `swsdist.calibrate.points.rescoring`."""
+    """See `swsdist.calibrate.operating_points.rescoring`."""
 
     name = "sort-scores"
     version = 1
@@ -42,23 +42,23 @@ class SortScores(BucketStage[Compacting]):
         """A task a bucket."""
         models = inputs.parts("models")
         if not models:
-            return  # what was to make them failed, and is told
+            return  # their stage failed
         rules: Values = {name: inputs.config.options[name] for name in ("tolerance", "conventions")}
         for receipt, part in zip(inputs.receipts("trials"), inputs.parts("trials"), strict=True):
             payload = Compacting(models[0].name, part.name, **rules)
             yield self.following(receipt, inputs, models[0].sha256, part.sha256, rules, payload=payload)
 
     def run(self, task: Task[Compacting], context: Context) -> TaskOutput:
-        """Make probabilities of the scores, and sort them."""
+        """Convert scores to probabilities, and sort them."""
         payload, tolerance = task.payload, task.payload.tolerance
         models = Procedure.from_run(context.read_bytes(payload.models))
         aligned = models.scores(context.read(payload.trials))
-        found = compacted(
+        results = compact_list(
             aligned, tolerance=tolerance, conventions=payload.conventions, probabilities=tolerance is not None
         )
         outputs = (
-            context.publish(task, "terms", [found.terms], TERMS_OF),
-            context.publish(task, "ranks", [found.ranks], RANKS),
-            context.publish(task, "contested", [found.contested], TRIALS),
+            context.publish(task, "terms", [results.terms], TERMS_OF),
+            context.publish(task, "ranks", [results.ranks], RANKS),
+            context.publish(task, "contested", [results.contested], TRIALS),
         )
-        return TaskOutput(outputs, Bucket(found.terms.num_rows))
+        return TaskOutput(outputs, Bucket(results.terms.num_rows))

@@ -1,11 +1,11 @@
-"""A sweep from its file to its page."""
+"""A whole sweep, from its file to its page."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 
-from swsdist.calibrate.points.study import Study, study
+from swsdist.calibrate.operating_points.study import Study, study
 from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.planning import plan_sweep
 from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of
@@ -24,13 +24,13 @@ from swsdist.score.parts.evaluating import measure_names
 
 @dataclass(frozen=True)
 class SweepOutcome:
-    """What came of a sweep.
+    """The results of a sweep.
 
     Attributes:
         results: of all points, in order.
         ranked: the table.
-        notices: what is odd.
-        folder: that holds the results, in the run folder.
+        notices: warnings.
+        folder: of the results, in the run folder.
         tasks_done: tasks that were done now.
         lines: for a terminal.
     """
@@ -46,52 +46,52 @@ class SweepOutcome:
 def run_sweep_file(
     path: str, *, corpus: str | None, run: str | None, sets: tuple[str, ...], progress: Progress
 ) -> SweepOutcome:
-    """Read a sweep, run what is left of it, judge, and publish.
+    """Read a sweep, run its unfinished points, rank, and publish.
 
     Args:
         path: of the file.
         corpus, run, sets: in place of the file's, as of `planned`.
-        progress: is told what happens.
+        progress: receives events.
 
     Raises:
         ConfigError: the file or a point is not valid.
-        UserError, DataError: nothing sensible can be done.
+        UserError, DataError: the inputs cannot be used.
     """
-    given = read_sweep(path)
-    at = given.file.report_alpha
+    spec = read_sweep(path)
+    at = spec.file.report_alpha
     notices = Notices()
     found: Study | None = None
-    told: list[str] = []
-    if given.file.lists is not None:
-        folder = _folder_of_lists(given, corpus, run, sets)
+    text: list[str] = []
+    if spec.file.lists is not None:
+        folder = _folder_of_lists(spec, corpus, run, sets)
         demand_run_folder(folder)
-        results, systems, alphas = sweep_lists(given, notices)
-        found = study(systems, alphas=alphas, alpha=at) if given.file.report == "kst" else None
+        results, systems, alphas = sweep_lists(spec, notices)
+        found = study(systems, alphas=alphas, alpha=at) if spec.file.report == "kst" else None
         tasks_done, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
     else:
-        plans = plan_sweep(given, corpus=corpus, run=run, sets=sets)
-        alphas = alphas_of(given, plans) if given.file.report == "kst" else []
+        plans = plan_sweep(spec, corpus=corpus, run=run, sets=sets)
+        alphas = alphas_of(spec, plans) if spec.file.report == "kst" else []
         config = plans.points[0].config
         folder, name = Folder(config.run, config.storage), config.system
         demand_run_folder(folder)
-        swept = run_sweep(plans, given.file.objective.measure, progress)
-        found, told = study_of(plans, swept, alphas, at) if alphas else None, list(swept.notices)
+        swept = run_sweep(plans, spec.file.objective.measure, progress)
+        found, text = study_of(plans, swept, alphas, at) if alphas else None, list(swept.notices)
         results, tasks_done = swept.results, swept.tasks_done
-    table = rank_points(results, measure_names(given.file.measures), given.file.objective, given.file.tests)
-    told += [str(notice) for notice in notices.found.values()]
-    data = data_of(given, f"Sweep of {name}", table, results, told, found)
-    publish(folder, given, data, table, found)
-    place = folder.path(place_of(given))
+    table = rank_points(results, measure_names(spec.file.measures), spec.file.objective, spec.file.tests)
+    text += [str(notice) for notice in notices.found.values()]
+    data = data_of(spec, f"Sweep of {name}", table, results, text, found)
+    publish(folder, spec, data, table, found)
+    place = folder.path(place_of(spec))
     lines = text_lines(data)
     if found is not None:
         lines += ["", *studied.text_lines(found)]
-    return SweepOutcome(results, table, (*told, *data.notices[len(told) :]), place, tasks_done, lines)
+    return SweepOutcome(results, table, (*text, *data.notices[len(text) :]), place, tasks_done, lines)
 
 
-def _folder_of_lists(given: SweepSpec, corpus: str | None, run: str | None, sets: tuple[str, ...]) -> Folder:
+def _folder_of_lists(spec: SweepSpec, corpus: str | None, run: str | None, sets: tuple[str, ...]) -> Folder:
     if corpus is not None or sets:
-        raise codes.LISTS_WITHOUT_CONFIG(where=given.at("lists"))
-    place = run or given.file.run
+        raise codes.LISTS_WITHOUT_CONFIG(where=spec.at("lists"))
+    place = run or spec.file.run
     if place is None:
-        raise codes.NO_RESULT_FOLDER(where=given.at("run"))
+        raise codes.NO_RESULT_FOLDER(where=spec.at("run"))
     return Folder(place if "://" in place else os.path.abspath(place))  # noqa: PTH100

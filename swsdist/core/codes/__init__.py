@@ -58,7 +58,12 @@ class Code(Generic[E]):
         from pydantic_core import PydanticCustomError
 
         message, remedy = self.text(**values)
-        return PydanticCustomError(self.name, "{message}", {"message": f"{message}; {remedy}" if remedy else message})
+        context = {
+            "message": f"{message}; {remedy}" if remedy else message,
+            "parts": (message, remedy),
+            "values": values,
+        }
+        return PydanticCustomError(self.name, "{message}", context)
 
     @property
     def kind(self) -> str:
@@ -66,6 +71,15 @@ class Code(Generic[E]):
         if issubclass(self.error, UnusableError):
             return "rejection"
         return "notice" if issubclass(self.error, OddError) else "error"
+
+
+def codes_by_area() -> dict[str, list[Code[SwsdistError]]]:
+    """The codes of each module of this package, in alphabetical order; both by name."""
+    areas = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    modules = {area: importlib.import_module(f"{__name__}.{area}") for area in areas}
+    return {
+        area: sorted(codes_of(vars(module).values()), key=lambda code: code.name) for area, module in modules.items()
+    }
 
 
 def line_of(code: Code[E], **values: object) -> str:
@@ -76,8 +90,8 @@ def line_of(code: Code[E], **values: object) -> str:
 
 def every_code() -> dict[str, Code[SwsdistError]]:
     """All codes by name, in alphabetical order."""
-    modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
-    return dict(sorted((code.name, code) for module in modules for code in codes_of(vars(module).values())))
+    codes = [code for members in codes_by_area().values() for code in members]
+    return {code.name: code for code in sorted(codes, key=lambda code: code.name)}
 
 
 def codes_of(values: Iterable[object]) -> list[Code[SwsdistError]]:

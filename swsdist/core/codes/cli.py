@@ -3,6 +3,154 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import UserError
+from swsdist.core.errors import IncompleteError, StoreError, UserError
 
 NO_SUCH_CODE = Code("no-such-code", UserError, "there is no code {code}{meant}", "`swsdist explain` lists all codes")
+SECRET_ON_COMMAND_LINE = Code(
+    "secret-on-command-line",
+    UserError,
+    "a secret on the command line, where every user of the machine can read it (ps)",
+    "replace the secret; give the new one in the environment (AWS_SECRET_ACCESS_KEY), or in the config as "
+    "{name}: ${{VARIABLE}}",
+)
+
+# Outputs
+
+EVENTS_NOT_WRITABLE = Code("events-not-writable", UserError, "cannot write the events: {reason}", "name another file")
+OUTPUT_IS_INPUT = Code(
+    "output-is-input", UserError, "this would overwrite {what}, which the command reads", "name another file"
+)
+SAME_OUTPUT = Code("same-output", UserError, "{other} names the same file", "name two files")
+OUTPUT_NOT_LOCAL = Code(
+    "output-not-local",
+    UserError,
+    "a command writes files, other than a run or a store, to a local disk only",
+    "name a local file or folder, and copy it: aws s3 cp",
+)
+UNKNOWN_ENDING = Code(
+    "unknown-ending", UserError, "the file must end in {endings}, not in {ending}", "name a file that ends in {endings}"
+)
+OUTPUT_IS_FOLDER = Code("output-is-folder", UserError, "this is a folder, not a file", "name a file in it")
+OUTPUT_IS_FILE = Code("output-is-file", UserError, "this is a file, not a folder", "name another folder")
+NO_OUTPUT_FOLDER = Code("no-output-folder", UserError, "the folder does not exist", "make it, or name another")
+OUTPUT_NOT_WRITABLE = Code(
+    "output-not-writable", UserError, "no permission to write here", "check the permissions, or name another place"
+)
+FOLDER_NOT_EMPTY = Code("folder-not-empty", UserError, "the folder is not empty", "name a new folder")
+FILE_EXISTS = Code("file-exists", UserError, "the file exists", "name another, or give --force")
+NOTHING_TO_SAVE = Code(
+    "nothing-to-save", UserError, "nothing is fitted, so there is nothing to save", "remove --save, or {remedy}"
+)
+
+# Runs
+
+ANOTHER_INDEX = Code(
+    "another-index",
+    UserError,
+    "this is the index of another folder, {documents}",
+    "name another run folder (--run FOLDER); if the recordings have moved: --run {run}",
+)
+CONFIG_IN_RUN_FOLDER = Code(
+    "config-in-run-folder",
+    UserError,
+    "the run would overwrite this config with its own config.yaml, in {run}",
+    "name another run folder (the key run, or --run FOLDER), or rename the config",
+)
+REPORT_BEFORE_END = Code(
+    "report-before-end", IncompleteError, "the run has only reached {stage}", "finish it: swsdist run {run}"
+)
+NO_PLOT = Code("no-plot", UserError, "no {plot}: {reason}", "give references (corpus.references)")
+NO_TIMELINE = Code("no-timeline", UserError, "no timeline: the run has done no task", "run it first")
+TASKS_FAILED = Code(
+    "tasks-failed",
+    IncompleteError,
+    "{count} tasks are not done; the first: {first}",
+    "remove the cause and run again: finished tasks are kept{waits}{tracebacks}",
+)
+STRICT_WARNINGS = Code(
+    "strict-warnings",
+    IncompleteError,
+    "{count} warning{s} under --strict; the first: {first}",
+    "resolve the warnings{show}, or run without --strict",
+)
+STRICT_REJECTIONS = Code(
+    "strict-rejections",
+    IncompleteError,
+    "{count} rejected input{s} under --strict",
+    "see `swsdist store rejected {folder}`; correct or remove them, or run without --strict",
+)
+POINTS_FAILED = Code(
+    "points-failed",
+    IncompleteError,
+    "{count} of {of} points failed; the first, point {number}: {message}",
+    "remove the cause and run again: finished tasks are kept",
+)
+NOTHING_TO_CHECK = Code("nothing-to-check", UserError, "the chain {chain} has no check", "run the config")
+
+# Search
+
+OPTION_NEEDS_QUERY = Code(
+    "option-needs-query", UserError, "{option} needs --query", "give --query, or `swsdist run` the config"
+)
+NO_QUERY = Code("no-query", UserError, "no query", "give a config, or a store and --query FILE")
+DRY_RUN_WITH_QUERY = Code("dry-run-with-query", UserError, "--dry-run needs a config, not --query", "remove --dry-run")
+TWO_FORMATS = Code("two-formats", UserError, "--csv and --json are both given", "give one of them")
+WORD_WITH_TABLE = Code(
+    "word-with-table",
+    UserError,
+    "--word is for recordings; a table has a column query_id",
+    "remove --word, or name recordings of one word",
+)
+QUERIES_NOT_TEXT = Code(
+    "queries-not-text",
+    UserError,
+    "standard input is not a list of queries, one path per line",
+    "name the recording: --query FILE",
+)
+QUERIES_SKIPPED = Code(
+    "queries-skipped",
+    IncompleteError,
+    "{count} of {of} {what} skipped: {errors}",
+    "correct or remove them; the others were searched",
+)
+
+# Stores
+
+RUN_NOT_STORE = Code("run-not-store", StoreError, "this is a run folder, not a feature store", "{remedy}")
+STORE_AMONG_FRAMES = Code(
+    "store-among-frames",
+    UserError,
+    "the store would lie in the folder of its source frames",
+    "name another folder for the store",
+)
+
+# Other commands
+
+REMOTE_RUN_FOLDER = Code(
+    "remote-run-folder",
+    UserError,
+    "the run folder is on a server",
+    "name a local folder for the results: --folder FOLDER",
+)
+OPTION_IN_FILE_TOO = Code(
+    "option-in-file-too", UserError, "{option} is given along with a cluster file", "give the file or the options"
+)
+KALDI_FILES_UNUSED = Code(
+    "kaldi-files-unused",
+    UserError,
+    "the file is not in Kaldi's format, so --kaldi-... options do not apply",
+    "remove the --kaldi-... options; if it is Kaldi's, give --from kaldi",
+)
+ONE_SYSTEM = Code(
+    "one-system",
+    UserError,
+    "a comparison needs two systems; of one there is only --paper",
+    "name another SYSTEM, or remove these options",
+)
+NO_SYSTEM_CURVE = Code(
+    "no-system-curve",
+    UserError,
+    "no system has a DET curve",
+    "name run folders, or lists with --ecf, --rttm and --terms; without --conditions",
+)
+DUPLICATE_CORPUS = Code("duplicate-corpus", UserError, "two corpora are called {name!r}", "rename one of the files")

@@ -9,8 +9,8 @@ NO_NUMBERS = Code(
     "no-numbers", UserError, "no numbers given", "name a run folder, or give --indexing-cpu, --audio, ..."
 )
 NO_REPORT = Code("no-report", UserError, "no report.json", "name the folder of a finished run")
-NO_DET_CURVE = Code(
-    "no-det-curve", UserError, "no DET curve", "score a list with detections of terms that have references"
+UNDEFINED_DET_CURVE = Code(
+    "undefined-det-curve", UserError, "no DET curve", "score a list with detections of terms that have references"
 )
 _NO_BANDS = "leave the bands out, or score more terms"
 NO_SPREAD = Code("no-spread", UserError, "one term has no spread", _NO_BANDS)

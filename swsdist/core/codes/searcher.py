@@ -94,12 +94,6 @@ CLOSED_SEARCHER = Code(
     "this searcher is closed",
     "make another, or search before `close` and within the `with`",
 )
-UNSUITABLE_STEPS = Code(
-    "unsuitable-steps",
-    ConfigError,
-    "the calibration steps do not suit a search without a run: {problem}",
-    "see docs/concepts/calibration-steps.md",
-)
 STEP_NEEDS_RUN = Code(
     "step-needs-run",
     ConfigError,

@@ -7,7 +7,6 @@ from swsdist.core.errors import ConfigError
 
 _HOW_TO = "docs/how-to/sweep.md shows a sweep's file"
 
-INVALID_SWEEP = Code("invalid-sweep", ConfigError, "{count} error{s}{problems}", _HOW_TO)
 CONFIG_OR_LISTS = Code(
     "config-or-lists", ConfigError, "a sweep needs either config or lists", f"give one of them; {_HOW_TO}"
 )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.model import Model
 
 #: Arrays by name, int64 or Python's integers (dtype object), which add.
@@ -137,7 +137,7 @@ def fit(rounds: Rounds, documents: Sequence[Document]) -> Model:
         ConfigError: as of `Rounds.go_on`.
     """
     if not any(map(len, (block for document in documents for block in document.blocks))):
-        raise DataError("there are no frames to fit a model on", remedy="give some")
+        raise codes.NO_FRAMES_TO_FIT()
     known: Model | None = None
     while True:
         totals: Totals = {}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import features as codes
 from swsdist.features.interface import Framed
 from swsdist.io.failures import as_file_fault
 from swsdist.io.local import retry_local
@@ -117,8 +117,4 @@ def identity_of(path: str) -> str:
         return _sha256(str(file), status.st_size, status.st_mtime_ns)
     except OSError as error:
         where = f"features.transforms: labels: {path}"
-        raise ConfigError(
-            f"the labels cannot be read: {as_file_fault(error, where).message}",
-            where=where,
-            remedy="name a CTM or a master label file, here or as corpus.alignments.phones",
-        ) from error
+        raise codes.UNREADABLE_LABELS(where=where, detail=as_file_fault(error, where).message) from error

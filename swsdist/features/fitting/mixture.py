@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.fitting.moments import Sums
 from swsdist.features.model import Model
@@ -161,11 +161,7 @@ class MixtureRounds:
         if known is None:
             sums = Sums.of_totals(totals)
             if sums.frames < self.components * _FEWEST:
-                raise ConfigError(
-                    f"{self.components} components fitted on {sums.frames} frames",
-                    where="components",
-                    remedy="ask for fewer, or fit on more documents (hours)",
-                )
+                raise codes.TOO_FEW_FRAMES(where="components", frames=sums.frames, components=self.components)
             mean, deviation = sums.mean_and_deviation()
             one = np.ones((1, len(mean)))
             return self._going_on(Mixture(mean, deviation, np.ones(1), 0 * one, one), [], 0)
@@ -256,7 +252,7 @@ def mixture_model(weights: Floats, means: Floats, variances: Floats) -> Model:
         or not (widths > 0).all()
     ):
         raise ValueError(
-            "weights (components,) above 0, means (components, columns), variances the same above 0; all finite"
+            "weights must be (components,) above 0, means (components, columns), variances alike above 0; finite"
         )
     part = part / part.sum()
     mean = part @ centres

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.codes import features as codes
+from swsdist.core.errors import DataError
 from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.fitting.moments import Sums, mean_and_deviation, products
 from swsdist.features.model import Model
@@ -62,13 +63,18 @@ class OfClasses:
         names: labels.
         columns: how many the projection makes.
         heteroscedastic: each class has a covariance of its own (HLDA).
-        who: the transform, for errors.
+        transform: its name, for errors.
     """
 
     speech = False
 
-    def __init__(self, names: Sequence[str], columns: int, *, heteroscedastic: bool, who: str) -> None:
-        self.names, self.columns, self.heteroscedastic, self.who = tuple(names), columns, heteroscedastic, who
+    def __init__(self, names: Sequence[str], columns: int, *, heteroscedastic: bool, transform: str) -> None:
+        self.names, self.columns, self.heteroscedastic, self.transform = (
+            tuple(names),
+            columns,
+            heteroscedastic,
+            transform,
+        )
 
     def totals(self, known: Model | None, document: Document) -> Totals:
         """Sums of frames; then of frames and of products of their columns, by class."""
@@ -79,10 +85,8 @@ class OfClasses:
         columns, classes = len(mean), len(self.names)
         of_products = classes if self.heteroscedastic else 1
         if of_products * columns**2 > _MOST:
-            raise ConfigError(
-                f"covariances of {classes} classes and {columns} columns are too large",
-                where=f"features.transforms: {self.who}",
-                remedy="put pca before it, or splice fewer frames",
+            raise codes.COVARIANCES_TOO_LARGE(
+                where=f"features.transforms: {self.transform}", classes=classes, columns=columns
             )
         sums, counts = np.zeros((classes, columns), np.int64), np.bincount(labels, minlength=classes).astype(np.int64)
         whole = np.zeros((of_products, columns, columns), np.int64)
@@ -106,11 +110,11 @@ class OfClasses:
         if known is None:
             sums = Sums.of_totals(totals)
             if not sums.frames:
-                raise no_labels(self.who)
+                raise no_labels(self.transform)
             return Step(sums.model(), False)
         mean, deviation = mean_and_deviation(known)
         found = _classes(totals, self.heteroscedastic)
-        axes = hlda(found, self.columns) if self.heteroscedastic else lda(found, self.columns, self.who)
+        axes = hlda(found, self.columns) if self.heteroscedastic else lda(found, self.columns, self.transform)
         made = projection(mean, directed(axes) / deviation[:, None], deviation)
         return Step(Model(made.name, made.version, made.arrays, {"labels": list(self.names)}), True)
 
@@ -122,13 +126,9 @@ def labelled(document: Document) -> tuple[NDArray[np.float32], NDArray[np.int64]
     return np.concatenate(document.blocks)[known], document.labels[known]
 
 
-def no_labels(who: str) -> DataError:
-    """Nothing can be fitted by labels that no frame has."""
-    return DataError(
-        "no frame of the documents that are fitted on has a label",
-        where=f"features.transforms: {who}",
-        remedy="look at the labels: their names of documents must be those of the corpus",
-    )
+def no_labels(transform: str) -> DataError:
+    """The error for a corpus without a labelled frame."""
+    return codes.UNLABELLED_FRAMES(where=f"features.transforms: {transform}")
 
 
 def _classes(totals: Totals, heteroscedastic: bool) -> Classes:
@@ -151,7 +151,7 @@ def _joined(array: NDArray[Any], rare: NDArray[np.bool_]) -> NDArray[Any]:
     return np.concatenate([array[~rare], array[rare].sum(axis=0, keepdims=True)])
 
 
-def lda(classes: Classes, columns: int, who: str = "lda") -> Floats:
+def lda(classes: Classes, columns: int, transform: str = "lda") -> Floats:
     """Discriminants: float64 (columns given, columns), the best first, with v' W v = 1.
 
     Raises:
@@ -162,19 +162,13 @@ def lda(classes: Classes, columns: int, who: str = "lda") -> Floats:
     (within,) = classes.covariances
     most = min(len(classes.counts) - 1, len(within))
     if columns > most:
-        raise ConfigError(
-            f"{columns} discriminants of {len(classes.counts)} classes and {len(within)} columns",
-            where=f"features.transforms: {who}, columns",
-            remedy=f"ask for {most} at most",
+        raise codes.TOO_MANY_COMPONENTS(
+            where=f"features.transforms: {transform}, columns", wanted=columns, kind="discriminants", available=most
         )
     try:
         _, axes = eigh(classes.between, within)
     except LinAlgError:
-        raise ConfigError(
-            "columns are sums of each other, so the covariance within classes has no inverse",
-            where=f"features.transforms: {who}",
-            remedy="put pca before it",
-        ) from None
+        raise codes.SINGULAR_COVARIANCE(where=f"features.transforms: {transform}") from None
     return np.asarray(axes[:, ::-1][:, :columns], np.float64)
 
 
@@ -187,10 +181,8 @@ def hlda(classes: Classes, columns: int) -> Floats:
     counts, covariances = classes.counts, classes.covariances
     frames, dimension = counts.sum(), covariances.shape[1]
     if columns > dimension:
-        raise ConfigError(
-            f"{columns} dimensions of {dimension} columns",
-            where="features.transforms: hlda, columns",
-            remedy=f"ask for {dimension} at most",
+        raise codes.TOO_MANY_COMPONENTS(
+            where="features.transforms: hlda, columns", wanted=columns, kind="dimensions", available=dimension
         )
     within = (counts[:, None, None] * covariances).sum(axis=0) / frames
     total = within + classes.between

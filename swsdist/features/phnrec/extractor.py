@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from swsdist.config.section import IsPath
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean
 from swsdist.features.interface import Kind
@@ -74,10 +74,11 @@ class Phnrec(BaseModel):
         phones = self.recogniser.phones
         quiet = set(self.non_speech_phones)
         if self.non_speech != "keep" and not 0 < len(quiet & set(phones)) < len(phones):
-            raise ConfigError(
-                f"of the phones of {self.weights}, {', '.join(sorted(quiet & set(phones))) or 'none'} are no speech",
+            raise codes.NO_NON_SPEECH_PHONES(
                 where="features.options.non_speech_phones",
-                remedy=f"name some of: {', '.join(phones)}; or set non_speech: keep",
+                folder=self.weights,
+                phones=", ".join(sorted(quiet & set(phones))) or "none",
+                known=", ".join(phones),
             )
         return self
 
@@ -170,17 +171,15 @@ class Phnrec(BaseModel):
             return None
         where = "features.options.model"
         if self.model is None:
-            raise ConfigError(
-                "the mean of the corpus is not fitted",
-                where=where,
-                remedy="run a chain that fits it (search), name a model, or set corpus_frames: 0",
+            raise codes.MODEL_NOT_FITTED(
+                where=where, name="the mean of the corpus", otherwise=", or set corpus_frames: 0"
             )
         return read_model(self.model, f"{where}: {self.model}", self._mean_of)
 
     def _mean_of(self, model: Model) -> NDArray[np.float64]:
         mean, bands = model.arrays.get("mean"), self.recogniser.banks.bands
         if mean is None or mean.shape != (bands,):
-            raise DataError(f"it is no mean of {bands} bands", remedy="fit it again")
+            raise codes.WRONG_MODEL(name=model.name, wanted=f"a mean of {bands} bands")
         return np.asarray(mean, np.float64)
 
     @cached_property

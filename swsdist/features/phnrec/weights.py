@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.io.failures import as_file_fault
 from swsdist.io.local import retry_local
@@ -46,7 +47,6 @@ FIXED = {
     ("decoder", "num_states_per_phn"): str(STATES),
     ("decoder", "softening_func"): "log 0 0 0",
 }
-_REMEDY = "name the folder of one of BUT's recognisers, for example PHN_CZ_SPDAT_LCRC_N1500"
 
 
 class Weights(NamedTuple):
@@ -124,13 +124,16 @@ class Recogniser:
         for name in NETS:
             binary = binary_file(self.folder, name)
             net = _readbinary_file(binary) if binary.is_file() else _read_text(self.folder, name)
-            wanted = (2 * outputs if name == "merger" else inputs, outputs)
-            if (found := (net.first.shape[1], len(net.second))) != wanted:
-                raise ConfigError(
-                    f"a network with {found[0]} inputs and {found[1]} outputs, for {self.banks.bands} bands and "
-                    f"{len(self.phones)} phones it has {wanted[0]} and {wanted[1]}",
+            expected = (2 * outputs if name == "merger" else inputs, outputs)
+            if (actual := (net.first.shape[1], len(net.second))) != expected:
+                raise codes.WRONG_NETWORK_SIZE(
                     where=str(binary),
-                    remedy="take config, dicts/phonemes and weights of one recogniser",
+                    inputs=actual[0],
+                    outputs=actual[1],
+                    expected_inputs=expected[0],
+                    expected_outputs=expected[1],
+                    bands=self.banks.bands,
+                    phones=len(self.phones),
                 )
             nets[name] = net
         return nets
@@ -153,9 +156,9 @@ def read_recogniser(folder: str) -> Recogniser:
     parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), comment_prefixes=("#",))
     try:
         parser.read_string(_read(place / "config").decode("latin-1"))
-        for (section, key), wanted in FIXED.items():
-            if (found := parser.get(section, key, fallback=wanted)) != wanted:
-                raise ConfigError(f"{section}: {key} is {found}; only {wanted} is known", where=where, remedy=_REMEDY)
+        for (section, key), supported in FIXED.items():
+            if (value := parser.get(section, key, fallback=supported)) != supported:
+                raise codes.OTHER_RECOGNISER(where=where, section=section, key=key, value=value, supported=supported)
         banks = Banks(
             parser.getint("source", "sample_freq"),
             parser.getint("melbanks", "vector_size"),
@@ -167,25 +170,19 @@ def read_recogniser(folder: str) -> Recogniser:
         subtract = parser.getboolean("offlinenorm", "sent_mean_norm")
         penalty = parser.getfloat("decoder", "wpenalty")
     except (configparser.Error, ValueError) as error:
-        raise ConfigError(str(error).replace("\n", " "), where=where, remedy=_REMEDY) from None
+        raise codes.BAD_RECOGNISER_CONFIG(where=where, detail=str(error).replace("\n", " ")) from None
     if min(banks[:4]) < 1 or not 0 <= banks.lowest < banks.highest <= banks.rate / 2:
-        raise ConfigError(
-            f"{banks.bands} mel bands from {banks.lowest:g} to {banks.highest:g} Hz at {banks.rate} Hz",
-            where=where,
-            remedy=_REMEDY,
+        raise codes.BAD_MEL_BANDS(
+            where=where, bands=banks.bands, lowest=banks.lowest, highest=banks.highest, rate=banks.rate
         )
     phones = tuple(_read(place / "dicts" / "phonemes").decode("latin-1").split())
     if not phones or len(set(phones)) < len(phones):
-        raise ConfigError(
-            f"{len(phones)} phones, {len(set(phones))} different ones",
-            where=str(place / "dicts/phonemes"),
-            remedy="a phone a line, each once",
-        )
-    made = Recogniser(place, banks, subtract, phones, penalty)
-    for path in made.files:
+        raise codes.BAD_PHONE_LIST(where=str(place / "dicts/phonemes"), count=len(phones), distinct=len(set(phones)))
+    recogniser = Recogniser(place, banks, subtract, phones, penalty)
+    for path in recogniser.files:
         if not path.is_file():
-            raise ConfigError("the file is missing", where=str(path), remedy=_REMEDY)
-    return made
+            raise codes.RECOGNISER_FILE_MISSING(where=str(path))
+    return recogniser
 
 
 def binary_file(folder: Path, name: str) -> Path:
@@ -205,12 +202,12 @@ def _read(path: Path) -> bytes:
     try:
         return retry_local(path.read_bytes)
     except OSError as error:
-        told = as_file_fault(error, str(path))
-        raise ConfigError(f"the file cannot be read: {told.message}", where=str(path), remedy=_REMEDY) from error
+        detail = as_file_fault(error, str(path)).message
+        raise codes.RECOGNISER_FILE_UNREADABLE(where=str(path), detail=detail) from error
 
 
-def _damaged(path: Path, what: str) -> ConfigError:
-    return ConfigError(f"it is not a file of weights: {what}", where=str(path), remedy="get it again")
+def _damaged(path: Path, detail: str) -> ConfigError:
+    return codes.NOT_RECOGNISER_WEIGHTS(where=str(path), detail=detail)
 
 
 def _readbinary_file(path: Path) -> Weights:

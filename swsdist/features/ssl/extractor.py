@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveFloat, model_validator
 
 from swsdist.config.section import IsPath
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import features as codes
 from swsdist.core.needs import Needs
 from swsdist.features.ssl.folder import Encoder, read_encoder
 from swsdist.features.ssl.network import Network
@@ -60,33 +60,23 @@ class Ssl(Options):
         # The folder is looked at at once, so that what is wrong is told while a config is checked.
         for library in self.libraries:
             if find_spec(library) is None:
-                raise ConfigError(
-                    f"the library {library} is not installed",
-                    where="features.name: ssl",
-                    remedy="pip install 'swsdist[ssl]'",
-                )
+                raise codes.SSL_NOT_INSTALLED(where="features.name: ssl", library=library)
         last = self.encoder.layers
         if (self.layer is None) == (self.layers is None):
-            raise ValueError(
-                f"name a layer (0 to {last}) or several (layers), and not both; one in the middle is a good first guess, "
-                f"layer: {round(last / 2)}"
-            )
+            raise codes.LAYER_OR_LAYERS.invalid(last=last, middle=round(last / 2))
         if max(self.chosen) > last:
-            raise ValueError(f"there is no layer {max(self.chosen)}: the model has 0 to {last}")
+            raise codes.NO_SUCH_LAYER.invalid(layer=max(self.chosen), last=last)
         if len(set(self.chosen)) < len(self.chosen):
-            raise ValueError("a layer is a duplicate")
+            raise codes.DUPLICATE_LAYER.invalid()
         if self.weights is not None and (self.layers is None or len(self._weights) != len(self.chosen)):
-            raise ValueError(
-                f"there are {len(self._weights)} weights, and {len(self.chosen) if self.layers else 'no'} layers"
-            )
+            layers = len(self.chosen) if self.layers else "no"
+            raise codes.LAYER_WEIGHTS_MISMATCH.invalid(weights=len(self._weights), layers=layers)
         most = self.encoder.most
         if most is not None and self.chunk_frames > most:
-            raise ValueError(
-                f"chunk_seconds is {self.chunk_seconds:g}, and {self.encoder.kind} takes "
-                f"{most * self.hop / self.sample_rate:g} s at most"
-            )
+            longest = most * self.hop / self.sample_rate
+            raise codes.CHUNK_TOO_LONG.invalid(seconds=self.chunk_seconds, kind=self.encoder.kind, longest=longest)
         if self.chunk_frames <= 2 * self.overlap_frames:
-            raise ValueError("overlap_seconds must be less than half of chunk_seconds")
+            raise codes.OVERLAP_TOO_LONG.invalid()
         return self
 
     @cached_property
@@ -113,21 +103,13 @@ class Ssl(Options):
             found = json.loads(retry_local(Path(self.weights).read_bytes))
         except (OSError, ValueError) as error:
             where = f"{_WHERE}.weights: {self.weights}"
-            said = as_file_fault(error, where).message if isinstance(error, OSError) else str(error)
-            raise ConfigError(
-                f"the weights cannot be read: {said}",
-                where=where,
-                remedy="name a JSON file: a list of numbers, one a layer",
-            ) from error
+            detail = as_file_fault(error, where).message if isinstance(error, OSError) else str(error)
+            raise codes.UNREADABLE_LAYER_WEIGHTS(where=where, detail=detail) from error
         numbers = isinstance(found, list) and all(
             isinstance(one, int | float) and not isinstance(one, bool) and np.isfinite(one) for one in found
         )
         if not numbers:
-            raise ConfigError(
-                "it holds no list of numbers",
-                where=f"{_WHERE}.weights: {self.weights}",
-                remedy="give one number a layer",
-            )
+            raise codes.BAD_LAYER_WEIGHTS(where=f"{_WHERE}.weights: {self.weights}")
         return tuple(map(float, found))
 
     @property

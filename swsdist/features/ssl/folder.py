@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.io.failures import as_file_fault
 from swsdist.io.local import retry_local
@@ -90,12 +91,8 @@ class _Values(NamedTuple):
             return value
         raise self._lacks((name,), "a list of positive integers")
 
-    def _lacks(self, names: tuple[str, ...], what: str) -> ConfigError:
-        return ConfigError(
-            f"{' or '.join(names)} is not there, or not {what}",
-            where=str(self.path),
-            remedy="save the model again with save_pretrained of transformers: it writes every key",
-        )
+    def _lacks(self, names: tuple[str, ...], type: str) -> ConfigError:
+        return codes.MODEL_KEY_MISSING(where=str(self.path), keys=" or ".join(names), type=type)
 
 
 class _Shape(NamedTuple):
@@ -138,23 +135,14 @@ def read_encoder(folder: str) -> Encoder:
     """
     place = Path(folder)
     if not place.is_dir():
-        raise ConfigError(
-            "there is no such folder; a model is a folder on this machine, and none is ever fetched",
-            where=f"{_WHERE}: {folder}",
-            remedy=f"get one, for example: {_GET}; then name FOLDER",
-        )
+        raise codes.NO_MODEL_FOLDER(where=f"{_WHERE}: {folder}", command=_GET)
     config, front = _read(place / CONFIG), _read_front(place)
     kind = str(config.values.get("model_type"))
     shape = _SHAPES.get(kind)
     if shape is None:
         takes_samples = {"conv_kernel", "conv_stride"} <= config.values.keys()
         if not takes_samples or config.values.get("is_encoder_decoder") or "squeeze_factor" in config.values:
-            raise ConfigError(
-                f"the model is of the type {kind}, and that is no speech encoder whose layers are frames of one rate",
-                where=str(config.path),
-                remedy="name one that takes samples (wav2vec2, hubert, wavlm, data2vec-audio, unispeech, unispeech-sat, "
-                f"wav2vec2-conformer), or one of: {', '.join(_SHAPES)}",
-            )
+            raise codes.NOT_A_SPEECH_ENCODER(where=str(config.path), kind=kind, others=", ".join(_SHAPES))
         shape = _convolutions
     frame_length, hop, most = shape(config, front)
     weights = _weights(place)
@@ -176,18 +164,14 @@ def _read(path: Path) -> _Values:
     try:
         values = json.loads(retry_local(path.read_bytes))
     except FileNotFoundError:
-        raise ConfigError(
-            f"the folder has no {path.name}",
-            where=f"{_WHERE}: {path.parent}",
-            remedy=f"a model is a folder as the hub has it ({_GET}): copy that file too",
-        ) from None
+        raise codes.MODEL_FILE_MISSING(where=f"{_WHERE}: {path.parent}", file=path.name, command=_GET) from None
     except OSError as error:
-        told = as_file_fault(error, str(path))
-        raise ConfigError(f"it cannot be read: {told.message}", where=str(path), remedy=told.remedy) from error
+        fault = as_file_fault(error, str(path))
+        raise codes.MODEL_FILE_UNREADABLE(where=str(path), detail=fault.message, fix=fault.remedy or "") from error
     except ValueError as error:
-        raise ConfigError(f"it is not JSON ({error})", where=str(path), remedy="copy it again") from None
+        raise codes.MODEL_FILE_NOT_JSON(where=str(path), detail=error) from None
     if not isinstance(values, dict):
-        raise ConfigError("it is no mapping of keys to values", where=str(path), remedy="copy it again")
+        raise codes.MODEL_FILE_NOT_JSON(where=str(path), detail=f"it holds a {type(values).__name__}")
     return _Values(path, values)
 
 
@@ -210,18 +194,12 @@ def _weights(place: Path) -> list[Path]:
         parts = sorted({str(one) for one in named.values()}) if isinstance(named, dict) else []
         for part in parts:
             if Path(part).name != part or not (place / part).is_file():
-                raise ConfigError(f"{part} is not in the folder", where=str(index.path), remedy="copy it too")
+                raise codes.MODEL_FILE_MISSING(where=str(index.path), file=part, command=_GET)
         if parts:
             return [index.path, *(place / part for part in parts)]
     pickled = [
         path.name for pattern in ("*.bin", "*.pt", "*.ckpt", "*.h5", "*.msgpack") for path in place.glob(pattern)
     ]
     if pickled:
-        raise ConfigError(
-            f"the weights are in {sorted(pickled)[0]} only, and what is pickled is run when it is read; weights are read from "
-            f"{WEIGHTS}",
-            where=f"{_WHERE}: {place}",
-            remedy='if you trust the file, convert it once: python -c "from transformers import AutoModel; '
-            f"AutoModel.from_pretrained('{place}').save_pretrained('{place}')\"",
-        )
-    raise ConfigError(f"the folder has no {WEIGHTS}", where=f"{_WHERE}: {place}", remedy=f"copy it too ({_GET})")
+        raise codes.PICKLED_WEIGHTS(where=f"{_WHERE}: {place}", file=sorted(pickled)[0], wanted=WEIGHTS, folder=place)
+    raise codes.MODEL_FILE_MISSING(where=f"{_WHERE}: {place}", file=WEIGHTS, command=_GET)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.ssl.folder import Encoder
 
 #: Parameters that are made up while a model is trained alone: a checkpoint may lack them.
@@ -43,11 +43,7 @@ class Network:
         import torch
 
         if device == "cuda" and not torch.cuda.is_available():
-            raise ConfigError(
-                "torch finds no GPU here",
-                where="features.options.device",
-                remedy="set device: cpu, or install a torch for CUDA on a machine with a GPU",
-            )
+            raise codes.NO_TORCH_GPU(where="features.options.device")
         self._folder, self._encoder, self._layers = folder, encoder, layers
         self._device, self._dtype = device, getattr(torch, dtype)
         self._front, self._model = self._loaded()
@@ -64,10 +60,8 @@ class Network:
                     self._folder, local_files_only=True, use_safetensors=True, output_loading_info=True
                 )
         except Exception as error:  # of many kinds, and none of ours
-            raise DataError(
-                f"transformers cannot load the model ({type(error).__name__}: {error})",
-                where=self._folder,
-                remedy="copy it again, or install the version of transformers that it was saved with",
+            raise codes.TRANSFORMERS_CANNOT_LOAD(
+                where=self._folder, error=f"{type(error).__name__}: {error}"
             ) from error
         if model.config.is_encoder_decoder:
             model = model.get_encoder()
@@ -79,12 +73,7 @@ class Network:
             if not name.endswith(_TRAINED_ONLY) and (name in have or name.removeprefix("encoder.") in have)
         )
         if lacking:
-            raise DataError(
-                f"the file has no weights for {lacking[0]}{f' and {len(lacking) - 1} more' if lacking[1:] else ''}: "
-                "they would be random",
-                where=str(Path(self._folder)),
-                remedy="name the folder of a whole model",
-            )
+            raise codes.INCOMPLETE_WEIGHTS(where=str(Path(self._folder)), count=len(lacking), first=lacking[0])
         _shorten(model, max(self._layers), self._encoder.layers)
         return front, model.to(device=self._device, dtype=self._dtype).eval()
 
@@ -108,15 +97,13 @@ class Network:
             inputs = given[self._model.main_input_name].to(device=self._device, dtype=self._dtype)
             with torch.inference_mode():
                 states = self._model(inputs, output_hidden_states=True).hidden_states
-            made = [states[layer][0, :frames].float().cpu().numpy().copy() for layer in self._layers]
-        for one in made:
-            if one.shape != (frames, encoder.width):
-                raise DataError(
-                    f"{len(samples)} samples give frames of shape {one.shape}, and not {(frames, encoder.width)}",
-                    where=self._folder,
-                    remedy="its layers are not as config.json says: name another model",
+            layers = [states[layer][0, :frames].float().cpu().numpy().copy() for layer in self._layers]
+        for layer in layers:
+            if layer.shape != (frames, encoder.width):
+                raise codes.WRONG_LAYER_SHAPE(
+                    where=self._folder, samples=len(samples), shape=layer.shape, expected=(frames, encoder.width)
                 )
-        return made
+        return layers
 
 
 def _shorten(model: Any, top: int, layers: int) -> None:

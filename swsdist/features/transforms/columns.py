@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PrivateAttr
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import features as codes
 from swsdist.features.transforms.interface import Shape, TransformOptions
 
 
@@ -22,22 +22,21 @@ class Columns(TransformOptions):
 
     _places: list[int] = PrivateAttr(default_factory=list)
 
-    def becomes(self, given: Shape) -> Shape:
-        """Features: what is left of posteriors no longer sums to 1."""
-        places = [given.columns.index(one) if one in given.columns else one for one in self.keep]
-        for one in places:
-            if isinstance(one, str) or one >= len(given.columns):
-                raise ConfigError(
-                    f"there is no column {one!r}",
+    def becomes(self, shape: Shape) -> Shape:
+        """Shape of the output: features, since some columns of a posterior do not sum to 1."""
+        places = [shape.columns.index(name) if name in shape.columns else name for name in self.keep]
+        for place in places:
+            if isinstance(place, str) or place >= len(shape.columns):
+                raise codes.NO_SUCH_FEATURE_COLUMN(
                     where="features.transforms: columns, keep",
-                    remedy=f"there are: {', '.join(given.columns)}, or 0 to {len(given.columns) - 1}",
+                    column=place,
+                    columns=", ".join(shape.columns),
+                    last=len(shape.columns) - 1,
                 )
         if len(set(places)) < len(places):
-            raise ConfigError(
-                "a column stands in it twice", where="features.transforms: columns, keep", remedy="name it once"
-            )
-        self._places[:] = [one for one in places if isinstance(one, int)]
-        return Shape(tuple(given.columns[place] for place in self._places), "features")
+            raise codes.DUPLICATE_FEATURE_COLUMN(where="features.transforms: columns, keep")
+        self._places[:] = [place for place in places if isinstance(place, int)]
+        return Shape(tuple(shape.columns[place] for place in self._places), "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Float32 (frames, columns given) to float32 (frames, columns kept)."""

@@ -30,7 +30,7 @@ class Lda(FittedProjection):
 
     def rounds(self, names: Sequence[str] = ()) -> Rounds:
         """By products of columns by class."""
-        return OfClasses(names, self.columns, heteroscedastic=self.name == "hlda", who=self.name)
+        return OfClasses(names, self.columns, heteroscedastic=self.name == "hlda", transform=self.name)
 
     def matters(self) -> dict[str, object]:
         """How many, and of how many hours; what the labels are is known by their content."""

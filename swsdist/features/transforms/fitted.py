@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.config.section import IsPath
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import features as codes
 from swsdist.features.model import Model, read_model
 from swsdist.features.transforms.interface import Shape, TransformOptions
 from swsdist.io.remote.copies import local_file
@@ -78,11 +78,7 @@ class FittedTransform(TransformOptions, Generic[Held]):
             ConfigError: it is not fitted, or the file is not such a model.
         """
         if self.model is None:
-            raise ConfigError(
-                f"the transform {self.name} is not fitted",
-                where=self.where,
-                remedy="run a chain that fits it (search), or name a model",
-            )
+            raise codes.MODEL_NOT_FITTED(where=self.where, name=f"the transform {self.name}", otherwise="")
         return read_model(self.model, self.where, self.read)
 
     @final
@@ -94,7 +90,7 @@ class FittedTransform(TransformOptions, Generic[Held]):
         """
         held = None if self.model is None else self.held
         if held is not None:
-            demand_columns(given, self.takes(held), self.where)
+            check_columns(given, self.takes(held), self.where)
         return self.shape(given, held)
 
     def with_model(self, path: str) -> dict[str, object]:
@@ -112,15 +108,11 @@ def model_place(name: str, model: str | None) -> str:
     return f"features.transforms: {name}, model{'' if model is None else f': {model}'}"
 
 
-def demand_columns(given: Shape, columns: int, where: str) -> None:
-    """Refuse frames that a model was not made for.
+def check_columns(shape: Shape, columns: int, where: str) -> None:
+    """Check that frames have as many columns as a model takes.
 
     Raises:
-        ConfigError: they have more or fewer columns than it takes.
+        ConfigError: the numbers differ.
     """
-    if columns != len(given.columns):
-        raise ConfigError(
-            f"the model takes {columns} columns, and there are {len(given.columns)}",
-            where=where,
-            remedy="name the model that was made for these features",
-        )
+    if columns != len(shape.columns):
+        raise codes.MODEL_COLUMNS_MISMATCH(where=where, expected=columns, columns=len(shape.columns))

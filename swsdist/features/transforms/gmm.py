@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import NAMES, Mixture, MixtureRounds
 from swsdist.features.model import Model
@@ -45,10 +45,7 @@ class Gmm(FittedTransform[Mixture]):
     def read(self, model: Model) -> Mixture:
         """The mixture."""
         if (model.name, model.version) != ("gmm", 1) or not set(NAMES) <= set(model.arrays):
-            raise DataError(
-                f"it is a {model.name} of version {model.version}, no mixture of version 1",
-                remedy="make it with swsdist.features.fitting.mixture.mixture_model, or fit it",
-            )
+            raise codes.WRONG_MIXTURE(name=model.name, version=model.version)
         return Mixture.of(model)
 
     def takes(self, held: Mixture) -> int:

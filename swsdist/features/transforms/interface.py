@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import features as codes
 from swsdist.features.interface import (
     SHARED_FRAMES,
     Extractor,
@@ -118,22 +118,14 @@ class Transformed:
 
     def __init__(self, inner: Framed, transforms: Sequence[Transform]) -> None:
         if len(tracks_of(inner)) > 1:
-            raise ConfigError(
-                f"{inner.name} yields several tracks, which cannot be transformed on the way into the store",
-                where="features.transforms",
-                remedy="leave the transforms out",
-            )
+            raise codes.SEVERAL_TRACKS(where="features.transforms", name=inner.name)
         self.inner: Framed = inner
         self.transforms = tuple(transforms)
         shape = Shape(columns_of(inner), kind_of(inner))
         for transform in transforms:
             shape = transform.becomes(shape)
             if len(set(shape.columns)) < len(shape.columns):
-                raise ConfigError(
-                    f"{transform.name} makes several columns of one name",
-                    where="features.transforms",
-                    remedy="mend the transform: names of columns differ",
-                )
+                raise codes.AMBIGUOUS_COLUMNS(where="features.transforms", name=transform.name)
         self.columns, self.kind = shape
         contexts = [each for each in map(context_of, transforms) if each is not None]
         self.reach = sum(contexts) if len(contexts) == len(transforms) else None

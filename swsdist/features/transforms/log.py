@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.transforms.interface import Shape, TransformOptions
 
 
@@ -27,8 +27,6 @@ class Log(TransformOptions):
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Float32 (frames, columns); a number below 0 is an error."""
         if len(frames) and float(frames.min()) < 0:
-            raise DataError(
-                f"there is no logarithm of {frames.min():g}", where="features.transforms: log", remedy="leave it out"
-            )
+            raise codes.NEGATIVE_LOGARITHM(where="features.transforms: log", value=float(frames.min()))
         made: NDArray[np.float32] = np.log(frames.astype(np.float64) + self.floor).astype(np.float32)
         return made

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean, mean_and_deviation
 from swsdist.features.model import Model
@@ -44,7 +44,7 @@ class MeanVariance(FittedTransform[_Moments]):
     def read(self, model: Model) -> _Moments:
         """Mean and deviation of the corpus's frames."""
         if not {"mean", "deviation"} <= set(model.arrays):
-            raise DataError(f"it is a {model.name}, and has no mean and deviation", remedy="fit it again")
+            raise codes.WRONG_MODEL(name=model.name, wanted="a mean and deviation")
         return mean_and_deviation(model)
 
     def takes(self, held: _Moments) -> int:

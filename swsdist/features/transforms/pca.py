@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import Moments, OfCovariance
 from swsdist.features.model import Model
@@ -45,10 +45,11 @@ class Pca(FittedProjection):
         values, axes = values[::-1][: self.columns], axes[:, ::-1][:, : self.columns]
         if not values[-1] > _LEAST * values[0]:
             vary = int((values > _LEAST * values[0]).sum())
-            raise ConfigError(
-                f"{self.columns} principal components of features of which {vary} vary",
+            raise codes.TOO_MANY_COMPONENTS(
                 where="features.transforms: pca, columns",
-                remedy=f"ask for {max(vary, 1)} at most",
+                wanted=self.columns,
+                kind="principal components",
+                available=max(vary, 1),
             )
         axes = directed(axes)
         if self.whiten:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.config.section import IsPath
-from swsdist.core.errors import DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import NAMES, MixtureRounds
 from swsdist.features.fitting.phones import Estimator, PhoneRounds
@@ -45,7 +45,7 @@ class Phones(FittedTransform[Estimator]):
     def read(self, model: Model) -> Estimator:
         """The estimator."""
         if model.name != "phones" or not {*NAMES, "conditional"} <= set(model.arrays):
-            raise DataError(f"it is a {model.name}, no estimator of phones", remedy="fit it again")
+            raise codes.WRONG_MODEL(name=model.name, wanted="an estimator of phones")
         return Estimator.of(model)
 
     def takes(self, held: Estimator) -> int:

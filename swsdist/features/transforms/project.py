@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.config.section import IsPath
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.model import Model, read_model
-from swsdist.features.transforms.fitted import FittedTransform, demand_columns, model_place
+from swsdist.features.transforms.fitted import FittedTransform, check_columns, model_place
 from swsdist.features.transforms.interface import Shape, TransformOptions
 from swsdist.io.remote.copies import local_file
 
@@ -50,11 +50,10 @@ class Projection(NamedTuple):
         Raises:
             DataError: it is another model, or its arrays make no projection.
         """
-        remedy = "make it with swsdist.features.transforms.project.projection"
         lacking = [name for name in ("mean", "deviation", "projection") if name not in model.arrays]
         if (model.name, model.version) != ("projection", 1) or lacking:
-            what = f"it has no {lacking[0]}" if lacking else f"it is a {model.name} of version {model.version}"
-            raise DataError(f"{what}: it is not a projection of version 1", remedy=remedy)
+            other = f"it is {model.name!r} of version {model.version}"
+            raise codes.NOT_A_PROJECTION(problem=f"it has no {lacking[0]}" if lacking else other)
         mean, deviation, matrix = (
             np.asarray(model.arrays[name], np.float64) for name in ("mean", "deviation", "projection")
         )
@@ -63,12 +62,9 @@ class Projection(NamedTuple):
             wide = deviation[:, None] * matrix if right else matrix
         finite = all(np.isfinite(each).all() for each in (mean, deviation, wide))
         if not right or not finite or not matrix.shape[1] or not (deviation > 0).all():
-            raise DataError(
-                f"a mean {mean.shape}, a deviation {deviation.shape} and a matrix {matrix.shape} make no projection",
-                remedy="(n,), (n,) above 0 and (n, m), all finite, and so is deviation x matrix",
-            )
+            raise codes.BAD_PROJECTION_ARRAYS(mean=mean.shape, deviation=deviation.shape, matrix=matrix.shape)
         if len(mean) > _MOST:
-            raise DataError(f"it takes {len(mean)} columns, {_MOST} are the most", remedy="take fewer")
+            raise codes.PROJECTION_TOO_LARGE(columns=len(mean), highest=_MOST)
         largest = float(np.abs(wide).max(initial=0.0)) or 1.0
         whole = np.rint(wide / largest * _MATRIX_STEPS)
         return cls(mean, deviation, whole, largest / _MATRIX_STEPS / _STEPS)
@@ -80,10 +76,11 @@ class Projection(NamedTuple):
             ConfigError: the matrix makes fewer.
         """
         if self.matrix.shape[1] < (columns or 1):
-            raise ConfigError(
-                f"the projection makes {self.matrix.shape[1]} columns, {columns} are wanted",
+            raise codes.TOO_MANY_COMPONENTS(
                 where=f"features.transforms: {name}, columns",
-                remedy="ask for fewer",
+                wanted=columns,
+                kind="columns of the projection",
+                available=self.matrix.shape[1],
             )
         return columns or self.matrix.shape[1]
 
@@ -96,11 +93,7 @@ class Projection(NamedTuple):
         whole = np.rint((frames.astype(np.float64) - self.mean) / self.deviation * _STEPS)
         if len(whole) and np.abs(whole).max() > _CUT:
             column = int(np.abs(whole).max(axis=0).argmax())
-            raise DataError(
-                f"a frame's column {column} is more than {_CUT // _STEPS} deviations from the mean",
-                where=where,
-                remedy="make the model with the deviations of these features",
-            )
+            raise codes.FAR_FROM_MEAN(where=where, column=column, limit=_CUT // _STEPS)
         made: NDArray[np.float32] = (whole @ self.matrix[:, :columns] * self.step).astype(np.float32)
         return made
 
@@ -147,7 +140,7 @@ class Project(TransformOptions):
 
     def becomes(self, given: Shape) -> Shape:
         """Features p0, p1, ...: the first `columns` that the matrix makes, or all."""
-        demand_columns(given, len(self._held.mean), self._where)
+        check_columns(given, len(self._held.mean), self._where)
         return Shape(tuple(f"p{k}" for k in range(self._held.made(self.columns, self.name))), "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -183,10 +176,11 @@ class FittedProjection(FittedTransform[Projection]):
     def shape(self, given: Shape, held: Projection | None) -> Shape:
         """Features of a letter and a number."""
         if self.columns > len(given.columns):
-            raise ConfigError(
-                f"{self.columns} {self.makes} of {len(given.columns)} columns",
+            raise codes.TOO_MANY_COMPONENTS(
                 where=f"features.transforms: {self.name}, columns",
-                remedy="ask for fewer",
+                wanted=self.columns,
+                kind=self.makes,
+                available=len(given.columns),
             )
         if held is not None:
             held.made(self.columns, self.name)

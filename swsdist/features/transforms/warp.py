@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean
 from swsdist.features.model import Model
@@ -52,7 +52,7 @@ class Warp(FittedTransform[_Corpus]):
     @classmethod
     def _odd(cls, frames: int) -> int:
         if frames % 2 == 0:
-            raise ValueError(f"{frames} is not odd: a frame, and as many to either side")
+            raise codes.EVEN_WARP_WINDOW.invalid(frames=frames)
         return frames
 
     @property
@@ -65,7 +65,7 @@ class Warp(FittedTransform[_Corpus]):
         found = [np.asarray(model.arrays.get(name, ()), np.float64) for name in _Corpus._fields]
         right = found[0].ndim == 1 and found[0].shape == found[1].shape and len(found[0]) and (found[1] > 0).all()
         if (model.name, model.version) != ("warp", 1) or not right or not np.isfinite(found).all():
-            raise DataError("it is no mean and deviation of columns", remedy="fit it again")
+            raise codes.WRONG_MODEL(name=model.name, wanted="a mean and deviation of columns")
         return _Corpus(*found)
 
     def takes(self, held: _Corpus) -> int:

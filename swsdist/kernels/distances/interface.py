@@ -24,7 +24,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import kernels as codes
 from swsdist.kernels.arithmetic import Value
 from swsdist.kernels.compiled import compiled
 
@@ -162,9 +162,6 @@ def single(
         UserError: features of that dimension do not fit: a sum of products could pass 2^24.
     """
     if bound > LARGEST_SUM:
-        raise UserError(
-            f"{dimension} dimensions are too many for the distance {name}: its sums would not be exact",
-            remedy="cut the features into streams, each with a distance of its own, or raise the floor where it has one",
-        )
+        raise codes.DIMENSION_TOO_LARGE(dimension=dimension, name=name)
     stream = Stream(0, columns, from_dot, 1, bound)
     return Distance(name, dimension, unit, columns, (stream,), 0, fill)

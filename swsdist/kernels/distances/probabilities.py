@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import kernels as codes
 from swsdist.kernels.compiled import compiled
 
 #: How far the sum of a frame's probabilities may be from 1.
@@ -42,11 +42,6 @@ def totals(values: NDArray[np.float64], name: str, where: str | None) -> NDArray
     bad = _totals(values, out)
     if bad >= 0:
         frame = values[bad]
-        what = f"holds {frame.min():g}" if frame.min() < 0 else f"sums to {frame.sum():g}"
-        raise DataError(
-            f"the features are not posteriors, as the distance {name} needs: frame {bad} {what}",
-            where=where,
-            remedy="it needs probabilities that sum to 1, and normalise: none; where posteriors of several nets lie "
-            "side by side, give each net's columns a stream of their own",
-        )
+        problem = f"it contains {frame.min():g}" if frame.min() < 0 else f"its sum is {frame.sum():g}"
+        raise codes.NEEDS_POSTERIORS(where=where, name=name, frame=bad, problem=problem)
     return out

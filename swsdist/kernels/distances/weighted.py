@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import kernels as codes
 from swsdist.kernels.distances.interface import Distance, Prepared, Side
 from swsdist.kernels.scales import weighted
 
@@ -40,10 +40,8 @@ def weighted_sum(parts: Sequence[Part], dimension: int, where: str = "streams") 
     """
     for k, part in enumerate(parts):
         if not 0 <= part.first < part.stop <= dimension:
-            raise ConfigError(
-                f"there are no columns {part.first} to {part.stop}: the features have {dimension}",
-                where=f"{where}[{k}].columns",
-                remedy=f"[first, stop] with 0 <= first < stop <= {dimension}",
+            raise codes.STREAM_COLUMNS_OUTSIDE(
+                where=f"{where}[{k}].columns", dimension=dimension, first=part.first, stop=part.stop
             )
     total = weighted([(part.distance.name, part.weight) for part in parts])
     streams = []

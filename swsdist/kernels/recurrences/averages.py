@@ -31,7 +31,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import kernels as codes
 from swsdist.kernels.arithmetic import Value, choose
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import Packing, State
@@ -86,10 +86,7 @@ def packing(n: int) -> Packing:
         UserError: the query is too long.
     """
     if n > LONGEST_QUERY:
-        raise UserError(
-            f"a query of {n} frames is too long for the recurrence averages",
-            remedy=f"cut it into shorter queries; {LONGEST_QUERY} frames are the most",
-        )
+        raise codes.QUERY_TOO_LONG(frames=n, use="the recurrence averages", longest=LONGEST_QUERY)
     return Packing(np.int64, _FRAME_BITS, 1 << 60)
 
 

@@ -32,7 +32,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import kernels as codes
 from swsdist.kernels.arithmetic import Value, choose
 from swsdist.kernels.recurrences import packing as packed
 from swsdist.kernels.recurrences.interface import Recurrence
@@ -78,10 +78,7 @@ def packing(n: int) -> packed.Packing:
         UserError: the query is too long.
     """
     if n > LONGEST_QUERY:
-        raise UserError(
-            f"a query of {n} frames is too long for the recurrence non-segmental",
-            remedy=f"cut it into shorter queries; {LONGEST_QUERY} frames are the most",
-        )
+        raise codes.QUERY_TOO_LONG(frames=n, use="the recurrence non-segmental", longest=LONGEST_QUERY)
     return packed.packing(n)
 
 

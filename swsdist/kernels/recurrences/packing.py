@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import kernels as codes
 from swsdist.kernels.scales import LONGEST_QUERY, MAX_DISTANCE
 
 #: Packed states, flat, and their dtype.
@@ -44,7 +44,4 @@ def packing(query_frames: int) -> Packing:
         infinity = (cost << frame_bits) + 1
         if 2 * infinity <= np.iinfo(dtype).max and query_frames <= LONGEST_QUERY:
             return Packing(dtype, frame_bits, infinity)
-    raise UserError(
-        f"a query of {query_frames} frames is too long to search",
-        remedy=f"cut it into shorter queries; {LONGEST_QUERY} frames are the most",
-    )
+    raise codes.QUERY_TOO_LONG(frames=query_frames, use="the search", longest=LONGEST_QUERY)

@@ -29,7 +29,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import kernels as codes
 from swsdist.kernels.arithmetic import Value, choose, least
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import Packing, State
@@ -58,10 +58,7 @@ def packing(n: int, band: int) -> Packing:
         UserError: the query is too long.
     """
     if n + band > LONGEST_SUM:
-        raise UserError(
-            f"a query of {n} frames and a band of {band} are too long for the recurrence segmental",
-            remedy=f"cut it into shorter queries; {LONGEST_SUM} frames are the most, both together",
-        )
+        raise codes.QUERY_AND_BAND_TOO_LONG(frames=n, band=band, longest=LONGEST_SUM)
     longest = 2 * n + band
     bits = longest.bit_length()
     infinity = (MAX_DISTANCE * (longest + 2) << bits) + 1

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.config.search import DistanceTerm, Search
-from swsdist.core.errors import UserError
+from swsdist.core.errors import UserError, recast
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.distances.registry import create
@@ -35,7 +35,7 @@ def _made(term: DistanceTerm, dimension: int, where: str) -> Distance:
     try:
         return create(term.distance, dimension, term.options)
     except UserError as error:
-        raise type(error)(error.message, where=where, remedy=error.remedy) from None
+        raise recast(error, type(error), where=where) from None
 
 
 def offset_and_scale(search: Search, statistics: Statistics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

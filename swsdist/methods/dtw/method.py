@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.kernels.scales import weighted
 from swsdist.methods.first_pass.landmarks import codebook_file, landmark_documents
@@ -41,11 +41,7 @@ class Dtw:
 
     def __init__(self, settings: Search) -> None:
         if settings.method_options:
-            raise ConfigError(
-                f"dtw has no {', '.join(settings.method_options)} among its options",
-                where="search.method_options",
-                remedy="its options are the keys of the section search",
-            )
+            raise codes.DTW_OPTIONS(where="search.method_options", options=", ".join(settings.method_options))
         self._settings = settings
 
     @property
@@ -162,7 +158,7 @@ class Dtw:
         settings = self._settings
 
         def best(example: Example, part: NDArray[np.float32], distance: Distance) -> tuple[int, int, int] | None:
-            of = curve(example.frames, part, distance, settings.recurrence, settings.of_recurrence())
+            of = curve(example.frames, part, distance, settings.recurrence, settings.recurrence_settings())
             ends = np.flatnonzero(of.frames > 0)
             if not len(ends):
                 return None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.registry import create as create_distance
 from swsdist.kernels.recurrences.registry import create as create_recurrence
 from swsdist.methods.dtw.backends.interface import Backend, Work
@@ -72,14 +72,15 @@ def _pieces(documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work
     reach = work.reach(max(len(example.frames) for example in work.examples))
     before = recurrence.whole_grid(reach or 0)
     size = None if reach is None else recurrence.whole_grid(max(settings.piece, 4 * before))
-    most = recurrence.most_frames
+    longest = recurrence.most_frames
     for index, blocks in documents:
         for piece in cut(index, blocks, size, before, settings.window):
-            if most is not None and len(piece.frames) > most:
-                raise UserError(
-                    f"a document of {len(piece.frames)} frames is too long for the recurrence {settings.recurrence}",
+            if longest is not None and len(piece.frames) > longest:
+                raise codes.DOCUMENT_TOO_LONG(
                     where=f"document {index}",
-                    remedy=f"cut it at {most} frames, or search with another recurrence (search.recurrence)",
+                    frames=len(piece.frames),
+                    recurrence=settings.recurrence,
+                    longest=longest,
                 )
             yield piece
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.marks import unpacked
 from swsdist.config.search import Search
-from swsdist.core.errors import StoreError
+from swsdist.core.codes import methods as codes
 from swsdist.core.partition import SLOTS, slot_of
 from swsdist.core.types import CANDIDATES
 from swsdist.features.statistics import Statistics
@@ -193,11 +193,7 @@ def _spoken_frames(documents: pa.Table, store: Store) -> list[NDArray[np.int64]]
     found = []
     for row in documents.select(["doc_id", "frames", "speech"]).to_pylist():
         if row["speech"] is None:
-            raise StoreError(
-                f"where there is speech in the document {row['doc_id']} is not known",
-                where=store.folder.path(),
-                remedy="search all of it (search.skip_silence: false); features that were made elsewhere have no such marks",
-            )
+            raise codes.UNKNOWN_SPEECH(where=store.folder.path(), doc_id=row["doc_id"])
         found.append(np.flatnonzero(unpacked(row["speech"], row["frames"])))
     return found
 
@@ -246,7 +242,7 @@ def engine_settings(search_config: Search, distance: Distance, shift: float) -> 
         search_config.recurrence,
         search_config.backend,
         numba.get_num_threads(),
-        search_config.of_recurrence(),
+        search_config.recurrence_settings(),
         None if search_config.device_memory_gb is None else round(search_config.device_memory_gb * 1e9),
     )
 

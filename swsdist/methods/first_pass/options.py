@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeInt, PositiveInt, field_validator
 
+from swsdist.core.codes import methods as codes
 from swsdist.registry.options import Options
 
 
@@ -31,9 +32,9 @@ class Averaged(Options):
     @classmethod
     def _fall(cls, factors: tuple[int, ...]) -> tuple[int, ...]:
         if any(after >= before for before, after in pairwise(factors)):
-            raise ValueError(f"{', '.join(map(str, factors))} do not fall")
+            raise codes.FACTORS_NOT_FALLING.invalid(factors=", ".join(map(str, factors)))
         if factors[-1] == 1:
-            raise ValueError("of 1 frame there is no average")
+            raise codes.FACTOR_OF_ONE.invalid()
         return factors
 
 

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import StoreError, UserError
+from swsdist.core.codes import methods as codes
 from swsdist.kernels import postings
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
@@ -108,11 +108,7 @@ class Quantised:
         # no peak of one document meets another's, whatever their order.
         before = longest + 2 * postings.SLACK + _APART
         if (total := int(lengths.sum() + before * len(lengths))) > MOST_PLACES:
-            raise UserError(
-                f"the first pass quantised votes on {MOST_PLACES} averaged frames at most, these documents have {total}",
-                where="search.first_pass",
-                remedy="set search.first_pass.over: document and more shards (index.shard_hours), or a larger factor",
-            )
+            raise codes.INDEX_TOO_LARGE(where="search.first_pass", longest=MOST_PLACES, frames=total)
         start = np.cumsum(lengths + before) - lengths
         places = _places(table, lengths, start)
         starts = np.searchsorted(table["codeword"].to_numpy(), np.arange(len(landmarks.query) + 1)).astype(np.int64)
@@ -132,12 +128,12 @@ class Quantised:
                 : -(-len(landmarks.document) // WIDTH)
             ]
             distances = distances.swapaxes(0, 1).reshape(query_distances.height, -1)[:n, : len(landmarks.document)]
-            codes = np.argsort(distances, axis=1, kind="stable")[:, :probes].astype(np.int32)
-            there = np.take_along_axis(distances, codes, axis=1).astype(np.int32)
+            nearest = np.argsort(distances, axis=1, kind="stable")[:, :probes].astype(np.int32)
+            there = np.take_along_axis(distances, nearest, axis=1).astype(np.int32)
             far = there[:, -1:]
             weights = 1 + (_WEIGHT - 1) * (far - there) // np.maximum(far - there[:, :1], 1)
             votes = np.zeros(total, np.int32)
-            looked += postings.vote(codes, np.ascontiguousarray(weights, np.int32), starts, places, votes)
+            looked += postings.vote(nearest, np.ascontiguousarray(weights, np.int32), starts, places, votes)
             found = room[: postings.peaks(votes, _APART, room)]
             document = np.searchsorted(start - longest - postings.SLACK, found[:, 0], side="right") - 1
             begin = found[:, 0] - start[document]
@@ -168,11 +164,7 @@ def _places(table: pa.Table, lengths: NDArray[np.int64], start: NDArray[np.int64
     document, frame = table["document"].to_numpy(), table["frame"].to_numpy()
     known = bool(((document >= 0) & (document < len(lengths))).all())
     if not known or not ((frame >= 0) & (frame < lengths[document])).all():
-        raise StoreError(
-            "the index of the first pass names frames that these documents do not have",
-            where="search.first_pass",
-            remedy="look for damage (`swsdist store check`), and index again",
-        )
+        raise codes.OTHER_INDEX(where="search.first_pass")
     places: NDArray[np.int32] = (start[document] + frame).astype(np.int32)
     return places
 
@@ -189,16 +181,16 @@ def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:
     columns: list[tuple[NDArray[np.int32], ...]] = []
     stream = (part for index, blocks in material.documents(factor, None) for part in stretches(index, blocks, 0))
     for held in together(stream, material.distance):
-        codes = np.empty(len(held.pairs), np.int32)
-        for first in range(0, len(codes), _FRAMES):
-            some = codes[first : first + _FRAMES]
+        codewords = np.empty(len(held.pairs), np.int32)
+        for first in range(0, len(codewords), _FRAMES):
+            some = codewords[first : first + _FRAMES]
             laid = held.lay(np.array([first], np.int64), np.array([len(some)], np.int64))
             padded = np.empty(-(-len(some) // WIDTH) * WIDTH, np.int32)
             postings.nearest(query_distances(laid.source), query_distances.height, query_distances.frames, padded)
             some[:] = padded[: len(some)]
         document = np.concatenate([np.full(len(one.frames), one.document, np.int32) for one in held.stretches])
         frame = np.concatenate([one.offset + np.arange(len(one.frames), dtype=np.int32) for one in held.stretches])
-        columns.append((codes, document, frame.astype(np.int32)))
+        columns.append((codewords, document, frame.astype(np.int32)))
     code, document, frame = (np.concatenate(parts) for parts in zip(*columns, strict=True))
     order = np.lexsort((frame, document, code))
     return pa.Table.from_arrays([pa.array(column[order]) for column in (code, document, frame)], schema=POSTINGS)

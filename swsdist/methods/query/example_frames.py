@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
 from swsdist.config.search import Search
+from swsdist.core.codes import methods as codes
 from swsdist.core.errors import AudioError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Extractor, frame_count, frame_shift, spoken_by, surroundings
@@ -62,12 +63,7 @@ def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) ->
 
 
 def _too_short(row: dict[str, Any], extractor: Extractor) -> AudioError:
-    return AudioError(
-        f"the place is shorter than one frame ({extractor.frame_length / extractor.sample_rate:g} s)",
-        where=row["path"],
-        reason="too-short",
-        remedy="give a longer place",
-    )
+    return codes.PLACE_TOO_SHORT(where=row["path"], seconds=extractor.frame_length / extractor.sample_rate)
 
 
 def bounded(frames: NDArray[np.float32], row: dict[str, Any], search: Search, average: bool) -> NDArray[np.float32]:
@@ -76,22 +72,17 @@ def bounded(frames: NDArray[np.float32], row: dict[str, Any], search: Search, av
     Raises:
         AudioError: they are more than the recurrence holds, or than can be averaged where `average`.
     """
-    options = search.of_recurrence()
+    options = search.recurrence_settings()
     longest = RECURRENCES[search.recurrence].longest(options)
-    use, remedy = "searched", "cut it into shorter queries"
+    use, fix = "searched", "cut it into shorter queries"
     if longest != LONGEST_QUERY:
         use += f" with search.recurrence: {search.recurrence}"
         use += "".join(f" and {name}: {value}" for name, value in options.items())
-        remedy += f", or set search.recurrence: bounded-slope, which takes {LONGEST_QUERY}"
+        fix += f", or set search.recurrence: bounded-slope, which takes {LONGEST_QUERY}"
     if average and longest > LONGEST_AVERAGED:
-        longest, use, remedy = LONGEST_AVERAGED, "averaged (search.examples: template)", "cut it into shorter queries"
+        longest, use, fix = LONGEST_AVERAGED, "averaged (search.examples: template)", "cut it into shorter queries"
     if len(frames) > longest:
-        raise AudioError(
-            f"the query has {len(frames)} frames, {longest} are the most that can be {use}",
-            where=row["path"],
-            reason="too-long",
-            remedy=remedy,
-        )
+        raise codes.TOO_LONG(where=row["path"], frames=len(frames), longest=longest, use=use, fix=fix)
     return frames
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.bandwidth import bandwidth_of
 from swsdist.config.search import Search
-from swsdist.core.errors import AudioError
+from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import EXAMPLES, REJECTED
 from swsdist.features.blocks import regrouped
@@ -296,13 +296,7 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
             yield from regrouped([frames])
             return normalised_by_own(ReadResult(_duration(row, frames, extractor)), document, extractor, folder)
         if row["path"] is None:
-            raise AudioError(
-                f"the query is text, and the method {search.method} takes spoken ones",
-                where=f"query {row['query_id']}",
-                reason="not-spoken",
-                remedy="give a recording of it (path, or corpus.spoken for a TLIST or KWLIST), or a place in a document "
-                "(doc_id), or search with a method for text",
-            )
+            raise codes.TEXT_QUERY(where=f"query {row['query_id']}", method=search.method)
         row = trimmed(row, extractor.sample_rate, folder)
         frames = bounded(example_frames(row, extractor, folder), row, search, average)
         yield from regrouped([frames])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
 from swsdist.audio.speech import find_speech
-from swsdist.core.errors import AudioError
+from swsdist.core.codes import methods as codes
 
 #: Seconds of a query that are listened to, in order to find its speech: many more than can be searched.
 _LONGEST_HEARD = 600.0
@@ -53,21 +53,11 @@ def hear(row: Mapping[str, Any], rate: int, storage: Mapping[str, object], trim:
         return Heard(start, end, seconds, 0.0, 0.0)
     place = find_speech(samples, rate)
     if place is None:
-        raise AudioError(
-            "there is no speech in the query: silence, hum, noise, a tone or clicks only",
-            where=row["path"],
-            reason="no-speech",
-            remedy="record it again, name the place (start, end), or search it whole (queries.trim: none, --no-trim)",
-        )
+        raise codes.NO_SPEECH(where=row["path"])
     before = place.start if start is None else 0.0
     after = place.duration - place.end if end is None else 0.0
     if place.end - place.start > _LONGEST_SPOKEN or before + after > _LONGEST_AROUND:
-        raise AudioError(
-            f"it lasts {seconds:.0f} s, of which {place.end - place.start:.0f} s are one phrase: too long for a query",
-            where=row["path"],
-            reason="too-long",
-            remedy="mark a place: FILE:START-END (in a table: start, end); to search it whole: queries.trim: none, --no-trim",
-        )
+        raise codes.PHRASE_TOO_LONG(where=row["path"], seconds=seconds, phrase=place.end - place.start)
     # An end of which nothing is cut stays as it was: it may lie beyond what was listened to.
     kept = before if before else start, place.end + (start or 0.0) if after else end
     return Heard(*kept, seconds - before - after, before, after)

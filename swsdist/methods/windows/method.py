@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.config.search import Search
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import methods as codes
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.query.example import Example
@@ -54,11 +54,7 @@ class Windows:
         usual = Search()
         for key in _OF_OTHERS:
             if getattr(settings, key) != getattr(usual, key):
-                raise ConfigError(
-                    f"the method windows does not look at {key}",
-                    where=f"search.{key}",
-                    remedy="leave it out, or search with another method (search.method: dtw)",
-                )
+                raise codes.UNUSED_SEARCH_KEY(where=f"search.{key}", key=key)
         self._settings = settings
         # Queries and documents are prepared as they are for dtw.
         self._dtw = Dtw(settings.model_copy(update={"method": "dtw", "method_options": {}}))

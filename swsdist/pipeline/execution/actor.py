@@ -1,4 +1,4 @@
-"""An actor is a worker in a process of Ray's, somewhere on the cluster."""
+"""Actors: workers in processes of Ray, on any node."""
 
 from __future__ import annotations
 
@@ -14,8 +14,15 @@ from swsdist.pipeline.task import Receipt, Task
 
 
 class Ready(NamedTuple):
-    """What an actor tells when it is ready: node by name, process, journal, node by Ray's number, versions, what lies in its
-    node's cache (SHA-256 and bytes of files).
+    """The first answer of an actor.
+
+    Attributes:
+        host: name of its node.
+        pid: its process.
+        journal: name of its journal.
+        node: Ray's id of the node.
+        versions: versions of libraries.
+        cached: files in the node's cache, SHA-256 and bytes.
     """
 
     host: str
@@ -23,21 +30,21 @@ class Ready(NamedTuple):
     journal: str
     node: str
     versions: dict[str, str]
-    # An older swsdist tells nothing of it: its node is then not used, by its version, and not taken for one that crashed.
+    # An older swsdist has no such field: the node is refused by its version, not taken for a crash.
     cached: Sequence[tuple[str, int]] = ()
 
 
 class Actor:
-    """Runs in its own process, for the whole run."""
+    """A worker in its own process, for the whole run."""
 
     def __init__(self, context: Context, threads: int) -> None:
         self._context = context
         self._threads = threads
 
     def ready(self) -> Ready:
-        """Get ready, and tell who and where it is.
+        """Start the worker, and describe it.
 
-        Not done in `__init__`: what an actor's constructor raises reaches the driver as text only.
+        Not in `__init__`: errors of an actor's constructor reach the driver as text only.
         """
         from swsdist.pipeline.execution.ray_metrics import Metrics
         from swsdist.pipeline.execution.worker import Worker
@@ -45,16 +52,16 @@ class Actor:
 
         self._metrics = Metrics()
         self._journal = Journal(self._context.run, "worker", node_name())
-        self._worker = Worker(self._context, self._journal, self._threads, alone=True)
+        self._worker = Worker(self._context, self._journal, self._threads, dedicated=True)
         node = node_number()
         return Ready(self._journal.host, os.getpid(), self._journal.name, node, versions(), cached_files())
 
     def run(self, task: Task) -> Receipt:
-        """Do a task."""
+        """Run a task."""
         receipt = self._worker.run(task)
         self._metrics.count(receipt)
         return receipt
 
     def close(self) -> None:
-        """End the journal."""
+        """Close the journal."""
         self._journal.close()

@@ -1,12 +1,12 @@
-"""An executor runs tasks; this module has the interface and the serial executor.
+"""The interface of executors, and the serial executor.
 
-An executor is given tasks and yields, in any order, a receipt or a failure for each. What went wrong decides what follows:
+An executor yields a receipt or a failure for each task, in any order. Errors are handled by their kind:
 
-- the user's mistake (`UserError`) is the same for every task, so it ends the run;
-- broken data (`DataError`) would be broken again, so the task fails at once;
-- an operating system's or network's error that may pass (`swsdist.io.failures`) is tried again after a pause, up to
-  `executor.attempts` times; one that does not pass ends the run where something was to be written, else the task fails;
-- anything else is a bug: the task fails, and the others go on.
+- a user's mistake (`UserError`) is the same for every task, so it ends the run;
+- broken data (`DataError`) stay broken, so the task fails at once;
+- a transient error of the operating system or the network (`swsdist.io.failures`) is tried again after a pause, up to
+  `executor.attempts` times; a permanent one ends the run if it is an error of writing, otherwise the task fails;
+- any other error is a bug: the task fails, and the others go on.
 
 The driver keeps the traceback of a task that failed in a file (`swsdist.pipeline.execution.failure_files`).
 """
@@ -30,57 +30,57 @@ from swsdist.core.redaction import redacted
 from swsdist.io.failures import explain
 from swsdist.pipeline.execution.failure_files import origin
 from swsdist.pipeline.execution.policy import pause
-from swsdist.pipeline.execution.worker import Parts, Worker
+from swsdist.pipeline.execution.worker import PartListener, Worker
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 
 class Executor(Protocol):
-    """An executor runs tasks somewhere.
+    """Runs tasks.
 
     Attributes:
-        start_seconds, stop_seconds: that starting and stopping took; None where nothing was started.
+        start_seconds, stop_seconds: duration of starting and stopping; None: nothing was started.
     """
 
     start_seconds: float | None
     stop_seconds: float | None
 
     def run(
-        self, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
+        self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
-        """Do all tasks; each comes out once, when it has come to its end.
+        """Run all tasks; yields each once, when it has ended.
 
         Args:
-            tasks: of one stage.
-            needs: what a worker must have, alternatives, the best first.
-            told: is told now and then how much of a task is done.
+            tasks: tasks of one stage.
+            needs: alternative resources of a worker, the best first.
+            on_part: called with the finished part of running tasks.
         """
         ...
 
     def close(self) -> None:
-        """Give back what was started."""
+        """Stop what was started."""
         ...
 
 
 def error_action(error: BaseException) -> str:
     """`stop` the run, `fail` the task, or `retry` it."""
-    told = explain(error)
-    if isinstance(told, PassingError):
+    storage_error = explain(error)
+    if isinstance(storage_error, PassingError):
         return "retry"
     if isinstance(error, UserError) or not isinstance(error, Exception):
         return "stop"
-    if told is None and isinstance(error, OSError):
-        return "retry"  # it has no number that tells
+    if storage_error is None and isinstance(error, OSError):
+        return "retry"  # without an errno it may be transient
     if isinstance(error, TransitError):
         return "retry"
     return "fail"
 
 
 def failure_of(task: Task, error: Exception, attempts: int, traceback: str) -> Failure:
-    """The record of a task that an exception ended."""
-    told = explain(error)
-    if told is not None and (isinstance(error, StorageError) or told.code != MISSING_FILE.name):
-        return Failure(task, told.code or "storage", str(told), attempts, traceback, told)
+    """The failure of a task that raised an error."""
+    storage_error = explain(error)
+    if storage_error is not None and (isinstance(error, StorageError) or storage_error.code != MISSING_FILE.name):
+        return Failure(task, storage_error.code or "storage", str(storage_error), attempts, traceback, storage_error)
     if isinstance(error, DataError):
         return Failure(task, "data", str(error), attempts, traceback)
     reason = "system" if isinstance(error, OSError) else "bug"
@@ -90,14 +90,14 @@ def failure_of(task: Task, error: Exception, attempts: int, traceback: str) -> F
 
 
 def note_retry(journal: Journal, task: Task, attempt: int, error: Exception) -> None:
-    """Say in the driver's journal that a task will be tried again."""
+    """Record in the driver's journal that a task is tried again."""
     with suppress(StorageError):  # the disk may be full
-        told = {"stage": task.stage, "task": task.fingerprint, "label": task.label}
-        journal.write("retry", **told, attempt=attempt, message=str(error).partition("\n")[0][:500])
+        fields = {"stage": task.stage, "task": task.fingerprint, "label": task.label}
+        journal.write("retry", **fields, attempt=attempt, message=str(error).partition("\n")[0][:500])
 
 
 class Serial:
-    """The serial executor runs one task after the other in this process."""
+    """Runs one task after the other in this process."""
 
     start_seconds: float | None = None
     stop_seconds: float | None = None
@@ -109,33 +109,33 @@ class Serial:
         self._worker: Worker | None = None
 
     def run(
-        self, tasks: Sequence[Task], needs: Sequence[Needs], told: Parts
+        self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
-        """Do all tasks in their order; what they need is taken to be here, but for a GPU, which is looked for."""
-        fitting = [one for one in needs if not one.gpus or gpu_count()] or [*needs]
+        """Run all tasks in order. Resources are assumed to be available, except GPUs, which are detected."""
+        fitting = [item for item in needs if not item.gpus or gpu_count()] or [*needs]
         self._context.granted = replace(self._context.granted, gpus=fitting[0].gpus)
         for task in tasks:
             if self._worker is None:
                 self._worker = Worker(self._context, self._journal, self._settings.cpus_per_worker)
-            self._worker.told = told
-            yield task, self._one(self._worker, task)
+            self._worker.on_part = on_part
+            yield task, self._attempt(self._worker, task)
 
-    def _one(self, worker: Worker, task: Task) -> Receipt | Failure:
+    def _attempt(self, worker: Worker, task: Task) -> Receipt | Failure:
         for attempt in range(1, self._settings.attempts + 1):
             try:
                 return worker.run(task)
             except Exception as error:
-                what = error_action(error)
-                if what == "stop":
+                action = error_action(error)
+                if action == "stop":
                     raise
                 text = traceback.format_exc()
                 with suppress(StorageError):  # the disk may be full
                     self._journal.write("error", fingerprint=task.fingerprint, traceback=text)
-                if what == "fail" or attempt == self._settings.attempts:
+                if action == "fail" or attempt == self._settings.attempts:
                     return failure_of(task, error, attempt, text)
                 note_retry(self._journal, task, attempt, error)
             time.sleep(pause(attempt))
         raise AssertionError("attempts is at least 1")
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Does nothing: nothing was started."""

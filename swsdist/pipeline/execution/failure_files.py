@@ -1,6 +1,6 @@
-"""What is kept of a task that failed: a file in `failed/` of the run folder, with the traceback, until the task is done.
+"""Files of failed tasks: `failed/` in the run folder has a file with the traceback of each until the task is done.
 
-A failure in an extension names the line of the extension, not that of a library below it.
+A failure in an extension names the line of the extension, not that of a library that it calls.
 """
 
 from __future__ import annotations
@@ -24,32 +24,33 @@ _OURS = str(PurePath(__file__).parents[2])
 
 
 def failure_file(task: Task) -> str:
-    """Where the failure of a task is kept, in the run folder."""
+    """File name of a task's failure in the run folder."""
     return f"{FOLDER}/{task.stage}-{task.fingerprint}.txt"
 
 
 def origin(traceback: str) -> str | None:
-    """File, line and function where an exception came from.
+    """File, line and function that raised an exception.
 
-    Of what swsdist called: the innermost line of that package, for libraries below it say little. Else swsdist's own.
+    If swsdist called another package, the innermost line of that package; libraries below it say little. Otherwise the
+    innermost line of swsdist.
 
     Args:
-        traceback: as Python prints it; of several exceptions the last counts.
+        traceback: Python's traceback; of chained exceptions the last counts.
     """
     frames = list(_FRAME.finditer(traceback.rpartition("Traceback (most recent call last)")[2]))
     if not frames:
         return None
-    ours = [k for k, frame in enumerate(frames) if _package(frame["file"]) == _OURS]
-    called = frames[ours[-1] + 1 :] if ours else frames
+    own_frames = [k for k, frame in enumerate(frames) if _package(frame["file"]) == _OURS]
+    called = frames[own_frames[-1] + 1 :] if own_frames else frames
     if called:
-        frame = [one for one in called if _package(one["file"]) == _package(called[0]["file"])][-1]
+        frame = [item for item in called if _package(item["file"]) == _package(called[0]["file"])][-1]
     else:
         frame = frames[-1]
     return f"{frame['file']}, line {frame['line']}, in {frame['function']}"
 
 
 def _package(file: str) -> str:
-    """The folder of the package that a file is of, or its own folder."""
+    """The folder of a file's package, or its parent folder."""
     parts = PurePath(file).parts
     for name in ("site-packages", "dist-packages"):
         if name in parts:
@@ -58,17 +59,19 @@ def _package(file: str) -> str:
 
 
 def save_failure(run: Folder, failure: Failure) -> Failure:
-    """Write what is known of a failure, and name the file in it; where nothing can be written it stays as it is."""
-    text = redacted(_COLOURS.sub("", failure.traceback)) or "There is no traceback: the process is gone.\n"
-    said = f"{failure.task.stage}, {failure.task.label}: {failure.message}\nattempts: {failure.attempts}\n\n{text}"
+    """Write a failure to a file, and return it with the file's name; unchanged if nothing can be written."""
+    text = redacted(_COLOURS.sub("", failure.traceback)) or "No traceback: the process died.\n"
+    text_of_file = (
+        f"{failure.task.stage}, {failure.task.label}: {failure.message}\nattempts: {failure.attempts}\n\n{text}"
+    )
     name = failure_file(failure.task)
     with suppress(StorageError):
-        run.write_bytes(name, said.encode())
+        run.write_bytes(name, text_of_file.encode())
         return replace(failure, file=name)
     return failure
 
 
-def remove_failures(run: Folder, kept: Iterable[str]) -> None:
-    """Remove files of tasks that are done by now."""
-    for name in kept:
+def remove_failures(run: Folder, names: Iterable[str]) -> None:
+    """Remove the files of tasks that are done."""
+    for name in names:
         run.remove(name)

@@ -1,10 +1,10 @@
-"""A guard ends a private Ray instance, even when its driver was killed and could not.
+"""A guard ends a private Ray instance, even if the driver is killed.
 
 The guard is a process that starts before the instance. It waits for the end of its standard input, which comes when the driver
-closes it or dies, however it dies. Then the guard kills every process that holds a file of the instance's folder open, and
-removes the folder. Some of Ray's own processes die with the driver; others (its agents) live on for a minute or more.
+closes it or dies. Then the guard kills every process that has a file in the instance's folder open, and removes the folder.
+Some of Ray's processes die with the driver; others (its agents) live on for a minute or more.
 
-It runs as a script with the standard library alone, so that it is small and ready at once.
+The guard is a script that uses the standard library alone, so that it is small and starts quickly.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Which files of stores lie in which node's cache, as far as the driver knows, so that tasks go where they lie.
+"""Which store files are in which node's cache, as far as the driver knows, so that tasks run near their inputs.
 
-A worker tells what is in its node's cache when it starts. What its tasks read and wrote since is added, and the least recently
-used is forgotten where a cache would be full. That is a guess, for other runs use the cache, too: a wrong one costs a fetch.
+A worker reports the content of its node's cache when it starts. Files that its tasks read and write are added since, and the
+least recently used are dropped when a cache would be full. This is an estimate, because other runs use the caches too; a wrong
+entry costs one transfer.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from swsdist.pipeline.task import Receipt, Task
 
 
 class NodeCaches:
-    """The caches of all nodes; false where there are none.
+    """The caches of all nodes; falsy without caches.
 
     Args:
         context: of the tasks.
@@ -32,45 +33,48 @@ class NodeCaches:
         return self._most > 0
 
     def add(self, node: str, files: Iterable[tuple[str, int]]) -> None:
-        """Files, by SHA-256 and bytes, lie on a node since now, or were used there."""
-        held = self._nodes.setdefault(node, OrderedDict())
+        """Record that files (SHA-256, bytes) were added to or used from a node's cache."""
+        cached = self._nodes.setdefault(node, OrderedDict())
         for name, size in files:
             if size > self._most:
                 continue
-            if name in held:
-                held.move_to_end(name)
+            if name in cached:
+                cached.move_to_end(name)
                 continue
-            held[name] = size
+            cached[name] = size
             self._bytes[node] += size
             self._holders[name] += 1
             while self._bytes[node] > self._most:
-                oldest, its = held.popitem(last=False)
+                oldest, its = cached.popitem(last=False)
                 self._bytes[node] -= its
                 self._holders[oldest] -= 1
 
     def gone(self, node: str) -> None:
-        """A node left, with its disk."""
+        """Forget a node that left."""
         self._bytes.pop(node, None)
         for name in self._nodes.pop(node, ()):
             self._holders[name] -= 1
 
     def done(self, node: str, task: Task, receipt: Receipt) -> None:
-        """A task was done on a node: what it read is there, and what it wrote to a store."""
+        """Record the store files that a task read and wrote on a node."""
         if self:
             self.add(node, self._stages[task.stage].reads(task))
             self.add(node, [(part.sha256, part.size) for part in receipt.outputs if task.place])
 
     def near(self, node: str, task: Task) -> int:
-        """`NEAREST` if a node holds most of what a task reads, or it reads nothing; 1 if it is for anybody to fetch; 0 if other
-        nodes hold some.
+        """Locality of a task on a node.
+
+        Returns:
+            `NEAREST` if the node caches at least half of the task's input bytes, or it has none; 1 if no node caches the rest;
+            0 if other nodes cache some of it.
         """
-        held, here, whole, elsewhere = self._nodes.get(node, OrderedDict()), 0, 0, False
+        cached, cached_bytes, input_bytes, elsewhere = self._nodes.get(node, OrderedDict()), 0, 0, False
         for name, size in self._stages[task.stage].reads(task):
-            whole += size
-            if name in held:
-                here += size
+            input_bytes += size
+            if name in cached:
+                cached_bytes += size
             else:
                 elsewhere = elsewhere or self._holders[name] > 0
-        if 2 * here >= whole:
+        if 2 * cached_bytes >= input_bytes:
             return NEAREST
         return 0 if elsewhere else 1

@@ -1,17 +1,17 @@
-"""The policy says which task goes next to which worker, and what becomes of tasks that were not done.
+"""The policy assigns tasks to workers, and decides what happens to tasks that did not finish.
 
-It knows neither processes nor clocks of its own, so an executor that runs tasks and a simulator that only counts their time
-follow the same one:
+It has no processes and no clock, so the executor and the simulator share it:
 
-- the largest task goes first: the last to end should be small. Among some of much its size, a worker gets what lies near it;
-- so many tasks at most are handed to a worker at once, one to each worker before a second to any;
-- a task that met what may pass comes back to the queue after a pause;
-- of a worker that died, the oldest task in flight is suspected: it is tried again alone, on a worker with nothing else. The
-  others were innocent and go back to the front of the queue. A task that was suspected as often as it may be tried fails;
-- a dead worker is replaced, so many times a run. When none is left, all that waits fails;
-- when nothing is left to hand out, a worker without work gets a second attempt at a task that takes another one much longer
-  than its work lets expect, and at what waits behind it. The first answer counts, and the other attempt is not waited for.
-  Both write the same bytes under the same names, so neither does harm.
+- The largest task goes first, so that the last to end is small. Among tasks of similar size, prefer one whose inputs are cached
+  on the worker's node.
+- A worker has a limited number of tasks in flight; every worker gets one task before any gets a second.
+- A task with a transient error returns to the queue after a pause.
+- When a worker dies, the oldest of its tasks in flight is suspected: it is tried again alone, on a worker without other tasks.
+  Its other tasks return to the front of the queue. A task that was suspected on all its attempts fails.
+- Dead workers are replaced, up to a number for each run. When no worker is left, all waiting tasks fail.
+- When the queue is empty, an idle worker gets a second attempt at a task that takes another worker much longer than expected
+  from its work, and at the tasks behind it. The first answer counts, and the other attempt is not awaited. Both write the
+  same bytes under the same names.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from typing import Generic, Protocol, TypeVar
 
 from swsdist.pipeline.records.spool import Queue
 
-#: A task is late when it takes so many times what its work lets expect, and so many seconds at least.
+#: A task is late after this multiple of its expected time, and at least this many seconds.
 _TIMES, _LEAST = 2.0, 5.0
-#: What a task reads is on the worker's own node.
+#: Locality of a task whose inputs are cached on the worker's node.
 NEAREST = 2
-#: Tasks at the head of the queue of which a worker gets the nearest, and their work, as a part of the first's at least.
+#: Number of tasks at the head of the queue that are compared by locality, and their least work relative to the first.
 _AHEAD, _ALIKE = 256, 0.5
-#: Tasks that must have ended before anything is expected, and the last ones of which it is told.
+#: Finished tasks that an expectation needs, and the latest ones that it is based on.
 _KNOWN, _HEEDED = 3, 1000
 
 
 class PolicyTask(Protocol):
-    """The parts of a task that the policy looks at."""
+    """The attributes of a task that the policy uses."""
 
     @property
     def fingerprint(self) -> str:
-        """Names it."""
+        """Name of the task."""
         ...
 
     @property
     def work(self) -> float:
-        """How much it is."""
+        """Size of the task."""
         ...
 
 
@@ -54,13 +54,13 @@ P = TypeVar("P", bound=PolicyTask)
 
 @dataclass(frozen=True)
 class WorkerDeath(Generic[P]):
-    """What follows from the death of a worker.
+    """The consequences of a worker's death.
 
     Attributes:
-        lost: its tasks in flight that are not done, oldest first.
-        failed: tasks that fail now, each with the times it was tried.
-        poisoned: the first of these failed since workers keep dying at it, not for want of workers.
-        replace: whether another worker is to be started.
+        lost: unfinished tasks in flight, oldest first.
+        failed: tasks that fail now, each with its number of attempts.
+        poisoned: whether the first of `failed` failed because workers die on it, not for lack of workers.
+        replace: whether another worker is started.
     """
 
     lost: list[P]
@@ -75,17 +75,17 @@ def pause(attempt: int) -> float:
 
 
 class Policy(Generic[P]):
-    """The tasks of one stage after the other, and the workers of a run.
+    """The tasks of the present stage, and the workers of a run.
 
     Args:
-        in_flight: tasks handed to a worker at once.
-        attempts: times a task is tried.
-        restarts: workers replaced, over the run.
+        in_flight: most tasks in flight to a worker.
+        attempts: attempts at a task.
+        restarts: workers that are replaced in a run.
 
     Attributes:
-        deaths: of workers so far.
-        again: fingerprints of tasks that got a second attempt.
-        look_at: when the next task in flight may be late, on the clock of `hand_out`; past where that is not known.
+        deaths: workers that died so far.
+        again: fingerprints of tasks with a second attempt.
+        look_at: time when the next task in flight may be late, on the clock of `hand_out`; in the past if unknown.
     """
 
     def __init__(self, in_flight: int, attempts: int, restarts: int) -> None:
@@ -93,25 +93,25 @@ class Policy(Generic[P]):
         self._attempts = attempts
         self._restarts = restarts
         self._flying: dict[int, list[P]] = {}  # by worker
-        self._hungry: set[int] = set()  # workers that are up and have fewer tasks than they may
-        self._begun: dict[int, float] = {}  # when each worker began with the oldest of its tasks
-        self._open = 0  # tasks that have not come to their ends
+        self._available: set[int] = set()  # workers that are up and have fewer tasks than they may
+        self._begun: dict[int, float] = {}  # when each worker began its oldest task
+        self._unfinished = 0  # unfinished tasks
         self._queue: Queue[P] = Queue()
         self._suspects: deque[P] = deque()
         self._later: list[tuple[float, P]] = []
         self._alone: set[str] = set()  # fingerprints of tasks that may have killed a worker
         self._tried: dict[str, int] = {}
-        self._pace: deque[float] = deque(maxlen=_HEEDED)  # s a unit of work, of tasks that ended
-        self._around = 0.0  # s that a task took most beside its work: what a worker loads before its first one, say
-        self._answered: set[str] = set()  # those of `again` that have come to their ends
+        self._pace: deque[float] = deque(maxlen=_HEEDED)  # s per unit of work, of finished tasks
+        self._around = 0.0  # longest overhead of a task in s, such as loading before a worker's first one
+        self._answered: set[str] = set()  # finished tasks of `again`
         self.again: set[str] = set()
         self.look_at = inf
         self.deaths = 0
 
     def begin(self, tasks: Sequence[P]) -> None:
-        """The tasks of a stage; those of the stage before have come to their ends."""
+        """Start a stage with these tasks; the previous stage has ended."""
         self._queue = Queue(tasks)
-        self._open = len(tasks)
+        self._unfinished = len(tasks)
         self._suspects.clear()
         self._later.clear()
         self._tried.clear()
@@ -123,37 +123,38 @@ class Policy(Generic[P]):
 
     @property
     def left(self) -> int:
-        """Tasks that have not come to their ends."""
-        return self._open
+        """Number of unfinished tasks."""
+        return self._unfinished
 
     # -- workers --------------------------------------------------------------------------------------------------
 
     def add(self, worker: int) -> None:
-        """A worker is being started; its number is above those before."""
+        """Add a worker that is being started; numbers increase."""
         self._flying[worker] = []
 
     def ready(self, worker: int) -> None:
-        """It is up: it may be given tasks."""
-        self._hungry.add(worker)
+        """The worker is ready for tasks."""
+        self._available.add(worker)
 
     def end(self, worker: int) -> None:
-        """It is ended on purpose; nothing is in flight to it, or what others have done."""
+        """Remove a worker that is ended on purpose, without unfinished tasks of its own."""
         del self._flying[worker]
-        self._hungry.discard(worker)
+        self._available.discard(worker)
 
     def lagging(self, worker: int) -> bool:
-        """Whether it works at what another one has done, and so for nothing."""
-        return bool(self._answered) and any(one.fingerprint in self._answered for one in self._flying[worker])
+        """Whether the worker runs a task that another one has finished."""
+        return bool(self._answered) and any(item.fingerprint in self._answered for item in self._flying[worker])
 
     def died(
         self, worker: int, done: Container[str] = (), *, counts: bool = True, guilty: bool = True
     ) -> WorkerDeath[P]:
-        """It is gone.
+        """Remove a worker that died.
 
         Args:
-            done: fingerprints of its tasks in flight that are done all the same, by their receipts.
-            counts: whether it is one of those that are replaced so many times a run; where its node left, it is not.
-            guilty: whether the task that it worked on may have killed it; else that goes back to the queue too.
+            worker: its number.
+            done: fingerprints of tasks in flight that have receipts.
+            counts: whether the death counts towards `restarts`; not if its node left.
+            guilty: whether its oldest task may have killed it; otherwise that task returns to the queue too.
         """
         left = [task for task in self._flying[worker] if task.fingerprint not in done]
         lost = [task for task in left if not self.elsewhere(worker, task)]
@@ -161,9 +162,9 @@ class Policy(Generic[P]):
             if task.fingerprint in done and not self.elsewhere(worker, task):
                 self._end(task)
         del self._flying[worker]
-        self._hungry.discard(worker)
+        self._available.discard(worker)
         failed: list[tuple[P, int]] = []
-        guilty = guilty and bool(lost) and lost[0] is left[0]  # another worker has done what it worked on, or is at it
+        guilty = guilty and bool(lost) and lost[0] is left[0]  # another worker has finished or runs its oldest task
         self._queue.extendleft(reversed(lost[1:] if guilty else lost))
         if guilty:
             task = lost[0]
@@ -195,86 +196,86 @@ class Policy(Generic[P]):
         may: Callable[[int, P], bool] | None = None,
         near: Callable[[int, P], int] | None = None,
     ) -> list[tuple[int, P]]:
-        """The tasks that go out now, each with its worker, in this order.
+        """Assign tasks to workers, in the order of the result.
 
         Args:
-            now: s on any clock that does not go back.
-            among: workers that may be given something; all by default.
-            may: whether a worker may have a task; it may have any by default.
-            near: how near what a task reads is to a worker, 0 to `NEAREST`; nobody waits for what is near.
+            now: s on a monotonic clock.
+            among: workers that may get tasks; None: all.
+            may: whether a worker may get a task; None: always.
+            near: locality of a task on a worker, 0 to `NEAREST`; a worker never waits for locality.
         """
         if self._later:
             self._queue.extend(task for at, task in self._later if at <= now)
             self._later = [(at, task) for at, task in self._later if at > now]
-        # In the order in which they were started.
-        hungry = sorted(
-            worker for worker in self._hungry if (among is None or worker in among) and not self.lagging(worker)
+        # In the order of their start.
+        available = sorted(
+            worker for worker in self._available if (among is None or worker in among) and not self.lagging(worker)
         )
         if not self._queue and not self._suspects:
-            return self._second(now, [worker for worker in hungry if not self._flying[worker]], may)
+            return self._second(now, [worker for worker in available if not self._flying[worker]], may)
         self.look_at = 0.0
-        given: list[tuple[int, P]] = []
-        for worker in hungry:
-            if self._suspects and not self._flying[worker]:  # alone, so that it is known who was at work
-                given.append((worker, self._give(worker, self._suspects.popleft(), now)))
+        assigned: list[tuple[int, P]] = []
+        for worker in available:
+            if self._suspects and not self._flying[worker]:  # alone, so that a death can be attributed
+                assigned.append((worker, self._give(worker, self._suspects.popleft(), now)))
         for level in range(self._in_flight):
-            for worker in hungry:
+            for worker in available:
                 flying = self._flying[worker]
                 alone = len(flying) == 1 and flying[0].fingerprint in self._alone
                 if len(flying) == level and not alone:
                     task = self._next(worker, may, near)
                     if task is not None:
-                        given.append((worker, self._give(worker, task, now)))
-        return given
+                        assigned.append((worker, self._give(worker, task, now)))
+        return assigned
 
     def _second(self, now: float, idle: list[int], may: Callable[[int, P], bool] | None) -> list[tuple[int, P]]:
-        """Second attempts at what is late; `idle` are workers without work."""
-        given: list[tuple[int, P]] = []
+        """Assign second attempts at late tasks to idle workers."""
+        assigned: list[tuple[int, P]] = []
         if not idle or self._later or now < self.look_at or len(self._pace) < _KNOWN:
-            return given
+            return assigned
         usual = median(self._pace)
         late: list[tuple[float, str, P]] = []
         for worker, flying in self._flying.items():
             work = 0.0
             for task in flying:
-                work += task.work  # of what is before it, too
+                work += task.work  # including the tasks before it
                 if task.fingerprint not in self.again and task.fingerprint not in self._tried:
                     at = self._begun[worker] + self._around + max(_LEAST, _TIMES * usual * work)
                     late.append((at, task.fingerprint, task))
-        late.sort(key=lambda one: one[:2])
+        late.sort(key=lambda item: item[:2])
         self.look_at = next((at for at, _, _ in late if at > now), inf)
         for at, name, task in late:
             if at > now:
                 break
             among = [worker for worker in idle if may is None or may(worker, task)]
             if not among:
-                self.look_at = now  # as soon as one has nothing to do
+                self.look_at = now  # as soon as a worker is idle
                 continue
             idle.remove(among[0])
             self.again.add(name)
-            given.append((among[0], self._give(among[0], task, now)))
-        return given
+            assigned.append((among[0], self._give(among[0], task, now)))
+        return assigned
 
     def _next(
         self, worker: int, may: Callable[[int, P], bool] | None, near: Callable[[int, P], int] | None
     ) -> P | None:
-        """Of the first tasks of the queue that a worker may have the nearest to it; of those as near the first."""
-        looked: list[P] = []
+        """The task with the best locality among the first of the queue that the worker may get; the first of equals."""
+        examined: list[P] = []
         best, nearness, least = -1, -1, 0.0
-        while self._queue and nearness < NEAREST and (best < 0 or len(looked) < _AHEAD):
+        while self._queue and nearness < NEAREST and (best < 0 or len(examined) < _AHEAD):
             task = self._queue.popleft()
-            looked.append(task)
+            examined.append(task)
             if may is not None and not may(worker, task):
                 continue
             if best >= 0 and task.work < least:
                 break
-            found = NEAREST if near is None else near(worker, task)
-            if found > nearness:
+            locality = NEAREST if near is None else near(worker, task)
+            if locality > nearness:
                 least = least if best >= 0 else _ALIKE * task.work
-                best, nearness = len(looked) - 1, found
-        given = looked.pop(best) if best >= 0 else None
-        self._queue.extendleft(reversed(looked))
-        return given
+                best, nearness = len(examined) - 1, locality
+        assigned = examined.pop(best) if best >= 0 else None
+        self._queue.extendleft(reversed(examined))
+        return assigned
 
     def _give(self, worker: int, task: P, now: float) -> P:
         flying = self._flying[worker]
@@ -282,14 +283,14 @@ class Policy(Generic[P]):
             self._begun[worker] = now
         flying.append(task)
         if len(flying) >= self._in_flight:
-            self._hungry.discard(worker)
+            self._available.discard(worker)
         return task
 
     def done(self, worker: int, task: P, now: float, seconds: float) -> bool:
-        """A task in flight was done, in so many seconds, without what its worker had to get ready for it.
+        """Record that a worker finished a task, in `seconds` without overhead.
 
         Returns:
-            Whether it has come to its end by that: it has not if another worker did it before.
+            Whether this finished the task; False if another worker had finished it before.
         """
         self._around = max(self._around, now - self._begun[worker] - seconds)
         self.drop(worker, task, now)
@@ -301,37 +302,39 @@ class Policy(Generic[P]):
         return True
 
     def drop(self, worker: int, task: P, now: float) -> None:
-        """A task is no more in flight to a worker, whatever came of it."""
+        """Remove a task from a worker's tasks in flight."""
         flying = self._flying[worker]
-        del flying[next(k for k, one in enumerate(flying) if one.fingerprint == task.fingerprint)]
+        del flying[next(k for k, item in enumerate(flying) if item.fingerprint == task.fingerprint)]
         self._begun[worker] = now
-        self._hungry.add(worker)
+        self._available.add(worker)
 
     def elsewhere(self, worker: int, task: P) -> bool:
-        """Whether another worker has done a task in flight, or is at it."""
+        """Whether another worker has finished or runs a task in flight."""
         name = task.fingerprint
         return name in self._answered or (
             name in self.again
             and any(
-                one.fingerprint == name for other, flying in self._flying.items() if other != worker for one in flying
+                item.fingerprint == name for other, flying in self._flying.items() if other != worker for item in flying
             )
         )
 
     def _end(self, task: P) -> None:
-        """A task has come to its end."""
-        self._open -= 1
+        """Count a task as finished."""
+        self._unfinished -= 1
         if task.fingerprint in self.again:
             self._answered.add(task.fingerprint)
 
     def raised(self, worker: int, task: P, passing: bool, now: float) -> int | None:
-        """A task in flight met an error, and is not `elsewhere`.
+        """Record an error of a task in flight that is not `elsewhere`.
 
         Args:
-            passing: whether the error may pass.
-            now: on the clock of `hand_out`.
+            worker: the worker.
+            task: the task.
+            passing: whether the error is transient.
+            now: time on the clock of `hand_out`.
 
         Returns:
-            How often it was tried, if it fails; None if it is to be tried again.
+            Number of attempts if the task fails; None if it is tried again.
         """
         self.drop(worker, task, now)
         tried = self._try(task)
@@ -342,7 +345,7 @@ class Policy(Generic[P]):
         return None
 
     def tried(self, task: P) -> int:
-        """How often a task of this stage was tried in vain."""
+        """Failed attempts at a task of this stage."""
         return self._tried.get(task.fingerprint, 0)
 
     def _try(self, task: P) -> int:

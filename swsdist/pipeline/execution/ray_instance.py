@@ -1,11 +1,11 @@
-"""A Ray instance to work on: a private local one, guarded, or a cluster, or the one that this process is connected to already.
+"""A Ray instance: a guarded private local one, a cluster, or the one that this process is already connected to.
 
-Whoever may speak to a node of Ray can run code on it. So a private instance listens on the loopback alone, has no dashboard,
-and answers only to a secret of its own, which its processes have in their environment; its files, sockets among them, lie in a
-folder that its user alone may enter. Other users of the machine are kept out.
+A client of a Ray node can run code on it. So a private instance listens on the loopback alone, has no dashboard, and requires a
+secret token, which only its processes have, in their environment; its files, including sockets, lie in a folder that only its
+user may enter. Other users of the machine have no access.
 
-A process can be connected to one Ray only. In a notebook that has called `ray.init` a run's workers are actors there; that Ray
-is the user's, and is never shut down here.
+A process can be connected to one Ray only. In a notebook that called `ray.init`, workers are actors of that instance, which is
+never shut down here.
 
 Only this file, `ray_executor`, `ray_metrics` and `searcher.on_ray` import ray.
 """
@@ -30,6 +30,7 @@ from ray._private import ray_constants
 from ray.autoscaler.sdk import request_resources
 from ray.exceptions import RayError
 
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution import guard
@@ -37,22 +38,22 @@ from swsdist.pipeline.execution import guard
 #: Bytes of the private instance's object store: only tasks and receipts pass through it.
 _OBJECT_STORE = 80_000_000
 
-#: The variable with the seconds for which Ray waits for its head.
-_GIVES_UP = "RAY_gcs_rpc_server_reconnect_timeout_s"
+#: Environment variable with the seconds that Ray waits for its head.
+_HEAD_TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 
 
-#: For Ray the same as "this is a machine where Ray makes no cluster": all its servers bind to 127.0.0.1.
+#: Ray's variable for machines without cluster support: "0" binds all its servers to 127.0.0.1.
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-#: Whether a process of Ray tells its makers once an hour what runs here.
-_TELLS_ANYSCALE = "RAY_USAGE_STATS_ENABLED"
+#: Whether Ray sends usage statistics to its makers.
+_USAGE_STATS = "RAY_USAGE_STATS_ENABLED"
 
 
 class Instance(NamedTuple):
     """The Ray instance that a driver is connected to.
 
     Attributes:
-        guard: of a private one.
-        joined: whether the driver's connection is its own, and not one that was there before.
+        guard: guard process of a private instance.
+        joined: whether this driver made the connection, and did not find it.
     """
 
     guard: subprocess.Popen[bytes] | None = None
@@ -60,7 +61,7 @@ class Instance(NamedTuple):
 
 
 def node_name() -> str:
-    """The name of the node that this process is on (`ray_executor` says how nodes are named)."""
+    """Name of this process's node (see `ray_executor`)."""
     mine = node_number()
     nodes = ray.nodes()
     host, address = next(
@@ -72,19 +73,19 @@ def node_name() -> str:
 
 
 class Head:
-    """Ray's head, which is asked now and then whether it is there: Ray's own calls wait for it, and then end the process."""
+    """Ray's head, which is probed regularly: Ray's own calls wait for a dead head, and then end the process."""
 
     def __init__(self) -> None:
         self._address = str(ray.get_runtime_context().gcs_address)
         self._silent_since: float | None = None
-        # Ray itself ends this process without a word when it gives up; to leave Ray takes some seconds, too.
-        self._patience = 0.4 * float(os.environ.get(_GIVES_UP, "60"))
+        # When Ray gives up, it ends this process without a message; disconnecting takes some seconds, too.
+        self._patience = 0.4 * float(os.environ.get(_HEAD_TIMEOUT, "60"))
 
     def answers(self) -> bool:
-        """Whether somebody listens there.
+        """Whether the head accepts connections.
 
         Raises:
-            UserError: nobody has for too long.
+            UserError: it has not for too long.
         """
         try:
             _knock(self._address, 2.0)
@@ -92,60 +93,56 @@ class Head:
             now = time.monotonic()
             self._silent_since = self._silent_since or now
             if now - self._silent_since > self._patience:
-                raise UserError(
-                    f"the head of the Ray cluster is gone ({error})",
-                    where=f"executor.address: {self._address}",
-                    remedy="start it anew, and run again: what was computed is kept",
-                ) from None
+                raise codes.RAY_HEAD_LOST(where=f"executor.address: {self._address}", detail=error) from None
             return False
         self._silent_since = None
         return True
 
     def wait(self) -> None:
-        """Until somebody listens there: what is asked of Ray next would wait for it.
+        """Wait until the head accepts connections, before a call of Ray that would wait for it.
 
         Raises:
-            UserError: nobody has for too long.
+            UserError: it has not for too long.
         """
         while not self.answers():
             time.sleep(0.5)
 
     @property
     def gone(self) -> bool:
-        """Whether it does not answer just now."""
+        """Whether the head does not answer now."""
         with suppress(UserError):
             return not self.answers()
         return True
 
 
 def node_number() -> str:
-    """Ray's name of the node that this process is on."""
+    """Ray's id of this process's node."""
     return str(ray.get_runtime_context().get_node_id())
 
 
 def alive_nodes() -> set[str]:
-    """Ray's names of the nodes that live."""
+    """Ray's ids of the live nodes."""
     return {node["NodeID"] for node in ray.nodes() if node["Alive"]}
 
 
 def node_resources() -> list[dict[str, float]]:
-    """Resources of each node that is alive, as Ray names them."""
+    """Resources of each live node, by Ray's names."""
     return [dict(node["Resources"]) for node in ray.nodes() if node["Alive"]]
 
 
-def await_nodes(seconds: float, told: Callable[[str], None]) -> list[dict[str, float]]:
-    """Resources of each node; where none has CPUs, as before an autoscaler has brought some, one is waited for."""
+def await_nodes(seconds: float, note: Callable[[str], None]) -> list[dict[str, float]]:
+    """Resources of each node; waits for a node with CPUs, which an autoscaler may still add."""
     deadline = time.monotonic() + seconds
     while True:
         found = node_resources()
         if any(node.get("CPU") for node in found) or time.monotonic() > deadline:
             return found
-        told(f"no node has CPUs for workers: waiting {seconds:.0f} s for one")
+        note(f"no node has CPUs for workers: waiting {seconds:.0f} s for one")
         time.sleep(1.0)
 
 
 def ready_calls(calls: list[ray.ObjectRef], seconds: float) -> list[ray.ObjectRef]:
-    """Those of some calls that are answered when the first is; none if that takes longer."""
+    """The calls that are answered when the first answer arrives; empty after `seconds`."""
     if not ray.wait(calls, num_returns=1, timeout=seconds)[0]:
         return []
     ready: list[ray.ObjectRef] = ray.wait(calls, num_returns=len(calls), timeout=0)[0]
@@ -153,17 +150,17 @@ def ready_calls(calls: list[ray.ObjectRef], seconds: float) -> list[ray.ObjectRe
 
 
 def connect(address: str | None, cpus: int) -> Instance:
-    """Join a cluster, or start a private local instance; where this process is connected to a Ray already, use that one.
+    """Join a cluster, start a private local instance, or use the present connection of this process.
 
     Args:
-        address: of the cluster; `local` for a private instance; None for the connection that there is, else a private instance.
-        cpus: of a private instance; 0 for all of this machine.
+        address: address of the cluster; `local`: a private instance; None: the present connection, or a private instance.
+        cpus: CPUs of a private instance; 0: all of this machine.
 
     Returns:
-        For `disconnect`.
+        The instance, for `disconnect`.
 
     Raises:
-        UserError: no cluster answers there, or this process is connected to another.
+        UserError: no cluster answers at the address, or this process is connected to another.
     """
     if ray.is_initialized():
         _demand_same(address)
@@ -172,15 +169,11 @@ def connect(address: str | None, cpus: int) -> Instance:
     if address and address != "local":
         try:
             _knock(address)
-            _forget_secret()  # that of a private instance before
+            _forget_secret()  # of an earlier private instance
             with _own_sigterm():
                 ray.init(address=address, **quiet)
         except (OSError, RuntimeError, ValueError, RayError) as error:
-            raise UserError(
-                f"no Ray cluster answers ({error})",
-                where=f"executor.address: {address}",
-                remedy="start it (`ray start --head`), mend the address, or leave it out for a private local one",
-            ) from None
+            raise codes.NO_RAY_CLUSTER(where=f"executor.address: {address}", detail=error) from None
         return Instance()
     folder = _private_folder()
     instance = Instance(guard.start(folder))
@@ -191,7 +184,7 @@ def connect(address: str | None, cpus: int) -> Instance:
                 num_cpus=cpus or len(os.sched_getaffinity(0)),
                 object_store_memory=_OBJECT_STORE,
                 include_dashboard=False,
-                _temp_dir=f"{folder}/ray",  # to this one everybody may write: Ray sees to that
+                _temp_dir=f"{folder}/ray",  # Ray makes this folder writable for everybody
                 **quiet,
             )
     except BaseException:
@@ -201,9 +194,9 @@ def connect(address: str | None, cpus: int) -> Instance:
 
 
 def await_end(actors: Sequence[Any], seconds: float = 2.0) -> None:
-    """Wait until actors that were killed are gone, but not long.
+    """Wait a short time until killed actors are gone.
 
-    One that still lives when its node's part of Ray ends takes up to a second of CPU to find that out.
+    An actor that outlives its node's raylet takes up to a second of CPU to notice.
     """
     deadline = time.monotonic() + seconds
     left = list(actors)
@@ -214,55 +207,50 @@ def await_end(actors: Sequence[Any], seconds: float = 2.0) -> None:
         for call in ended:
             try:
                 ray.get(call)
-                left.append(calls[call])  # it did not know yet
+                left.append(calls[call])  # not killed yet
             except RayError:
                 continue
         time.sleep(0.02)
 
 
 def ask_for(workers: int, given: Needs) -> None:
-    """Tell an autoscaler of the cluster, if there is one, for how many workers there should be room."""
+    """Ask the cluster's autoscaler, if any, for room for this number of workers."""
     with suppress(RayError, RuntimeError, OSError):  # the cluster may be gone
         request_resources(bundles=[{"CPU": given.cpus, "memory": int(given.memory_gb * 1e9)}] * workers)
 
 
 def disconnect(instance: Instance) -> None:
-    """Leave the cluster, or end the private instance; a connection that was there before stays."""
+    """Leave the cluster, or end the private instance; a connection that already existed stays."""
     if not instance.joined:
         return
     ray.shutdown()
     if instance.guard is not None:
         _forget_secret()
-        # What was computed is told, however long a process takes to go.
+        # A slow process must not delay the results.
         with suppress(subprocess.TimeoutExpired):
             instance.guard.communicate(timeout=30)
 
 
 def _demand_same(address: str | None) -> None:
-    """That an address, if there is one, is that of the Ray that this process is connected to."""
-    mine: str = ray.get_runtime_context().gcs_address
-    if address is None or address == "auto" or address.rpartition("://")[2] == mine:
+    """Check that the address, if any, is that of the present connection."""
+    present: str = ray.get_runtime_context().gcs_address
+    if address is None or address == "auto" or address.rpartition("://")[2] == present:
         return
-    wanted = "a private instance of Ray is" if address == "local" else f"the Ray at {address} is"
-    raise UserError(
-        f"{wanted} asked for, and this process is connected to the Ray at {mine} already",
-        where="executor.address",
-        remedy="call ray.shutdown() first, start a process of its own (`swsdist run`), or leave the address out (RAY_ADDRESS "
-        "too) to use the one that there is",
-    )
+    requested = "a private instance of Ray" if address == "local" else f"the Ray at {address}"
+    raise codes.OTHER_RAY_CONNECTION(where="executor.address", requested=requested, address=present)
 
 
 @contextmanager
 def _closed() -> Iterator[None]:
-    """What is started in here listens on the loopback alone, and answers to a new secret.
+    """Within the context, Ray's processes start with loopback servers and a new secret token.
 
-    The environment is as it was afterwards: other children of this process need no secret of Ray.
+    The environment is restored afterwards: other child processes must not have the token.
     """
-    own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), _LOOPBACK: "0", _TELLS_ANYSCALE: "0"}
-    names = (*own, "RAY_AUTH_TOKEN_PATH")
+    variables = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), _LOOPBACK: "0", _USAGE_STATS: "0"}
+    names = (*variables, "RAY_AUTH_TOKEN_PATH")
     before = {name: os.environ.pop(name) for name in names if name in os.environ}
     clusters = ray_constants.ENABLE_RAY_CLUSTER  # read from the environment when ray was imported
-    os.environ.update(own)
+    os.environ.update(variables)
     ray_constants.ENABLE_RAY_CLUSTER = False
     _forget_secret()
     try:
@@ -275,14 +263,14 @@ def _closed() -> Iterator[None]:
 
 
 def _forget_secret() -> None:
-    """Have Ray look for mode and secret in the environment again, which it keeps for as long as the process lives."""
-    known: Any = ray._raylet
-    known.Config.initialize("")
-    known.AuthenticationTokenLoader.instance().reset_cache()
+    """Make Ray read mode and token from the environment again; it caches them for the life of the process."""
+    raylet: Any = ray._raylet
+    raylet.Config.initialize("")
+    raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _knock(address: str, seconds: float = 10.0) -> None:
-    """Raises OSError where nobody listens: `ray.init` would try for many minutes."""
+    """Raise OSError if the address does not accept connections; `ray.init` would try for minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host, int(port)), timeout=seconds).close()
@@ -290,37 +278,37 @@ def _knock(address: str, seconds: float = 10.0) -> None:
 
 @contextmanager
 def _own_sigterm() -> Iterator[None]:
-    """Let `ray.init` put no handlers of its own in place of ours: a signal that came just then would be lost.
+    """Keep our handler of SIGTERM while `ray.init` runs, which would replace it and lose signals.
 
-    One that it puts in native code, which ends the process with SIGABRT, is seen by nobody here, so ours is put anew.
+    Ray also sets a native handler, which ends the process with SIGABRT; Python cannot see it, so ours is set again.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    whole, ours = signal.signal, signal.getsignal(signal.SIGTERM)
+    set_signal, ours = signal.signal, signal.getsignal(signal.SIGTERM)
 
     def keep(number: int, handler: Any) -> Any:
-        return signal.getsignal(number) if number == signal.SIGTERM else whole(number, handler)
+        return signal.getsignal(number) if number == signal.SIGTERM else set_signal(number, handler)
 
     signal.signal = keep  # type: ignore[assignment]
     try:
         yield
     finally:
-        signal.signal = whole
-        whole(signal.SIGTERM, ours)
+        signal.signal = set_signal
+        set_signal(signal.SIGTERM, ours)
 
 
 def _private_folder() -> str:
-    """A new folder that this user alone may enter, in the temporary folder, or in /tmp where that is too long.
+    """Create a folder that only this user may enter, in the temporary folder, or in /tmp if that path is too long.
 
-    The path of a Unix socket may have 107 bytes, and Ray's begins with up to 64 of its own below the folder that it is given.
+    The path of a Unix socket has at most 107 bytes, of which Ray uses up to 64 below this folder.
     """
     place = tempfile.gettempdir()
     return tempfile.mkdtemp(prefix="sws-ray-", dir=place if len(place) <= 22 else "/tmp")
 
 
 def reach(address: str | None) -> dict[str, float]:
-    """Resources of a cluster, or of a private instance that is started and shut down for it."""
+    """Resources of a cluster, or of a private instance, which is started and shut down."""
     instance = connect(address, 0)
     try:
         return dict(ray.cluster_resources())

@@ -1,6 +1,6 @@
-"""What workers have done, as metrics that Ray exports for Prometheus on each node, where it has its extra `default`.
+"""Metrics of workers, which Ray exports for Prometheus on each node, if its extra `default` is installed.
 
-Ray puts `ray_` before each name, and labels of its own (node, worker) beside `stage`.
+Ray prefixes each name with `ray_`, and adds labels (node, worker) to `stage`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Metrics:
         self._written = counter("written_bytes_total", "Bytes of outputs that tasks wrote.")
 
     def count(self, receipt: Receipt) -> None:
-        """A task is done."""
+        """Count a finished task."""
         tags = {"stage": receipt.stage}
         cost = receipt.cost
         for metric, value in (
@@ -36,5 +36,5 @@ class Metrics:
             (self._read, cost.bytes_read),
             (self._written, cost.bytes_written),
         ):
-            if value > 0:  # Ray refuses to count nothing
+            if value > 0:  # Ray refuses an increment of 0
                 metric.inc(value, tags=tags)

@@ -1,4 +1,4 @@
-"""A worker does a task in the same way in this process, in an actor here, or on another host."""
+"""Workers run tasks, in this process, in an actor, or on another host."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Cost, Receipt, Task
 from swsdist.store.cache import Cache, use
 
-#: Is told a task, and how much of it is done, 0 to 1.
-Parts = Callable[[Task, float], None]
+#: Called with a running task and its finished part, 0 to 1.
+PartListener = Callable[[Task, float], None]
 
-#: Seconds between two parts of a task that are told.
-TOLD_EVERY = 0.2
+#: Least seconds between two reports of a running task.
+REPORT_INTERVAL = 0.2
 
 
 class Worker:
-    """A worker does tasks one after the other and keeps account of them.
+    """Runs tasks one after the other, and accounts for their cost.
 
     Args:
         context: config and folders.
-        journal: of this process.
-        threads: that numeric libraries may use.
-        alone: nothing else is done in this process: it may give memory back as it sees fit.
+        journal: journal of this process.
+        threads: threads of the numeric libraries.
+        dedicated: whether the process does nothing else, so that the worker may release memory.
 
     Attributes:
-        told: is told of parts of the present task, a few times a second at most; None: nobody is.
+        on_part: called with the finished part of the present task, a few times a second at most; None: not called.
     """
 
-    def __init__(self, context: Context, journal: Journal, threads: int, alone: bool = False) -> None:
+    def __init__(self, context: Context, journal: Journal, threads: int, dedicated: bool = False) -> None:
         self._context = context
-        self._alone = alone
+        self._dedicated = dedicated
         self._journal = journal
-        self.told: Parts | None = None
+        self.on_part: PartListener | None = None
         self._warm: set[str] = set()
         limit_threads(threads)
-        if alone:
+        if dedicated:
             use_system_memory()
         use(None if context.cache is None else Cache(*context.cache))
 
     def run(self, task: Task) -> Receipt:
-        """Do a task, and write its receipt last."""
+        """Run a task; the receipt is written last."""
         context, stage = self._context, self._context.stages[task.stage]
         self._warm_up(stage, task)
-        if self._alone:
+        if self._dedicated:
             release_memory()
         reset_peak()
         started, clock, cpu, read = time.time(), time.perf_counter(), cpu_seconds(), bytes_read()
@@ -96,41 +96,41 @@ class Worker:
         return receipt
 
     def _listener(self, task: Task) -> Callable[[float], None]:
-        """The journal's next sample will say it; who asked to be told is told."""
-        said = 0.0
+        """Pass the finished part to the journal's next sample and to `on_part`."""
+        reported = 0.0
 
         def listen(part: float) -> None:
-            nonlocal said
+            nonlocal reported
             self._journal.part = task.fingerprint, part
-            if self.told is not None and (now := time.monotonic()) - said >= TOLD_EVERY:
-                said = now
-                self.told(task, part)
+            if self.on_part is not None and (now := time.monotonic()) - reported >= REPORT_INTERVAL:
+                reported = now
+                self.on_part(task, part)
 
         return listen
 
     def _warm_up(self, stage: Stage, task: Task) -> None:
-        """Before the first task of a stage: what it loads is accounted for apart."""
+        """Load what a stage needs before its first task; the cost is recorded as warm-up."""
         if stage.name in self._warm:
             return
         before = sum(cpu_seconds())
         stage.warm(task, self._context)
         self._warm.add(stage.name)
-        if self._alone:
-            # Modules and compiled code stay: no collection need look at them, and so it takes a millisecond.
+        if self._dedicated:
+            # Modules and compiled code stay: frozen, they do not slow down later collections.
             gc.collect()
             gc.freeze()
         self._journal.write("warm", stage=stage.name, spent=round(sum(cpu_seconds()) - before, 4))
 
 
 def use_system_memory() -> None:
-    """Let Arrow allocate by the C library: its own allocators keep what is freed, some 100 MB after a while."""
+    """Let Arrow use the C library's allocator: its own allocators keep about 100 MB of freed memory."""
     import pyarrow as pa
 
     pa.set_memory_pool(pa.system_memory_pool())
 
 
 def release_memory() -> None:
-    """Give back what the task before held: objects in cycles, and what the allocators keep of freed ones."""
+    """Release the memory of the previous task: reference cycles, and freed memory that allocators keep."""
     import pyarrow as pa
 
     gc.collect()
@@ -138,7 +138,7 @@ def release_memory() -> None:
 
 
 def limit_threads(threads: int) -> Any:
-    """Let BLAS, numba and arrow use so many threads: in an actor numba would take all cores of the node."""
+    """Limit the threads of BLAS, numba and Arrow; without it numba uses all cores of the node in an actor."""
     import numba
     import pyarrow as pa
     from threadpoolctl import threadpool_limits

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import LEAST, Needs
 
 _STRICT = ConfigDict(extra="forbid")
@@ -109,10 +109,10 @@ def cluster_of(values: Mapping[str, Any], where: str) -> Cluster:
         return TypeAdapter(Cluster).validate_python(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
-        wrong = "no such key" if first["type"] == "unexpected_keyword_argument" else first["msg"]
-        raise UserError(
-            f"{'.'.join(map(str, first['loc']))}: {wrong}", where=where, remedy="see docs/how-to/benchmark-a-cluster.md"
-        ) from None
+        key = ".".join(map(str, first["loc"]))
+        if first["type"] == "unexpected_keyword_argument":
+            raise codes.UNKNOWN_CLUSTER_KEY(where=where, key=key) from None
+        raise codes.INVALID_CLUSTER_VALUE(where=where, key=key, detail=first["msg"]) from None
 
 
 @dataclass(frozen=True)

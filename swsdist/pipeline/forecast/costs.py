@@ -138,9 +138,9 @@ def pooled_costs(costs: Sequence[StepCost], *others: Sequence[StepCost]) -> list
     """
     found = []
     for cost in costs:
-        same = [cost, *(one for some in others for one in some if one.name == cost.name)]
-        work = np.concatenate([one.work for one in same])
-        wall = np.concatenate([one.walls for one in same])
+        same = [cost, *(item for steps in others for item in steps if item.name == cost.name)]
+        work = np.concatenate([item.work for item in same])
+        wall = np.concatenate([item.walls for item in same])
         fixed, per_work = line_of(work, wall, 2 if len(same) > 1 else _FITTED_FROM)
         found.append(replace(cost, fixed=fixed, per_work=per_work, factors=_factors(work, wall, fixed, per_work)))
     return found

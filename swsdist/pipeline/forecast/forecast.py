@@ -11,7 +11,7 @@ from typing import Literal
 
 from swsdist.config.model import Executor
 from swsdist.config.search import Keep
-from swsdist.core.errors import UserError
+from swsdist.core.codes import pipeline as codes
 from swsdist.pipeline.forecast.cluster import Cluster, Load, Rules
 from swsdist.pipeline.forecast.costs import StepCost
 from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator, StepTime
@@ -83,13 +83,10 @@ def run_size(costs: Sequence[StepCost]) -> tuple[float, float]:
     Raises:
         UserError: no step tells its hours.
     """
-    heard = [float(one.work.sum()) for one in costs if one.unit == "s" and one.with_hours == "more"]
-    asked = [float(one.work.sum()) for one in costs if one.unit == "examples" and one.with_queries == "more"]
+    heard = [float(cost.work.sum()) for cost in costs if cost.unit == "s" and cost.with_hours == "more"]
+    asked = [float(cost.work.sum()) for cost in costs if cost.unit == "examples" and cost.with_queries == "more"]
     if not heard or max(heard) <= 0:
-        raise UserError(
-            "no receipt tells how many hours were indexed",
-            remedy="forecast from a run that made its own store (run, or index, with a folder of its own)",
-        )
+        raise codes.UNKNOWN_HOURS()
     return max(heard) / 3600, max(asked, default=0.0)
 
 
@@ -164,9 +161,9 @@ def forecast(
     """
     had_hours, had_queries = run_size(costs)
     if min(hours or 1.0, queries or 1.0) < 0 or 0 in (hours, queries):
-        raise UserError("hours and queries are above 0", where="forecast", remedy="give other numbers")
+        raise codes.INVALID_FORECAST_SIZE(where="forecast")
     if queries is not None and not had_queries:
-        raise UserError("the run had no queries", where="--queries", remedy="forecast from a run that searched")
+        raise codes.RUN_WITHOUT_QUERIES(where="--queries")
     by_hours = 1.0 if hours is None else hours / had_hours
     by_queries = 1.0 if queries is None else queries / had_queries
     kept = by_hours if keep is None else keep.count(3600 * had_hours * by_hours) / keep.count(3600 * had_hours)
@@ -187,7 +184,7 @@ def simulate(
 ) -> Forecast:
     """Simulate steps, drawn several times."""
     runs = [Simulator(cluster, rules, seed + k, driver_task_s).run(loads) for k, loads in enumerate(several)]
-    runs.sort(key=lambda one: one.wall)
+    runs.sort(key=lambda item: item.wall)
     middle = runs[(len(runs) - 1) // 2]
     seconds = median(sum(load.seconds for load in loads) for loads in several)
     return Forecast(cluster, hours, queries, middle.wall, runs[0].wall, runs[-1].wall, middle, seconds)

@@ -18,7 +18,7 @@ from functools import partial
 from itertools import count
 from math import inf
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.execution.placement import at_least, fit_on, kind_on
 from swsdist.pipeline.execution.policy import Policy
@@ -195,12 +195,12 @@ class Simulator:
             UserError: none fits anywhere.
         """
         if not any(node.kind.gpus for node in self._nodes):
-            needs = [one for one in needs if not one.gpus] or [replace(needs[0], gpus=0.0)]
-        asked = [at_least(one, self._rules.worker) for one in needs]
+            needs = [item for item in needs if not item.gpus] or [replace(needs[0], gpus=0.0)]
+        asked = [at_least(item, self._rules.worker) for item in needs]
         for node in self._nodes:
             taken = kind_on(node.kind.resources, asked)
             if taken is None or not node.has.cover(asked[taken[0]]):
-                for number in [number for number, one in self._workers.items() if one.node is node]:
+                for number in [number for number, item in self._workers.items() if item.node is node]:
                     self._leave(number)
                     self._policy.end(number)
                 node.has = node.has if taken is None else asked[taken[0]]
@@ -208,11 +208,7 @@ class Simulator:
             node.room = 0 if taken is None else min(taken[1], node.used + fit_on(node.left, asked[taken[0]]))
         room = sum(node.room for node in self._nodes)
         if not room:
-            raise UserError(
-                f"no worker fits: it needs {asked[-1].cpus} CPUs and {asked[-1].memory_gb:g} GB",
-                where="cluster",
-                remedy="give the nodes more, or lower executor.cpus_per_worker or executor.memory_per_worker_gb",
-            )
+            raise codes.WORKER_TOO_LARGE(where="cluster", cpus=asked[-1].cpus, memory_gb=asked[-1].memory_gb)
         self._room = room if self._cluster.workers is None else min(room, self._cluster.workers)
         # What the fastest workers that fit get done in a second.
         speeds = sorted((node.speed for node in self._nodes for _ in range(node.room)), reverse=True)
@@ -225,8 +221,8 @@ class Simulator:
             self._policy.end(number)
         wanted = max(1, min(self._room, tasks))
         while len(self._workers) < wanted:
-            free = (one for one in self._nodes if one.used < one.room)
-            node = min(free, key=lambda one: (not one.has.gpus, one.used / one.room))
+            free = (node for node in self._nodes if node.used < node.room)
+            node = min(free, key=lambda item: (not item.has.gpus, item.used / item.room))
             self._start(node)
         self.found.workers = max(self.found.workers, len(self._workers))
 
@@ -251,7 +247,7 @@ class Simulator:
         """A node is gone, with all its workers."""
         self.found.failures += 1
         node.back = self._now + self._cluster.repair_s
-        for number, worker in [(number, one) for number, one in self._workers.items() if one.node is node]:
+        for number, worker in [(number, item) for number, item in self._workers.items() if item.node is node]:
             self._leave(number)
             # Their receipts are there; that their node is gone is no fault of workers, as in Ray's executor.
             death = self._policy.died(number, worker.ended, counts=False)

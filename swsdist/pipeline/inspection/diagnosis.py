@@ -18,7 +18,7 @@ from swsdist.pipeline.finding import Finding
 from swsdist.registry import registries
 from swsdist.registry.registry import Registry
 
-_REGISTRIES: tuple[Registry[Any], ...] = tuple(one for one in vars(registries).values() if isinstance(one, Registry))
+_REGISTRIES: tuple[Registry[Any], ...] = tuple(var for var in vars(registries).values() if isinstance(var, Registry))
 
 
 def diagnose(
@@ -68,7 +68,7 @@ def _blas() -> Finding:
     from swsdist.methods.dtw.backends.matrix_product import by_numpy
 
     libraries = {
-        f"{one['internal_api']} {one['version']} ({one.get('architecture', '?')})" for one in threadpool_info()
+        f"{item['internal_api']} {item['version']} ({item.get('architecture', '?')})" for item in threadpool_info()
     }
     try:
         by_numpy()

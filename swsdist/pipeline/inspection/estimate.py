@@ -56,7 +56,7 @@ def estimates(config: Config, selection: StepSelection) -> list[Estimate]:
         result += [replace(row, stage=f"{name}: {row.stage}") for row in rows]
         exact &= all(row.tasks is not None and row.tasks == row.done for row in rows)
     for step in chain_run.steps:
-        if not exact and any(isinstance(one, ExternalTable) for word in step.reads for one in step.sources(word)):
+        if not exact and any(isinstance(source, ExternalTable) for word in step.reads for source in step.sources(word)):
             result.append(Estimate(step.name, step.stage.unit, None, 0, None, None))  # what it reads is not there yet
             continue
         known = chain_run.ledger.receipts(step.stage.name, chain_run.inputs(step).place)
@@ -85,11 +85,11 @@ def _planned(chain_run: ChainRun, step: Step, rate: float | None) -> tuple[Estim
     tasks = done = 0
     works: list[float] = []
     left = False
-    for one in plan_rounds(chain_run, step):
-        ended.receipts += one.done
-        tasks, done = tasks + len(one.names), done + len(one.done)
-        works += one.left.works
-        if one.left:
+    for plan_round in plan_rounds(chain_run, step):
+        ended.receipts += plan_round.done
+        tasks, done = tasks + len(plan_round.names), done + len(plan_round.done)
+        works += plan_round.left.works
+        if plan_round.left:
             left = True
             break
     work = sum(works)

@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from swsdist.config import Config
 from swsdist.config.names import UNKNOWN
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
@@ -28,10 +29,11 @@ def load_chain_run(run: Folder, name: str = ONLY) -> ChainRun:
         found = receipts_of(chain_run.ledger, planned)
         # What lies in a store may have been compacted since: the store's state tells what there is.
         if len(found) < planned.planned and not chain_run.plan.in_state(planned.place):
-            raise StoreError(
-                f"stage {step.name} is not done: {planned.planned - len(found)} of {planned.planned} tasks are left",
+            raise codes.INCOMPLETE_STAGE(
                 where=chain_run.run.path(),
-                remedy="run it again to its end; then it has a digest",
+                stage=step.name,
+                left=planned.planned - len(found),
+                tasks=planned.planned,
             )
         chain_run.outcomes[step.name] = StepOutcome(found)
     chain_run.chain.inputs.recall(chain_run.plan.state)
@@ -73,14 +75,15 @@ def config_of(run: Folder, plan: Plan) -> Config:
 def _unknown_name(run: Folder, error: ValidationError) -> StoreError | None:
     """What to say where nothing is wrong with a config but names that were registered where it ran."""
     found = error.errors(include_url=False)
-    if any(one["type"] != UNKNOWN for one in found):
+    if any(item["type"] != UNKNOWN for item in found):
         return None
     kind, group = (str(found[0]["ctx"][key]) for key in ("kind", "group"))
-    return StoreError(
-        f"its {kind} {found[0]['input']!r} is not installed here",
+    return codes.MISSING_EXTENSION(
         where=run.path(),
-        remedy=f"install the package that has it (an entry point of {group}), or ask from Python after "
-        f"{group.removeprefix('swsdist.').upper()}.add",
+        kind=kind,
+        name=found[0]["input"],
+        group=group,
+        registry=group.removeprefix("swsdist.").upper(),
     )
 
 
@@ -92,7 +95,7 @@ def plan_of(run: Folder, name: str = ONLY) -> Plan:
     """
     plans = load_plans(run)
     if name not in plans:
-        raise StoreError(f"there is no plan {name!r}", where=run.path(), remedy=f"its plans are: {', '.join(plans)}")
+        raise codes.NO_SUCH_PLAN(where=run.path(), plan=name, plans=", ".join(plans))
     return plans[name]
 
 

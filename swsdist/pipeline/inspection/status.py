@@ -95,26 +95,26 @@ def status(run: Folder) -> Status:
 
 def _counted(run: Folder, plans: dict[str, Plan]) -> tuple[StageStatus, ...]:
     """The steps of all plans, by their receipts."""
-    ledger = Ledger(run, counts=True)
+    ledger = Ledger(run, receipts_only=True)
     stages = []
     for name in dict.fromkeys(step for plan in plans.values() for step in plan.steps):
         steps = [plan.steps[name] for plan in plans.values() if name in plan.steps]
         tasks = done = 0
         for place, stage in sorted({(step.place, step.stage) for step in steps}):
             known = [step.tasks.array for step in steps if (step.place, step.stage) == (place, stage)]
-            each = np.unique(np.concatenate(known))
-            tasks += len(each)
-            done += int((ledger.receipts(stage, place).find(each) >= 0).sum())
+            item = np.unique(np.concatenate(known))
+            tasks += len(item)
+            done += int((ledger.receipts(stage, place).find(item) >= 0).sum())
         stages.append(StageStatus(name, max(tasks, *(step.planned for step in steps)), done))
     return tuple(stages)
 
 
 def _running(run: Folder, holder: str | None, said: RunStatus) -> Status:
     """A run whose driver says how far it is."""
-    stages = {one.stage: StageStatus(one.stage, one.tasks, one.done, one.failed) for one in said.stages}
+    stages = {stage.stage: StageStatus(stage.stage, stage.tasks, stage.done, stage.failed) for stage in said.stages}
     names = set(run.listing("accounts")) if run.local() is None else None
     found = [lines for name in said.journals if (lines := _end(run, name, names))]
-    processes = tuple(one for one in map(_process, found) if one.seen_s < STALE_AFTER)
+    processes = tuple(item for item in map(_process, found) if item.seen_s < STALE_AFTER)
     return Status("running", holder, tuple(stages.values()), processes, _eta(said))
 
 
@@ -124,7 +124,7 @@ def _end(run: Folder, name: str, names: set[str] | None) -> list[dict[str, Any]]
     Where a journal is kept in several files, their names begin alike.
     """
     stem = name.removesuffix(".jsonl")
-    files = [name] if names is None else sorted(one for one in names if one.startswith(stem))
+    files = [name] if names is None else sorted(name for name in names if name.startswith(stem))
     try:
         first = lines_of(run, files[0], 0, 4096)[:1]
         size, length = run.info(files[-1]).size, _TAIL
@@ -170,8 +170,8 @@ def _process(lines: list[dict[str, Any]]) -> ProcessStatus:
 
 def _eta(said: RunStatus) -> float | None:
     """Seconds until the present stage ends, at the pace it has had; None before its first task has ended."""
-    for one in said.stages:
-        done = one.done - one.before
-        if one.ended is None and one.done < one.tasks:
-            return (said.t - one.begun) / done * (one.tasks - one.done) if done else None
+    for stage in said.stages:
+        done = stage.done - stage.before
+        if stage.ended is None and stage.done < stage.tasks:
+            return (said.t - stage.begun) / done * (stage.tasks - stage.done) if done else None
     return None

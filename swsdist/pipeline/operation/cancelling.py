@@ -10,7 +10,7 @@ import os
 import socket
 import time
 
-from swsdist.core.errors import IncompleteError, UserError
+from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.operation import run_status
@@ -28,12 +28,10 @@ def request(run: Folder) -> str:
     """
     load_plans(run)
     holder = lock.read(run)
-    if holder is None or not lock.lives(run, holder):
-        raise UserError(
-            "no process works here" if holder is None else f"process {holder['pid']} on {holder['host']} is dead",
-            where=run.path(),
-            remedy="there is nothing to cancel; `swsdist status` says how far the run is",
-        )
+    if holder is None:
+        raise codes.NO_RUNNING_PROCESS(where=run.path())
+    if not lock.lives(run, holder):
+        raise codes.DEAD_PROCESS(where=run.path(), pid=holder["pid"], host=holder["host"])
     asked = {"token": holder["token"], "t": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
     run.write_bytes(NAME, json.dumps(asked).encode())
     return str(holder["token"])
@@ -61,9 +59,5 @@ def wait(run: Folder, token: str, seconds: float) -> str:
             found = run_status.read(run)
             return found.state if found is not None and found.token == token else "ended"
         if time.monotonic() > deadline:
-            raise IncompleteError(
-                f"process {holder['pid']} on {holder['host']} was asked to end, and works on",
-                where=run.path(),
-                remedy="it ends with its present task at the latest; `swsdist status` says what it does",
-            )
+            raise codes.STILL_RUNNING(where=run.path(), pid=holder["pid"], host=holder["host"])
         time.sleep(0.5)

@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
-from swsdist.core.errors import LockedError, StoreError
+from swsdist.core.codes import pipeline as codes
+from swsdist.core.errors import StoreError
 from swsdist.io.failures import TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
@@ -69,21 +70,15 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Ke
     """
     plans = load_plans(folder) if folder.exists(PLAN) else {}
     if not plans and not folder.exists(manifest.NAME):
-        raise StoreError(
-            "this is neither a run folder nor a store",
-            where=folder.path(),
-            remedy="name one that has a plan or a manifest",
-        )
+        raise codes.NEITHER_RUN_NOR_STORE(where=folder.path())
     places = [folder] if folder.exists(manifest.NAME) else []
     places += [Folder(root, folder.storage) for root in _stores_in(folder, plans)]
     others = [place for place in places if place != folder]
     for place in [folder, *others]:
         holder = lock.read(place)
         if holder is not None and lock.lives(place, holder):
-            raise LockedError(
-                f"process {holder['pid']} on {holder['host']} is working here",
-                where=place.path(),
-                remedy="wait for it, or end it: `swsdist cancel`; nothing was removed",
+            raise codes.FOLDER_IN_USE(
+                where=place.path(), pid=holder["pid"], host=holder["host"], seconds=lock.STALE_AFTER
             )
     marks = [mark for place in [folder, *others] for mark in _left_behind(place, hours)]  # a dead one's lock, too
     if dry:
@@ -96,7 +91,7 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Ke
         plans = load_plans(folder) if plans else plans
         found, kept = _no_more_needed(folder, places, plans, hours)
         for place in [folder, *others]:
-            _remove(place, [one for one in marks + found if one.folder == place], plans if place == folder else {})
+            _remove(place, [mark for mark in marks + found if mark.folder == place], plans if place == folder else {})
     return marks + found, kept
 
 
@@ -182,7 +177,7 @@ def _of_store(
     if now.unfinished is not None and now.unfinished.before is not None:
         states.add(now.unfinished.before)  # its index goes on from that one
     earlier = (manifest.load(store, manifest.state_name(state)) for state in states)  # digests of the run are of these
-    used = {name for one in (now, *earlier) if one is not None for name in _stems(one)}
+    used = {name for item in (now, *earlier) if item is not None for name in _stems(item)}
     listing = store.listing()
     rest = [
         Found(store, name, info.size, "of an earlier state of the store")
@@ -191,20 +186,20 @@ def _of_store(
     ]
     made = Ledger(store).outputs() if rest else set()
     states_there = (manifest.load(store, name) for name in listing if made and name.startswith("manifest-"))
-    named = {name for one in states_there if one is not None for name in _stems(one)}
-    waiting = {one.name for one in rest if one.name in made and one.name.partition(".")[0] not in named}
+    named = {name for item in states_there if item is not None for name in _stems(item)}
+    waiting = {item.name for item in rest if item.name in made and item.name.partition(".")[0] not in named}
     if waiting and _have_ended(plans):  # what its plans name is in use, postings say; others' work is of later
         own = Ledger(store).outputs(_named(plans)) & waiting
-        rest = [one for one in rest if one.name not in own]
+        rest = [item for item in rest if item.name not in own]
         ended = run.modified(PLAN)
-        waiting = {one.name for one in rest if one.name in waiting and store.modified(one.name) > ended}
-    stays = [one for one in rest if one.name in waiting]
-    rest = [one for one in rest if one.name not in waiting]
+        waiting = {item.name for item in rest if item.name in waiting and store.modified(item.name) > ended}
+    stays = [item for item in rest if item.name in waiting]
+    rest = [item for item in rest if item.name not in waiting]
     if stays:
         why = f"{len(stays)} files that no state of it names stay: a run that was cut off made them, and may go on with them"
         kept.append(Kept(store, why))
     if rest and reading:
-        who = ", ".join(sorted({f"process {one['pid']} on {one['host']}" for one in reading}))
+        who = ", ".join(sorted({f"process {item['pid']} on {item['host']}" for item in reading}))
         kept.append(Kept(store, f"{len(rest)} files of earlier states stay: {who} reads the store"))
     elif rest and time.time() - store.modified(manifest.NAME) < hours * 3600:
         kept.append(Kept(store, f"{len(rest)} files of earlier states stay: it changed less than {hours:g} h ago"))
@@ -221,8 +216,8 @@ def _stems(state: manifest.Manifest) -> Iterator[str]:
 
 def _remove(folder: Folder, found: list[Found], plans: dict[str, Plan]) -> None:
     """Receipts first: a table without one is made again, a receipt without its table is none. States last."""
-    gone = [one.name for one in found if one.name != lock.NAME]  # that is ours now
+    gone = [item.name for item in found if item.name != lock.NAME]  # that is ours now
     for name in sorted(gone, key=lambda name: (not name.startswith("receipts/"), name.startswith("manifest-"))):
         folder.remove(name)
     if _have_ended(plans):
-        Ledger(folder).keep(_named(plans))
+        Ledger(folder).retain(_named(plans))

@@ -1,7 +1,7 @@
-"""What a driver does for those who look from outside: it keeps events and its standing, and heeds requests to end.
+"""The monitor of a run: writes events and status to the run folder, and obeys requests to cancel.
 
-A thread looks every few seconds whether somebody wants the run to end, and writes what there is to write. The run then ends at
-the next task, or part of one, that is told; where none is, a signal ends it as `kill` would.
+A thread writes the status and checks for a request every few seconds. A cancelled run stops at the next report of a task's
+progress; without one, a signal stops it as `kill` does.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Any
 
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import CancelledError, StorageError
 from swsdist.core.redaction import redacted
 from swsdist.pipeline import lock
@@ -26,24 +27,24 @@ from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 from swsdist.pipeline.operation.readers import Reader
 from swsdist.pipeline.task import Failure, Receipt, Task
 
-#: Seconds between two looks: in a local folder, and on S3.
+#: Seconds between two checks: in a local folder, and on S3.
 _LOCAL, _REMOTE = 1.0, 5.0
-#: Seconds that a run may take to heed a request of its own accord, and then to end: a signal in the midst of that breaks what
-#: is being closed.
+#: Seconds before a signal is sent: until a run reacts to a request, and then until it has closed everything, which a signal
+#: would interrupt.
 _PATIENCE, _CLOSING = 3.0, 20.0
-#: Seconds between two signs of life in a store that is read.
+#: Seconds between two heartbeats in a store that is read.
 _BEAT = 10.0
 #: Most bytes of a message in an event.
 _MESSAGE = 500
 
-#: Fields of an event that the driver's journal tells, by its own name for it.
-_HEARD = {"up": "worker-up", "died": "worker-died", "retry": "task-retried"}
+#: Events of the driver's journal -> names in the event log.
+_JOURNAL_EVENTS = {"up": "worker-up", "died": "worker-died", "retry": "task-retried"}
 
 
 class RunMonitor(ForwardingProgress):
-    """Reports on a run to its folder, and to another progress; what happens before the first stage begins is not written.
+    """Writes the progress of a run to its folder, and forwards it. Nothing is written before the first stage begins.
 
-    A run that comes first is watched in its own folder.
+    A prerequisite run has its own monitor and folder.
     """
 
     def __init__(self, outcome: Outcome, inner: Progress) -> None:
@@ -53,49 +54,49 @@ class RunMonitor(ForwardingProgress):
         holder = lock.read(self._run) or {}
         token = str(holder.get("token", ""))
         host = str(holder.get("host", socket.gethostname()))
-        self._standing = run_status.RunStatus(token, host, os.getpid(), began=time.time())
+        self._status = run_status.RunStatus(token, host, os.getpid(), began=time.time())
         self._log = events.EventLog(self._run, token or "00000000")
         self._opened = self._changed = False
-        self._reading: dict[str, Reader] = {}
-        self._beat = 0.0
-        self._asked: str | None = None  # the host that asked for the end
-        self._heeded = self._told_end = False
+        self._readers: dict[str, Reader] = {}
+        self._beat_at = 0.0
+        self._cancelled_from: str | None = None  # the host that requested the cancellation
+        self._obeyed = self._end_logged = False
         self._stop = threading.Event()
         self._writing = threading.Lock()
-        self._thread = threading.Thread(target=self._look, name="swsdist-watch", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="swsdist-watch", daemon=True)
 
-    # -- what the driver tells ------------------------------------------------------------------------------------
+    # -- calls of the driver --------------------------------------------------------------------------------------
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         """A stage begins."""
         self._open()
-        stages = self._standing.stages
+        stages = self._status.stages
         if not stages or stages[-1].stage != step.name or stages[-1].ended is not None:
             stages.append(run_status.StageProgress(step.name, 0, 0, begun=time.time()))
-        stand = stages[-1]  # a stage in rounds begins several times
-        stand.tasks, stand.done, stand.before = (
-            stand.tasks + todo + skipped,
-            stand.done + skipped,
-            stand.before + skipped,
+        stage_progress = stages[-1]  # a stage in rounds begins several times
+        stage_progress.tasks, stage_progress.done, stage_progress.before = (
+            stage_progress.tasks + todo + skipped,
+            stage_progress.done + skipped,
+            stage_progress.before + skipped,
         )
-        told = {"stage": step.name, "tasks": todo + skipped, "done": skipped, "work": work, "unit": step.stage.unit}
-        self._tell("stage-begun", **told, hours=round(hours, 6))
+        fields = {"stage": step.name, "tasks": todo + skipped, "done": skipped, "work": work, "unit": step.stage.unit}
+        self._log_event("stage-begun", **fields, hours=round(hours, 6))
         self._read_stores()
         self._write()
         super().stage(step, todo, skipped, work, hours)
 
     def part(self, step: Step, task: Task, part: float) -> None:
         """A part of a task is done."""
-        self._heed()
+        self._obey()
         super().part(step, task, part)
 
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has ended."""
-        stand = self._standing.stages[-1]
+        stage_progress = self._status.stages[-1]
         if isinstance(outcome, Receipt):
-            stand.done += 1
+            stage_progress.done += 1
             cost = outcome.cost
-            self._tell(
+            self._log_event(
                 "task-ended",
                 stage=step.name,
                 task=outcome.fingerprint,
@@ -107,8 +108,8 @@ class RunMonitor(ForwardingProgress):
                 pid=outcome.pid,
             )
         else:
-            stand.failed += 1
-            self._tell(
+            stage_progress.failed += 1
+            self._log_event(
                 "task-failed",
                 stage=step.name,
                 task=outcome.task.fingerprint,
@@ -118,29 +119,35 @@ class RunMonitor(ForwardingProgress):
                 attempts=outcome.attempts,
             )
         super().task(step, outcome)
-        self._heed()
+        self._obey()
 
     def end(self, step: Step, wall: float) -> None:
         """A stage has ended."""
-        stand = self._standing.stages[-1]
-        stand.ended = time.time()
-        self._tell("stage-ended", stage=step.name, tasks=stand.tasks, failed=stand.failed, wall=round(wall, 3))
+        stage_progress = self._status.stages[-1]
+        stage_progress.ended = time.time()
+        self._log_event(
+            "stage-ended",
+            stage=step.name,
+            tasks=stage_progress.tasks,
+            failed=stage_progress.failed,
+            wall=round(wall, 3),
+        )
         self._write()
         super().end(step, wall)
 
-    def heard(self, event: str, values: Mapping[str, object]) -> None:
-        """What the driver's journal was told."""
-        name = _HEARD.get(event)
+    def journal_event(self, event: str, values: Mapping[str, object]) -> None:
+        """An event of the driver's journal."""
+        name = _JOURNAL_EVENTS.get(event)
         if event == "up":
-            self._standing.journals.append(str(values["journal"]))
+            self._status.journals.append(str(values["journal"]))
         elif event == "died":
-            self._standing.journals = [one for one in self._standing.journals if one != values["journal"]]
+            self._status.journals = [journal for journal in self._status.journals if journal != values["journal"]]
         if name is not None:
-            self._tell(name, **{key: values[key] for key in events.EVENTS[name]})
+            self._log_event(name, **{key: values[key] for key in events.EVENTS[name]})
 
-    # -- what is done with it -------------------------------------------------------------------------------------
+    # -- writing --------------------------------------------------------------------------------------------------
 
-    def _tell(self, event: str, **values: Any) -> None:
+    def _log_event(self, event: str, **values: Any) -> None:
         self._changed = True
         self._inner.event(self._log.add(event, **values))
 
@@ -151,108 +158,104 @@ class RunMonitor(ForwardingProgress):
             self._thread.start()
 
     def _write(self) -> None:
-        with suppress(StorageError, OSError), self._writing:  # where nothing can be written, the tasks say so
+        with suppress(StorageError, OSError), self._writing:  # the tasks report errors of writing
             self._log.flush()
             if self._opened and self._changed:
                 self._changed = False
-                self._standing.t = time.time()
-                self._run.write_bytes(run_status.NAME, self._standing.to_json().encode())
+                self._status.t = time.time()
+                self._run.write_bytes(run_status.NAME, self._status.to_json().encode())
 
     def _read_stores(self) -> None:
-        """From now on the stores that plans read are marked as read."""
+        """Mark the stores that the plans read as in use."""
         for chain_run in self._outcome.chain_runs.values():
             for root in chain_run.plan.state.values():
-                if root not in self._reading and root.startswith(("/", "s3://")):
-                    self._reading[root] = Reader(chain_run.ledger.folder(root))
+                if root not in self._readers and root.startswith(("/", "s3://")):
+                    self._readers[root] = Reader(chain_run.ledger.folder(root))
 
-    def _look(self) -> None:
-        asked_at = 0.0
+    def _watch(self) -> None:
+        requested_at = 0.0
         while not self._stop.wait(_LOCAL if self._run.local() is not None else _REMOTE):
             self._write()
-            if time.monotonic() - self._beat > _BEAT:
-                self._beat = time.monotonic()
-                for reader in list(self._reading.values()):
+            if time.monotonic() - self._beat_at > _BEAT:
+                self._beat_at = time.monotonic()
+                for reader in list(self._readers.values()):
                     reader.beat()
-            if self._asked is None:
+            if self._cancelled_from is None:
                 with suppress(StorageError, OSError):
-                    self._asked = cancelling.requested(self._run, self._standing.token)
-                    asked_at = time.monotonic()
-            elif time.monotonic() - asked_at > (_CLOSING if self._heeded else _PATIENCE) and _ends_by_signal():
+                    self._cancelled_from = cancelling.requested(self._run, self._status.token)
+                    requested_at = time.monotonic()
+            elif time.monotonic() - requested_at > (_CLOSING if self._obeyed else _PATIENCE) and _ends_by_signal():
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
                 return
 
-    def _heed(self) -> None:
-        if self._asked is not None:
-            self._heeded = True
+    def _obey(self) -> None:
+        if self._cancelled_from is not None:
+            self._obeyed = True
             raise self.cancelled()
 
     def cancelled(self) -> CancelledError:
-        """What a run that was cancelled ends with."""
-        return CancelledError(
-            f"cancelled from {self._asked}",
-            where=self._run.path(),
-            remedy="what was computed is kept; run the same command again to go on",
-        )
+        """The error that ends a cancelled run."""
+        return codes.RUN_CANCELLED(where=self._run.path(), host=self._cancelled_from)
 
     @property
-    def asked(self) -> bool:
-        """Whether somebody asked for the end."""
-        return self._asked is not None
+    def cancel_requested(self) -> bool:
+        """Whether a cancellation was requested."""
+        return self._cancelled_from is not None
 
     def begin(self, chains: list[str]) -> None:
         """The run begins."""
-        mine = self._standing
-        self._tell(
+        status = self._status
+        self._log_event(
             "run-begun",
             schema=events.SCHEMA,
             version=version("swsdist"),
-            host=mine.host,
-            pid=mine.pid,
+            host=status.host,
+            pid=status.pid,
             chains=chains,
         )
 
     def finish(self, state: str, message: str) -> None:
         """The run has ended in this state."""
-        self._heeded = True
+        self._obeyed = True
         self._stop.set()
         if self._opened:
             self._thread.join()
-        for reader in self._reading.values():
+        for reader in self._readers.values():
             reader.release()
-        self._standing.state, self._standing.message = state, redacted(message)
-        self._standing.journals = []
+        self._status.state, self._status.message = state, redacted(message)
+        self._status.journals = []
         with suppress(StorageError, OSError, ValueError, KeyError):
             for chain_run in self._outcome.chain_runs.values() if state == "done" and self._opened else ():
                 for notice in chain_run.notices():
-                    self._tell("warning", message=notice[:_MESSAGE])
-        if not self._told_end:
-            self._tell("run-ended", state=state, message=message, wall=round(time.time() - self._standing.began, 3))
-            self._told_end = True
+                    self._log_event("warning", message=notice[:_MESSAGE])
+        if not self._end_logged:
+            self._log_event("run-ended", state=state, message=message, wall=round(time.time() - self._status.began, 3))
+            self._end_logged = True
         self._changed = True
         self._write()
         with suppress(StorageError, OSError):
-            if self._asked is not None:
+            if self._cancelled_from is not None:
                 self._run.remove(cancelling.NAME)
 
 
 def _ends_by_signal() -> bool:
-    """Whether SIGTERM ends this process as the command line wants it to."""
+    """Whether the command line's handler of SIGTERM is installed."""
     return callable(signal.getsignal(signal.SIGTERM))
 
 
 @contextmanager
 def monitored(outcome: Outcome, inner: Progress) -> Iterator[RunMonitor]:
-    """Watch a run to its end, however it ends; the run folder is held.
+    """Monitor a run to its end; the caller holds the lock of the run folder.
 
     Raises:
-        CancelledError: somebody asked for the end, and so it ended.
+        CancelledError: the run was cancelled.
     """
     watch = RunMonitor(outcome, inner)
     watch.begin([chain_run.config.chain for chain_run in outcome.chain_runs.values()][:1])
     try:
         yield watch
     except BaseException as error:
-        if watch.asked:
+        if watch.cancel_requested:
             _finish(watch, "cancelled", "")
             raise (error if isinstance(error, CancelledError) else watch.cancelled()) from None
         _finish(watch, *_ended(error))
@@ -267,7 +270,7 @@ def monitored(outcome: Outcome, inner: Progress) -> Iterator[RunMonitor]:
 def _finish(watch: RunMonitor, state: str, message: str) -> None:
     try:
         watch.finish(state, message)
-    except (SystemExit, KeyboardInterrupt):  # a signal came just then, and how the run ended may not be written
+    except (SystemExit, KeyboardInterrupt):  # a signal came meanwhile: the end may not be written yet
         watch.finish(state, message)
         raise
 

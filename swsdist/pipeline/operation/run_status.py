@@ -62,7 +62,7 @@ def read(run: Folder) -> RunStatus | None:
         values: dict[str, Any] = json.loads(run.read_bytes(NAME))
         if values.pop("schema") != SCHEMA:
             return None
-        stages = [StageProgress(**one) for one in values.pop("stages")]
+        stages = [StageProgress(**item) for item in values.pop("stages")]
         return RunStatus(**values, stages=stages)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None

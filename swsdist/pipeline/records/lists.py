@@ -87,7 +87,7 @@ class Parts(Sequence[Part]):
 
 def together(several: Sequence[Parts]) -> Parts:
     """All files of several."""
-    return Parts(pa.concat_arrays([pa.array([], OUTPUT), *(one.columns for one in several)]))
+    return Parts(pa.concat_arrays([pa.array([], OUTPUT), *(item.columns for item in several)]))
 
 
 class ReceiptList(Sequence[Receipt]):
@@ -114,7 +114,7 @@ class ReceiptList(Sequence[Receipt]):
             self._kept = None
             return self
         own = Receipts()
-        self.extend(own, np.array([own.add(one) for one in receipts], np.int64))
+        self.extend(own, np.array([own.add(receipt) for receipt in receipts], np.int64))
         return self
 
     def __len__(self) -> int:
@@ -122,10 +122,10 @@ class ReceiptList(Sequence[Receipt]):
 
     def __iter__(self) -> Iterator[Receipt]:
         if self._kept is None and len(self) <= _KEPT:
-            self._kept = [one for found, rows in self._of for one in found.at(rows)]
+            self._kept = [item for found, rows in self._of for item in found.at(rows)]
         if self._kept is not None:
             return iter(self._kept)
-        return (one for found, rows in self._of for one in found.at(rows))
+        return (item for found, rows in self._of for item in found.at(rows))
 
     @overload
     def __getitem__(self, place: int) -> Receipt: ...

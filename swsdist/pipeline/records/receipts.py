@@ -40,7 +40,7 @@ Rows = NDArray[np.int64]
 
 def names_of(fingerprints: Iterable[str]) -> Digits:
     """Fingerprints as an array of bytes."""
-    return np.array([one.encode() for one in fingerprints], "S32")
+    return np.array([fingerprint.encode() for fingerprint in fingerprints], "S32")
 
 
 def first_of_each(names: Digits) -> Rows:
@@ -149,8 +149,8 @@ class Receipts(Mapping[str, Receipt]):
         self._count += table.num_rows
         # Arrays of like sizes are merged, so there are few, and each row is sorted a few times only.
         while len(self._sorted) > 1 and len(self._sorted[-2][0]) < 2 * len(self._sorted[-1][0]):
-            (one, first), (other, second) = self._sorted[-2:]
-            both, places = np.concatenate([one, other]), np.concatenate([first, second])
+            (item, first), (other, second) = self._sorted[-2:]
+            both, places = np.concatenate([item, other]), np.concatenate([first, second])
             order = np.argsort(both, kind="stable")
             self._sorted[-2:] = [_last(both[order], places[order])]
 
@@ -214,21 +214,21 @@ def encoded(receipts: Sequence[Receipt]) -> pa.Table:
     """Receipts as RECEIPTS."""
     rows = [
         {
-            "stage": one.stage,
-            "version": one.version,
-            "fingerprint": one.fingerprint,
-            "label": one.label,
-            "work": float(one.work),
-            "outputs": [_columns(part) for part in one.outputs],
-            "told": json.dumps(one.result, ensure_ascii=False),
-            "rejected": json.dumps(one.rejected, ensure_ascii=False),
-            **{name: getattr(one.cost, name) for name in _COST},
-            "host": one.host,
-            "pid": one.pid,
-            "started": one.started,
-            "finished": one.finished,
+            "stage": receipt.stage,
+            "version": receipt.version,
+            "fingerprint": receipt.fingerprint,
+            "label": receipt.label,
+            "work": float(receipt.work),
+            "outputs": [_columns(part) for part in receipt.outputs],
+            "told": json.dumps(receipt.result, ensure_ascii=False),
+            "rejected": json.dumps(receipt.rejected, ensure_ascii=False),
+            **{name: getattr(receipt.cost, name) for name in _COST},
+            "host": receipt.host,
+            "pid": receipt.pid,
+            "started": receipt.started,
+            "finished": receipt.finished,
         }
-        for one in receipts
+        for receipt in receipts
     ]
     return pa.Table.from_pylist(rows, RECEIPTS)
 

@@ -85,7 +85,7 @@ class Spool(Sequence[Task]):
     def __getitem__(self, place: slice) -> Sequence[Task]: ...
     def __getitem__(self, place: int | slice) -> Task | Sequence[Task]:
         if isinstance(place, slice):
-            return [self[one] for one in range(len(self))[place]]
+            return [self[item] for item in range(len(self))[place]]
         self._file.seek(self._offsets[range(len(self))[place]])
         values = pickle.load(self._file)
         return Task(**{**values, "common": self._common[values["common"]]})
@@ -100,8 +100,8 @@ def together(several: Sequence[Spool]) -> Spool:
     if len(several) == 1:
         return several[0]
     found = Spool()
-    for one in several:
-        for task in one:
+    for item in several:
+        for task in item:
             found.put(task)
     return found
 

@@ -1,1 +1,1 @@
-"""What a search without a run found, for a person: hits by query, as lines, as clips and as a page."""
+"""Hits of a search without a run, for a person: by query, as lines, clips and a page."""

@@ -1,4 +1,4 @@
-"""Hits of a search by query: the same sound on several channels once, with the word that says how sure they are."""
+"""Hits of a search by query, with verdicts; equal hits on several channels are merged."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-#: What a hit is called by its score. `likely` promises something (`promise`), `strong` does not.
+#: Verdicts on hits by score. `likely` promises a precision (`promise`), `strong` does not.
 Verdict = Literal["likely", "strong", "unsure", "weak"]
-#: What those are called that are not.
+#: Verdicts below the threshold.
 LOWER_VERDICTS: dict[Verdict, Verdict] = {"likely": "unsure", "strong": "weak"}
-#: Without a threshold that was fitted a hit is strong so many standard deviations above the mean of its query's candidates; of
-#: such hits 46 % are right on Mboshi dev (`python -m benchmarks.bands`).
+#: Threshold of strong hits where none was fitted, in standard deviations above the mean of a query's candidates: precision
+#: 46 % on Mboshi dev (`python -m benchmarks.bands`).
 STRONG_SCORE = 4.0
 
 
 @dataclass(frozen=True)
 class AnswerHit:
-    """A place that was found; times in s.
+    """A hit; times in s.
 
     Attributes:
-        channels: of the recording, that have the same sound there.
-        verdict: what it is called.
-        path: of the recording, local or a url; None or empty where there is none.
+        channels: of the recording with this hit.
+        path: of the recording, local or a url; None or empty without a recording.
     """
 
     query_id: str
@@ -37,14 +36,14 @@ class AnswerHit:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found of one query, best first."""
+    """The hits of one query, best first."""
 
     query_id: str
     hits: tuple[AnswerHit, ...]
 
     @property
     def confident(self) -> int:
-        """How many hits are likely, or strong."""
+        """The number of likely, or strong, hits."""
         return sum(hit.verdict in LOWER_VERDICTS for hit in self.hits)
 
 
@@ -59,10 +58,10 @@ def answers_by_query(
 
     Args:
         rows: DETECTIONS, best first within each query.
-        verdicts: what each row is called.
-        query_ids: of all queries, found or not; by default those of the rows.
+        verdicts: of the rows.
+        query_ids: of all queries, with or without hits; by default those of the rows.
         paths: of recordings, by document and channel.
-        most: hits of each query, the best; the same sound on several channels is one. By default all.
+        most: best hits per query; equal hits on several channels count once. By default all.
     """
     made: dict[tuple[Any, ...], dict[str, Any]] = {}
     names = ("query_id", "doc_id", "start", "end", "score")

@@ -1,4 +1,4 @@
-"""What a search found, for a terminal: hits by query, names whole, times as a clock shows them, each place as a query."""
+"""Hits of a search for a terminal: by query, with full names, clock times, and places that can be typed as queries."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from swsdist.report.tables import Table
 def hits_table(
     answers: Sequence[Answer], verdict: Verdict, description: str, plain: Sequence[Mapping[str, object]]
 ) -> Table:
-    """Hits of all queries, a row each.
+    """Hits of all queries, one per row.
 
     Args:
         answers: of all queries.
-        verdict: what the good ones are called.
-        description: what makes a hit that, in words.
-        plain: for programs, the same sound on several channels a row each.
+        verdict: on hits above the threshold.
+        description: of the threshold.
+        plain: for programs, one row per channel.
     """
     columns = ("query", "document", "channel", "", "rank", "score", "begin", "end")
     rows = []
@@ -31,12 +31,12 @@ def hits_table(
 
 
 def lines(answers: Sequence[Answer], verdict: Verdict, description: str) -> Iterator[str]:
-    """Hits of each query; columns as wide as they must be. A place is written as one asks for it.
+    """Hits of each query in aligned columns; places are written as queries.
 
     Args:
         answers: of all queries.
-        verdict: what the good ones are called.
-        description: what makes a hit that, in words.
+        verdict: on hits above the threshold.
+        description: of the threshold.
     """
     several = any(hit.channels != (1,) for answer in answers for hit in answer.hits)
     for answer in answers:
@@ -54,7 +54,7 @@ def lines(answers: Sequence[Answer], verdict: Verdict, description: str) -> Iter
         head = ("", "", "score", *(["channel"] if several else []), "place")
         widths = [max(len(row[k]) for row in [head, *cells]) for k in range(len(head))]
         for row in [head, *cells] if cells else ():
-            padded = (one.rjust(widths[k]) if k in (0, 2) else one.ljust(widths[k]) for k, one in enumerate(row))
+            padded = (item.rjust(widths[k]) if k in (0, 2) else item.ljust(widths[k]) for k, item in enumerate(row))
             yield ("  " + "  ".join(padded)).rstrip()
         yield ""
     yield f"{verdict}: {description}"

@@ -1,7 +1,7 @@
-"""What a search found as one self-contained page with players: no request to anywhere, readable without scripts.
+"""Hits of a search as one self-contained page with players: no network requests, readable without scripts.
 
-The page holds names that others chose: jinja2 escapes all of them, only waveforms and clips that this module made go in as they
-are, and a content security policy in the page forbids whatever it does not need.
+Names in the page are untrusted: jinja2 escapes all of them; only waveforms and clips of this module are inserted unescaped.
+A content security policy in the page forbids everything that it does not need.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MOST_BYTES = 40_000_000
 
 @dataclass(frozen=True)
 class PlayedQuery:
-    """A query, as it was searched.
+    """A searched query.
 
     Attributes:
         query_id: its name.
-        path: of its recording; empty where it has none.
+        path: of its recording; empty without a recording.
         channel: of the recording.
-        start, end: what was given of it, s; None: from its begin, to its end.
-        searched: what was searched of it, s in the recording.
+        start, end: of the given part, s; None: start, end of the recording.
+        searched: the part after trimming, s in the recording.
     """
 
     query_id: str
@@ -42,15 +42,15 @@ class PlayedQuery:
 
 @dataclass(frozen=True)
 class SearchFacts:
-    """What was searched, and how.
+    """Facts of a search, for the page.
 
     Attributes:
         store: its folder.
         hours: of audio.
         documents: how many.
-        verdict: what good hits are called.
-        description: what makes a hit that, in words.
-        settings: how it was searched, where it is not the default.
+        verdict: on hits above the threshold.
+        description: of the threshold.
+        settings: of the search, other than defaults.
     """
 
     store: str
@@ -69,7 +69,7 @@ def render_answers(
 ) -> str:
     """The page as HTML text, to be written as UTF-8.
 
-    At most `MOST_SOUNDS` clips of `MOST_BYTES` in all are on it, the best of each query first; the page says how many are not.
+    The page has at most `MOST_SOUNDS` clips of `MOST_BYTES` in all, best of each query first, and gives the number of others.
 
     Args:
         answers: in the order of the page.
@@ -103,7 +103,7 @@ def render_answers(
 
 
 class _Sounds:
-    """Clips, as long as there is room."""
+    """Clips, within the limits of the page."""
 
     def __init__(self, storage: Mapping[str, object] | None) -> None:
         self._storage = storage
@@ -111,13 +111,13 @@ class _Sounds:
 
     def of_query(self, query: PlayedQuery) -> Sound | str:
         if not query.path:
-            return "there is no recording"
+            return "no recording"
         pad = 0.0 if query.start is None and query.end is None else 0.25
         return self._of(query.path, query.start, query.end, query.channel, query.searched, pad)
 
     def of_hit(self, hit: AnswerHit) -> Sound | str:
         if not hit.path:
-            return "there is no recording"
+            return "no recording"
         return self._of(hit.path, hit.start, hit.end, hit.channels[0], None, None)
 
     def _of(
@@ -129,7 +129,7 @@ class _Sounds:
         mark: tuple[float, float] | None,
         pad: float | None,
     ) -> Sound | str:
-        """A clip, or why there is none."""
+        """A clip, or the reason for its absence."""
         if self._sounds >= MOST_SOUNDS or self._bytes >= MOST_BYTES:
             self.left_out += 1
             return "left out"

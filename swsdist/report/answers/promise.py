@@ -1,7 +1,7 @@
-"""The word likely is a promise: of the hits that are called so four fifths are right, and of the right ones among each
-query's first ten at least three in ten are called so. Both are measured on other queries than the threshold is fitted on.
+"""The verdict `likely` is a promise: a precision of at least 0.8, and a recall of at least 0.3 of the correct hits among each
+query's first ten. Both are cross-validated over queries.
 
-Where no threshold keeps that, hits are called by a neutral word, `strong`, and the share of them that is right is told.
+If no threshold keeps the promise, the verdict is `strong`, with the measured precision.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from numpy.typing import NDArray
 
 from swsdist.core.fingerprint import stable_hash
 
-#: Of what is called likely so much is right; and of what is right among a query's first ten so much is called so.
+#: Least precision of likely hits, and least recall of correct hits among a query's first ten.
 RIGHT, CALLED = 0.8, 0.3
-#: Parts of the queries, hits of a query that are looked at, and the least number that is called for a share to mean anything.
+#: Folds of the queries, hits per query for recall, and least number of likely hits for an estimate.
 _FOLDS, _FIRST, _LEAST = 5, 10, 20
 
 
 class Promise(NamedTuple):
-    """What a threshold keeps.
+    """The measured quality of a threshold.
 
     Attributes:
-        threshold: least score; inf where none keeps it.
-        right: part of what is called so that is right, on queries that it was not fitted on.
-        called: part of the right ones among each query's first ten that is called so.
-        hits: how many were called so.
-        first: how many right ones there are among each query's first ten.
+        threshold: least score; inf if none suffices.
+        right: precision on held-out queries.
+        called: recall of the correct hits among each query's first ten.
+        hits: number above the threshold.
+        first: number of correct hits among each query's first ten.
     """
 
     threshold: float
@@ -40,7 +40,7 @@ class Promise(NamedTuple):
 
     @property
     def is_kept(self) -> bool:
-        """Whether hits may be called likely."""
+        """Whether the promise is kept."""
         enough = self.hits >= _LEAST and np.isfinite(self.threshold)
         return bool(enough and self.right >= RIGHT and self.called >= CALLED)
 
@@ -53,7 +53,7 @@ class _Hits(NamedTuple):
 
 
 def fit_promise(trials: pa.Table) -> Promise:
-    """The least threshold of which the promise is kept on some queries, and what it keeps on others.
+    """Fit the least threshold that keeps the promise, and measure it on held-out queries.
 
     Args:
         trials: TRIALS of all queries.
@@ -67,7 +67,7 @@ def fit_promise(trials: pa.Table) -> Promise:
 
 
 def precision_at(trials: pa.Table, threshold: float) -> Promise:
-    """What a threshold keeps that was not fitted on these trials.
+    """The quality of a threshold that was not fitted on these trials.
 
     Args:
         trials: TRIALS of all queries.
@@ -86,19 +86,21 @@ def _promise_of(threshold: float, hits: _Hits, called: NDArray[np.bool_]) -> Pro
 
 def _hits(trials: pa.Table) -> _Hits:
     """Detections, best first within each query."""
-    found = trials.filter(pc.is_valid(trials["score"])).sort_by([("query_id", "ascending"), ("score", "descending")])
-    names = found["query_id"].to_numpy(zero_copy_only=False)
+    results = trials.filter(pc.is_valid(trials["score"])).sort_by([("query_id", "ascending"), ("score", "descending")])
+    names = results["query_id"].to_numpy(zero_copy_only=False)
     known, code = np.unique(names.astype(str), return_inverse=True)
     rank = np.arange(len(code)) - np.searchsorted(code, code)
     folds = np.array([stable_hash(name) % _FOLDS for name in known.tolist()], np.int64)
-    right = pc.is_valid(found["ref_start"]).to_numpy(zero_copy_only=False)
-    return _Hits(found["score"].to_numpy(), right, rank < _FIRST, folds[code] if len(known) else np.empty(0, np.int64))
+    right = pc.is_valid(results["ref_start"]).to_numpy(zero_copy_only=False)
+    return _Hits(
+        results["score"].to_numpy(), right, rank < _FIRST, folds[code] if len(known) else np.empty(0, np.int64)
+    )
 
 
 def _threshold(score: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """The least score from which on enough is right."""
+    """The least score with sufficient precision above it."""
     order = np.argsort(-score, kind="stable")
-    ends = np.append(score[order][1:] != score[order][:-1], True)  # equal scores are called alike
+    ends = np.append(score[order][1:] != score[order][:-1], True)  # equal scores get the same verdict
     share = np.cumsum(right[order]) / np.arange(1, len(order) + 1)
     good = np.flatnonzero((share >= RIGHT) & ends[: len(order)])
     return float(score[order][good[-1]]) if len(good) else float("inf")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from swsdist.audio.clips import PAGE_RATE, data_uri, read_clip
 from swsdist.report.plots.waveform import waveform_svg
 
-#: Seconds around a hit that are heard with it.
+#: Context around a hit, s.
 AROUND = 0.75
-#: Longest sound on the page, s, without what is around it.
+#: Longest sound on the page, s, without context.
 LONGEST = 60.0
 
 
@@ -45,7 +45,7 @@ def sound_of(
 
     Args:
         path: local or `s3://`.
-        start, end: of the place, s; None: of the recording. What is longer than `LONGEST` is cut off.
+        start, end: of the place, s; None: of the recording. At most `LONGEST`.
         channel: from 1.
         mark: the matched stretch, s in the recording; by default the place.
         pad: s around the place.

@@ -69,12 +69,12 @@ def to_json(data: ComparisonData) -> dict[str, object]:
 def csv_tables(data: ComparisonData) -> dict[str, pa.Table]:
     """The comparison as tables of plain numbers, by name; those of JSON, and each query's value."""
     values = to_json(data)
-    found: dict[str, list[dict[str, object]]] = {"about": [_flat(one) for one in _rows(values["about"])]}
+    results: dict[str, list[dict[str, object]]] = {"about": [_flat(row) for row in _rows(values["about"])]}
     for block in _rows(values["measures"]):
         for name in ("systems", "pairs"):
-            rows = found.setdefault(name, [])
+            rows = results.setdefault(name, [])
             rows += [{"measure": block["measure"], **_flat(row)} for row in _rows(block[name])]
-    queries = found.setdefault(data.units if data.units == "queries" else "conditions", [])
+    queries = results.setdefault(data.units if data.units == "queries" else "conditions", [])
     for measured in data.blocks:
         joined = measured.comparison.paired
         for system, mine in zip(joined.systems, joined.values.tolist(), strict=True):
@@ -83,18 +83,18 @@ def csv_tables(data: ComparisonData) -> dict[str, pa.Table]:
                 queries.append(row)
     if isinstance(entropies := values["cross_entropies"], Mapping):
         for name in ("systems", "pairs"):
-            found[f"cnxe_{name}"] = [_flat(row) for row in _rows(entropies[name])]
+            results[f"cnxe_{name}"] = [_flat(row) for row in _rows(entropies[name])]
     for part in _rows(values["breakdowns"]):
         place = {"column": part["column"], "system": part["first"]}
         if part["second"] is None:
-            found.setdefault("breakdowns", []).extend({**place, **group} for group in _rows(part["groups"]))
+            results.setdefault("breakdowns", []).extend({**place, **group} for group in _rows(part["groups"]))
         else:
             place["other"] = part["second"]
-            found.setdefault("breakdowns_of_differences", []).extend(
+            results.setdefault("breakdowns_of_differences", []).extend(
                 {**place, **{_DIFFERENCE.get(name, name): value for name, value in group.items()}}
                 for group in _rows(part["groups"])
             )
-    return {name: _table(rows) for name, rows in found.items() if rows}
+    return {name: _table(rows) for name, rows in results.items() if rows}
 
 
 def write_csv_tables(data: ComparisonData, folder: Path) -> list[Path]:
@@ -138,10 +138,10 @@ def _rows(values: object) -> list[dict[str, object]]:
 
 def _flat(row: Mapping[str, object], above: str = "") -> dict[str, object]:
     """One level: what lies deeper under names joined by `_`; lists as text."""
-    found: dict[str, object] = {}
+    results: dict[str, object] = {}
     for name, value in row.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{above}{name}_")
+            results |= _flat(value, f"{above}{name}_")
         else:
-            found[f"{above}{name}"] = "; ".join(map(str, value)) if isinstance(value, list) else value
-    return found
+            results[f"{above}{name}"] = "; ".join(map(str, value)) if isinstance(value, list) else value
+    return results

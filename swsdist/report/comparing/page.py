@@ -43,7 +43,7 @@ def render_comparison(data: ComparisonData) -> str:
         title=" · ".join(data.systems),
         about=about_tables(data),
         det=det_plot(data),
-        without=[one.name for one in data.about if one.name not in lines],
+        without=[item.name for item in data.about if item.name not in lines],
         blocks=[
             {
                 "measure": block.measure,
@@ -64,8 +64,8 @@ def det_plot(data: ComparisonData) -> str | None:
     if not data.lines:
         return None
     marked = len(data.lines) <= _MOST_MARKED
-    lines = [Line(one.name, one.pfa, one.pmiss, _marks(one) if marked else ()) for one in data.lines]
-    points = [one.point for one in data.about if one.point is not None]
+    lines = [Line(line.name, line.pfa, line.pmiss, _marks(line) if marked else ()) for line in data.lines]
+    points = [item.point for item in data.about if item.point is not None]
     return det_svg(lines, beta=points[0].beta if points else None, title="DET curves", beside=_LEGEND)
 
 
@@ -83,8 +83,8 @@ def forest_plots(data: ComparisonData) -> str:
 
 def _forest(block: Measured, units: str, width: int) -> tuple[str, str]:
     """Caption and plot of all values and differences with their intervals."""
-    found = block.comparison
-    rows = [Estimate(row.system, row.mean, row.interval.low, row.interval.high) for row in found.systems]
+    results = block.comparison
+    rows = [Estimate(row.system, row.mean, row.interval.low, row.interval.high) for row in results.systems]
     rows += [
         Estimate(
             f"{pair_name(row)} {stars(row.wilcoxon_holm)}".strip(),
@@ -93,7 +93,7 @@ def _forest(block: Measured, units: str, width: int) -> tuple[str, str]:
             row.interval.high,
             1,
         )
-        for row in found.pairs
+        for row in results.pairs
     ]
     caption = f"{block.measure} and its differences, intervals over {units}; stars as of the table of differences"
     return caption, forest_svg(rows, title=block.measure, axis=block.measure, width=width)
@@ -118,8 +118,8 @@ def _left_out(block: Measured) -> str:
 
 def _plots(block: Measured, units: str) -> list[tuple[str, str]]:
     """Captions and plots of pairs, query by query, on one scale."""
-    found = block.comparison
-    place: Mapping[str, NDArray[np.float64]] = dict(zip(found.paired.systems, found.paired.values, strict=True))
+    results = block.comparison
+    place: Mapping[str, NDArray[np.float64]] = dict(zip(results.paired.systems, results.paired.values, strict=True))
     shown = [(row, place[row.first] - place[row.second]) for row in _shown(block)]
     reach = (min((float(d.min()) for _, d in shown), default=0.0), max((float(d.max()) for _, d in shown), default=0.0))
     plots = []

@@ -15,7 +15,7 @@ from swsdist.report.tables import Table
 from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import EntropyPair
 from swsdist.score.compare.paired import PairRow
-from swsdist.score.compare.results import About, BreakdownTable, ComparisonData, Measured, Settings
+from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings, SystemInfo
 from swsdist.score.compare.significance import Wilcoxon
 
 #: Marks of significance, and below which p they are given.
@@ -44,8 +44,8 @@ def paper_table(values: Mapping[str, Mapping[str, float | None]], keys: Sequence
     arrows = {"highest": " ↑", "lowest": " ↓", "": ""}
     return Table(
         "Systems",
-        ["system", *(one.name + arrows[one.best] for one in known)],
-        [[name, *(fixed(mine.get(one.key), one.decimals) for one in known)] for name, mine in values.items()],
+        ["system", *(item.name + arrows[item.best] for item in known)],
+        [[name, *(fixed(mine.get(item.key), item.decimals) for item in known)] for name, mine in values.items()],
         note,
         plain=[{"system": name, **{key: mine.get(key) for key in keys}} for name, mine in values.items()],
         gap="not defined for the system, or not known of it",
@@ -54,17 +54,17 @@ def paper_table(values: Mapping[str, Mapping[str, float | None]], keys: Sequence
 
 def entropy_tables(data: ComparisonData) -> list[Table]:
     """Min Cnxe of the systems and of their pairs; nothing where it was not asked for."""
-    found = data.entropies
-    if found is None:
+    results = data.entropies
+    if results is None:
         return []
     over = f"{_percent(data.settings)} over queries"
-    rows = [[row.system, fixed(row.value), _interval(row.interval)] for row in found.systems]
+    rows = [[row.system, fixed(row.value), _interval(row.interval)] for row in results.systems]
     note = (
-        f"Less is better. {found.queries} queries, with and without references; intervals from {found.draws} draws of queries, "
+        f"Less is better. {results.queries} queries, with and without references; intervals: {results.draws} draws of queries, "
         f"seed {data.settings.seed}, the map fitted anew to each."
     )
-    if found.undefined:
-        note += f" {found.undefined} draws have no true occurrence and are left out."
+    if results.undefined:
+        note += f" {results.undefined} draws have no true occurrence and are left out."
     pairs = [
         [
             pair_name(row),
@@ -74,15 +74,15 @@ def entropy_tables(data: ComparisonData) -> list[Table]:
             p_value(row.p),
             p_value(row.p_holm),
         ]
-        for row in found.pairs
+        for row in results.pairs
     ]
-    told = (
+    text = (
         "Paired: all systems see the same draws. p: twice the part of the draws on the other side; Holm's correction is over "
         "all pairs."
     )
     return [
         Table("min Cnxe", ["system", "min Cnxe", over], rows, note),
-        Table("Differences of min Cnxe", ["pair", "difference", "", over, "p", "Holm"], pairs, told),
+        Table("Differences of min Cnxe", ["pair", "difference", "", over, "p", "Holm"], pairs, text),
     ]
 
 
@@ -99,41 +99,41 @@ def breakdown_tables(data: ComparisonData) -> list[Table]:
 def protocol_lines(data: ComparisonData) -> list[str]:
     """By which rules the values were made, a line for those of the same rules."""
     known: dict[str, list[str]] = {}
-    for one in data.about:
-        known.setdefault(one.told or "protocol not known: per-term tables do not tell it", []).append(one.name)
-    return [told if len(known) == 1 else f"{', '.join(names)}: {told}" for told, names in known.items()]
+    for item in data.about:
+        known.setdefault(item.protocol_text or "protocol unknown: not in per-term tables", []).append(item.name)
+    return [text if len(known) == 1 else f"{', '.join(names)}: {text}" for text, names in known.items()]
 
 
 def about_tables(data: ComparisonData) -> list[Table]:
     """Data, protocol, versions and digests: what is the same for all systems, and what is not."""
-    common, own = _parted([_facts(one) for one in data.about])
+    common, single = _parted([_facts(item) for item in data.about])
     # Of the settings only those that differ are of interest.
-    settings = _parted([one.settings for one in data.about])[1] if all(one.settings for one in data.about) else []
-    own += settings
-    unknown = [one.name for one in data.about if one.point is None]
+    settings = _parted([item.settings for item in data.about])[1] if all(item.settings for item in data.about) else []
+    single += settings
+    unknown = [item.name for item in data.about if item.point is None]
     note = ""
     if unknown:
-        note = f"Data and protocol of {', '.join(unknown)} are not known: per-term tables do not tell them."
+        note = f"Data and protocol of {', '.join(unknown)} are unknown: not in per-term tables."
     made = [["compared", data.made], ["compared with", _versions(data.versions)]] if data.made else []
     tables = [Table("Data, protocol and versions", ["", "all systems"], [*made, *common], note, texts=(0, 1))]
-    if own:
-        more = "The last rows are the keys of the configs that differ, of those that results depend on."
-        columns = ["", *(one.name for one in data.about)]
+    if single:
+        more = "The last rows are the config keys that affect results and differ."
+        columns = ["", *(item.name for item in data.about)]
         said = more if settings else ""
-        tables.append(Table("Where the systems differ", columns, own, said, texts=range(len(columns))))
+        tables.append(Table("Where the systems differ", columns, single, said, texts=range(len(columns))))
     return tables
 
 
 def _parted(known: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
     """What all have alike, a name and a value a row; and the rest, a name and the value of each."""
-    common, own = [], []
-    for key in dict.fromkeys(key for one in known for key in one):
-        values = [one.get(key, "not known") for one in known]
+    common, single = [], []
+    for key in dict.fromkeys(key for item in known for key in item):
+        values = [item.get(key, "not known") for item in known]
         if len({*values}) == 1 and len(values) > 1:
             common.append([key, values[0]])
         else:
-            own.append([key, *values])
-    return common, own
+            single.append([key, *values])
+    return common, single
 
 
 def p_value(p: float | None) -> str:
@@ -158,7 +158,7 @@ def _percent(settings: Settings) -> str:
 
 
 def _systems(block: Measured, data: ComparisonData) -> Table:
-    found, settings = block.comparison, data.settings
+    results, settings = block.comparison, data.settings
     percent = _percent(settings)
     columns = [
         "system",
@@ -167,18 +167,18 @@ def _systems(block: Measured, data: ComparisonData) -> Table:
         *([f"{percent} over documents"] if block.systems else []),
     ]
     rows = []
-    for k, row in enumerate(found.systems):
+    for k, row in enumerate(results.systems):
         over = [_interval(block.systems[k])] if block.systems else []
         rows.append([row.system, fixed(row.mean), _interval(row.interval), *over, str(row.absent or "")])
     what = "queries with references" if data.units == "queries" else data.units
-    note = f"{len(found.paired.queries)} {what}; intervals from {settings.resamples} draws, seed "
+    note = f"{len(results.paired.queries)} {what}; intervals from {settings.resamples} draws, seed "
     note += f"{settings.seed}, {'BCa' if settings.method == 'bca' else 'percentiles'}."
     if block.measure == "MTWV" and data.units == "queries":
         note += " The threshold that is best for all queries is kept in all draws."
     if block.undefined:
         note += f" {block.undefined} draws of documents have no value and are left out."
-    if any(row.absent for row in found.systems):
-        note += " Queries that a system lacks count as all missed."
+    if any(row.absent for row in results.systems):
+        note += " Queries missing from a system count as all missed."
         columns.append("lacking")
     else:
         rows = [row[:-1] for row in rows]
@@ -250,33 +250,35 @@ _Row = dict[str, Any]
 def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
     """The breakdown by one column: values, groups' own maxima, counts, and parts of the whole."""
     column = parts[0].column
-    own = {part.first: part.table.to_pylist() for part in parts if part.second is None}
+    single = {part.first: part.table.to_pylist() for part in parts if part.second is None}
     gains = {part.second or "": part.table.to_pylist() for part in parts if part.second is not None}
-    systems = list(own)
-    groups = ["not known" if row["group"] is None else row["group"] for row in own[systems[0]]]
+    systems = list(single)
+    groups = ["not known" if row["group"] is None else row["group"] for row in single[systems[0]]]
 
     def table(caption: str, cell: Callable[[_Row], str], note: str = "", end: Sequence[str] = ()) -> Table:
         rows = []
         for k, group in enumerate(groups):
-            mine = [own[system][k] for system in systems]
+            mine = [single[system][k] for system in systems]
             rows.append([group, _same(mine, "terms"), _same(mine, "ntrue"), *map(cell, mine)])
         rows += [["all", "", "", *end]] if end else []
         columns = [column, "queries", "references", *systems]
         return Table(f"{caption}, by {column}", columns, rows, note, gap="no query of the group has a value")
 
     tables = [table(measure, lambda row: fixed(row["twv"]))]
-    if any(row.get("mtwv") is not None for rows in own.values() for row in rows):
-        note = "In brackets the threshold that is best for the group alone; where there is none, rejecting all is best."
+    if any(row.get("mtwv") is not None for rows in single.values() for row in rows):
+        note = "In brackets: the best threshold for the group alone; none: rejecting all is best."
         tables.append(table("MTWV of the group", _own_maximum, note))
     tables.append(table("Hits/false alarms", lambda row: f"{_count(row['ncorr'])}/{_count(row['nfa'])}"))
-    whole = [[row["total"] for row in own[system]] for system in systems]
+    whole = [[row["total"] for row in single[system]] for system in systems]
     if not any(None in values for values in whole):
         sums = [fixed(math.fsum(values)) for values in whole]
         note = "A group's part of the whole: the sum of its values over the number of all queries. The parts add up."
         tables.append(table(f"Part of {measure}", lambda row: fixed(row["total"]), note, sums))
     if gains:
-        rows = [[group, *(_signed(found[k]["total"]) for found in gains.values())] for k, group in enumerate(groups)]
-        rows.append(["all", *(_signed(math.fsum(row["total"] for row in found)) for found in gains.values())])
+        rows = [
+            [group, *(_signed(results[k]["total"]) for results in gains.values())] for k, group in enumerate(groups)
+        ]
+        rows.append(["all", *(_signed(math.fsum(row["total"] for row in results)) for results in gains.values())])
         columns = [column, *(f"{parts[0].first} - {name}" for name in gains)]
         caption = f"Where the difference of {measure} comes from, by {column}"
         tables.append(Table(caption, columns, rows, "A group's part of the difference. The parts add up."))
@@ -309,35 +311,35 @@ def _own_maximum(row: _Row) -> str:
 _KINDS = {"run": "run folder", "list": "system list"}
 
 
-def _facts(one: About) -> dict[str, str]:
+def _facts(about: SystemInfo) -> dict[str, str]:
     """What is known of a system, by the name of the fact, in the order in which it is shown."""
-    found = {"read from": _KINDS.get(one.kind, one.kind), "path": one.path}
-    if one.label is not None:
-        found["system"] = one.label
-    if one.digest is not None:
-        found["digest"] = one.digest[:_DIGITS]
-        found["digest of"] = "scored list and measures" if one.kind == "run" else "the file, SHA-256"
-    if one.corpus:
-        found["corpus"] = "; ".join(one.corpus)
-    if (point := one.point) is not None:
+    results = {"read from": _KINDS.get(about.kind, about.kind), "path": about.path}
+    if about.label is not None:
+        results["system"] = about.label
+    if about.digest is not None:
+        results["digest"] = about.digest[:_DIGITS]
+        results["digest of"] = "scored list and measures" if about.kind == "run" else "the file, SHA-256"
+    if about.corpus:
+        results["corpus"] = "; ".join(about.corpus)
+    if (point := about.point) is not None:
         if point.documents is not None:
-            found["documents"] = str(point.documents)
-        found["audio"] = f"{point.seconds / 3600:.4g} h"
-        found["queries"] = str(point.queries)
-        found["references"] = str(point.true)
-    if one.detections is not None:
-        found["detections"] = str(one.detections)
+            results["documents"] = str(point.documents)
+        results["audio"] = f"{point.seconds / 3600:.4g} h"
+        results["queries"] = str(point.queries)
+        results["references"] = str(point.true)
+    if about.detections is not None:
+        results["detections"] = str(about.detections)
     if point is not None:
         trials = {"time": "seconds of audio", "segment": "segments", "document": "documents"}[point.trials_are]
-        found["protocol"] = f"{point.protocol}, conventions of {point.conventions}"
-        found["operating point"] = f"beta {short(point.beta, 6)}, {point.trials} trials a query, which are {trials}"
-    if one.tolerance is not None:
-        found["tolerance"] = f"{short(one.tolerance)} s"
-    if one.made is not None:
-        found["report made"] = one.made
-    if one.versions:
-        found["made with"] = _versions(one.versions)
-    return found
+        results["protocol"] = f"{point.protocol}, conventions of {point.conventions}"
+        results["operating point"] = f"beta {short(point.beta, 6)}, {point.trials} trials a query, which are {trials}"
+    if about.tolerance is not None:
+        results["tolerance"] = f"{short(about.tolerance)} s"
+    if about.made is not None:
+        results["report made"] = about.made
+    if about.versions:
+        results["made with"] = _versions(about.versions)
+    return results
 
 
 def _versions(versions: Mapping[str, str]) -> str:

@@ -38,7 +38,7 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
     """
     curve = result.pooled if pooled else result.whole.curve
     if curve is None:
-        raise codes.NO_DET_CURVE()
+        raise codes.UNDEFINED_DET_CURVE()
     errors = None
     if with_bands:
         errors = _pooled_errors(result, curve) if pooled else _term_weighted_errors(result, curve)
@@ -78,11 +78,11 @@ def _term_weighted_errors(result: Evaluation, curve: Curve) -> tuple[Floats, Flo
     counts = referenced(result.counts)
     if counts.terms.sum() < 2:
         raise codes.NO_SPREAD()
-    found = bands(counts, Squares.of(result.aligned), trials=result.task.trials, beta=result.task.beta)
-    if not np.array_equal(found.curve.threshold[: len(curve.threshold)], curve.threshold):
+    results = bands(counts, Squares.of(result.aligned), trials=result.task.trials, beta=result.task.beta)
+    if not np.array_equal(results.curve.threshold[: len(curve.threshold)], curve.threshold):
         raise codes.UNDEFINED_SPREAD()
     size = len(curve.threshold)
-    return found.pmiss_error[:size], found.pfa_error[:size]
+    return results.pmiss_error[:size], results.pfa_error[:size]
 
 
 def _pooled_errors(result: Evaluation, curve: Curve) -> tuple[Floats, Floats]:

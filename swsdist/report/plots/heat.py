@@ -70,11 +70,11 @@ def heat_svg(
         parts.append(f'<rect class="rule" fill="none" stroke="{_INK}" stroke-width="2" {box}/>')
     for i, name in enumerate(rows):
         parts.append(_text(left - 8, top + _CELL_HEIGHT * i + 17, shortened(name, _MOST_LETTERS), anchor="end"))
-    told = [shortened(name, _MOST_LETTERS) for name in columns]
-    widest = _LETTER * max((len(name) for name in told), default=0)
+    text = [shortened(name, _MOST_LETTERS) for name in columns]
+    widest = _LETTER * max((len(name) for name in text), default=0)
     upright = widest + 4 > cell  # labels that do not fit below their cells stand on end
     free = -1.0
-    for j, name in enumerate(told):
+    for j, name in enumerate(text):
         x = left + cell * (j + 0.5)
         if not upright:
             parts.append(_text(x, bottom + 17, name))

@@ -65,14 +65,14 @@ class Axes:
 
     def placed(self, x: ArrayLike) -> NDArray[np.float64]:
         """Values as they lie on the x axis."""
-        found = np.asarray(x, dtype=np.float64)
-        return np.log10(found) if self.x_log else found
+        results = np.asarray(x, dtype=np.float64)
+        return np.log10(results) if self.x_log else results
 
 
 def spans_decades(values: ArrayLike) -> bool:
     """Whether numbers are told apart by their ratios only: all are above 0, and the greatest is 100 times the least or more."""
-    found = np.asarray(values, dtype=np.float64)
-    return bool(len(found) and found.min() > 0 and found.max() >= 100 * found.min())
+    results = np.asarray(values, dtype=np.float64)
+    return bool(len(results) and results.min() > 0 and results.max() >= 100 * results.min())
 
 
 def log_ticks(low: float, high: float) -> tuple[NDArray[np.float64], list[str]]:
@@ -109,20 +109,20 @@ def lines_svg(
         marks: x, y and kind of points to mark.
         title: for those who cannot see it.
     """
-    series = [replace(each, x=axes.placed(each.x)) for each in series]
+    series = [replace(sery, x=axes.placed(sery.x)) for sery in series]
     frame = _framed(
-        np.concatenate([np.zeros(0), *(np.asarray(each.x, np.float64) for each in series)]),
-        np.concatenate([np.zeros(0), *(np.asarray(each.y, np.float64) for each in series)]),
+        np.concatenate([np.zeros(0), *(np.asarray(sery.x, np.float64) for sery in series)]),
+        np.concatenate([np.zeros(0), *(np.asarray(sery.y, np.float64) for sery in series)]),
         axes,
     )
     parts = [*_axes(frame, axes)]
     legend: dict[str, str] = {}
-    for each in series:
-        stroke = _stroke(each.kind, 0.9 if each.thin else 2.0, 0.45 if each.thin else 1.0)
-        for x, y in _runs(each, frame):
+    for item in series:
+        stroke = _stroke(item.kind, 0.9 if item.thin else 2.0, 0.45 if item.thin else 1.0)
+        for x, y in _runs(item, frame):
             parts.append(f'<path {stroke} stroke-linejoin="round" d="{_path(frame.x(x), frame.y(y))}"/>')
-        if each.label:
-            legend.setdefault(each.label, f'<path {_stroke(each.kind, 2.0, 1.0)} d="M0 0H22"/>')
+        if item.label:
+            legend.setdefault(item.label, f'<path {_stroke(item.kind, 2.0, 1.0)} d="M0 0H22"/>')
     for x0, y0, kind in marks:
         place = f'cx="{float(frame.x(axes.placed(x0))):.1f}" cy="{float(frame.y(y0)):.1f}" r="4"'
         colour = _LINES[kind % len(_LINES)][0]

@@ -47,22 +47,22 @@ def scatter_svg(
         best: index of a point to ring.
         less_is_better: the least value is the darkest.
     """
-    found = np.asarray(values, dtype=np.float64)
-    low, high = (float(found.min()), float(found.max())) if len(found) else (0.0, 1.0)
-    quality = (found - low) / (high - low) if high > low else np.full(len(found), 0.5)
+    results = np.asarray(values, dtype=np.float64)
+    low, high = (float(results.min()), float(results.max())) if len(results) else (0.0, 1.0)
+    quality = (results - low) / (high - low) if high > low else np.full(len(results), 0.5)
     quality = 1 - quality if less_is_better else quality
-    rows = list(dict.fromkeys(str(one) for one in y)) if any(isinstance(one, str) for one in y) else []
+    rows = list(dict.fromkeys(str(item) for item in y)) if any(isinstance(item, str) for item in y) else []
     height = _ROW * len(rows) if rows else _PLOT - 66
     letters = min(max((len(row) for row in rows), default=0), _MOST_LETTERS)
     left = max(20 + 6.8 * letters, 16 + 7.4 * len(y_title)) if rows else 80
     xs, x_log = _placed(x)
     if rows:
-        places = np.array([rows.index(str(one)) for one in y], np.float64)
+        places = np.array([rows.index(str(item)) for item in y], np.float64)
         spread = (np.arange(len(places)) * 0.6180339887498949) % 1 - 0.5
         ys, y_log = len(rows) - 0.5 - places + _SPREAD * spread, False
         limits = 0.0, float(len(rows))
     else:
-        ys, y_log = _placed([float(one) for one in y])
+        ys, y_log = _placed([float(item) for item in y])
         limits = _limits(ys)
     frame = _Frame(left, 30, _WIDTH - 90, 30 + height, *_limits(xs), *limits)
     parts = [*_x_axis(frame, *ticks_of(frame.x0, frame.x1, x_log), x_title)]
@@ -91,8 +91,8 @@ def scatter_svg(
 
 def _placed(values: Sequence[float]) -> tuple[Floats, bool]:
     """Values as they lie on their axis, and whether it is logarithmic."""
-    found = np.asarray(values, dtype=np.float64)
-    return (np.log10(found), True) if spans_decades(found) else (found, False)
+    results = np.asarray(values, dtype=np.float64)
+    return (np.log10(results), True) if spans_decades(results) else (results, False)
 
 
 def _limits(values: Floats) -> tuple[float, float]:
@@ -103,7 +103,7 @@ def _limits(values: Floats) -> tuple[float, float]:
 
 def _colour(quality: float) -> str:
     place = quality * (len(_RAMP) - 1)
-    red, green, blue = (round(float(np.interp(place, range(len(_RAMP)), each))) for each in _RAMP.T)
+    red, green, blue = (round(float(np.interp(place, range(len(_RAMP)), item))) for item in _RAMP.T)
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
@@ -111,17 +111,17 @@ def _bar(frame: _Frame, low: float, high: float, title: str, less_is_better: boo
     """What the colours stand for, to the right of the axes."""
     steps, x = 32, frame.right + 20
     part = (frame.bottom - frame.top) / steps
-    found = []
+    results = []
     for k in range(steps):  # from below
         quality = (k + 0.5) / steps
         fill = _colour(1 - quality if less_is_better else quality)
         y = frame.bottom - part * (k + 1)
-        found.append(f'<rect fill="{fill}" stroke="none" x="{x}" y="{y:.2f}" width="14" height="{part + 0.3:.2f}"/>')
+        results.append(f'<rect fill="{fill}" stroke="none" x="{x}" y="{y:.2f}" width="14" height="{part + 0.3:.2f}"/>')
     free = frame.bottom + 99
     for value in _round_ticks(low, high, 5).tolist() if high > low else [low]:
         y = frame.bottom - (frame.bottom - frame.top) * ((value - low) / (high - low) if high > low else 0.5)
         if y <= free - 15:
-            found.append(_text(x + 19, y + 4, f"{value:.4g}", anchor="start", size=11))
+            results.append(_text(x + 19, y + 4, f"{value:.4g}", anchor="start", size=11))
             free = y
-    found.append(_text(x + 7, frame.top - 12, shortened(title, 14), size=13))
-    return found
+    results.append(_text(x + 7, frame.top - 12, shortened(title, 14), size=13))
+    return results

@@ -33,10 +33,10 @@ def timeline_svg(timeline: Timeline, *, width: int = 900) -> str | None:
         timeline: of the run's accounts.
         width: in pixels.
     """
-    rows = [one for one in timeline.processes if one.bars]
+    rows = [process for process in timeline.processes if process.bars]
     if not rows:
         return None
-    every = sorted((bar for one in rows for bar in one.bars), key=lambda bar: bar.start)
+    every = sorted((bar for row in rows for bar in row.bars), key=lambda bar: bar.start)
     begin = every[0].start
     end = max(max(bar.end for bar in every), begin + 1e-3)
     unit, name = next(((u, n) for u, n in ((3600.0, "h"), (60.0, "min")) if end - begin > 3 * u), (1.0, "s"))
@@ -47,12 +47,12 @@ def timeline_svg(timeline: Timeline, *, width: int = 900) -> str | None:
     frame = _Frame(_LEFT, top, right, bottom, 0.0, (end - begin) / unit, 0.0, 1.0)
     ticks = _round_ticks(0.0, frame.x1)
     parts = [*_x_axis(frame, ticks, [f"{t:.6g}" for t in ticks], f"{name} since the first task")]
-    for number, one in enumerate(rows):
+    for number, item in enumerate(rows):
         y = top + _ROW * number
         if len(rows) <= 48:
-            label = shortened(f"{one.host} {one.pid}", 22)
+            label = shortened(f"{item.host} {item.pid}", 22)
             parts.append(_text(_LEFT - 7, y + _ROW - 4, label, anchor="end", size=10))
-        for bar in one.bars:
+        for bar in item.bars:
             x0, x1 = (float(frame.x((moment - begin) / unit)) for moment in (bar.start, bar.end))
             box = f'x="{x0:.1f}" y="{y + 2:.1f}" width="{max(x1 - x0, 0.3):.1f}" height="{_ROW - 4}"'
             parts.append(f"<rect {_style(stages.index(bar.stage))} {box}/>")
@@ -62,11 +62,11 @@ def timeline_svg(timeline: Timeline, *, width: int = 900) -> str | None:
     parts += _legend(width - 8, top, legend)
     height, beside = int(bottom) + 60, 14 + 19 * len(legend) + 20
     memory = [(host, points) for host, points in timeline.memory.items() if any(begin <= t <= end for t, _ in points)]
-    memory.sort(key=lambda one: -max(value for _, value in one[1]))
+    memory.sort(key=lambda item: -max(value for _, value in item[1]))
     if memory:
-        more, told = _memory(memory, begin, end, unit, name, right, height)
-        parts += [*more, *_legend(max(width - 8, right + _legend_width(told)), max(height, beside), told)]
-        height, beside = height + _MEMORY + 60, max(height, beside) + 19 * len(told) + 20
+        more, text = _memory(memory, begin, end, unit, name, right, height)
+        parts += [*more, *_legend(max(width - 8, right + _legend_width(text)), max(height, beside), text)]
+        height, beside = height + _MEMORY + 60, max(height, beside) + 19 * len(text) + 20
     return _svg(width, max(height, beside), "Tasks by worker, and memory by node, over time", parts)
 
 

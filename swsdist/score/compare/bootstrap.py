@@ -42,7 +42,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import score as codes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -92,7 +92,7 @@ class Bootstrap:
             UserError: the level is not between 0 and 1.
         """
         if not 0 < level < 1:
-            raise UserError(f"the level of confidence is {level}", remedy="give one between 0 and 1, such as 0.95")
+            raise codes.INVALID_CONFIDENCE_LEVEL(level=level)
         observed, draws, left = (
             values[system] if other is None else values[system] - values[other]
             for values in (self.observed, self.replicates, self.jackknife)
@@ -167,17 +167,11 @@ class DocumentCounts:
         detected = pc.is_valid(rows["score"]).to_numpy()
         undecided = detected & pc.is_null(rows["decision"]).to_numpy()
         if undecided.any():
-            raise UserError(
-                f"{int(undecided.sum())} detections are neither YES nor NO, so no actual value is defined",
-                remedy="decide them first",
-            )
+            raise codes.UNDECIDED_DETECTIONS(count=int(undecided.sum()))
         document = pc.index_in(rows["doc_id"], value_set=names)
         if document.null_count:
             stranger = rows["doc_id"][pc.index(pc.is_null(document), True).as_py()]
-            raise DataError(
-                f"document {stranger} is in the list, but not among those that were searched",
-                remedy="give the durations of all documents",
-            )
+            raise codes.UNSEARCHED_DOCUMENT(doc_id=str(stranger))
         true = pc.is_valid(rows["ref_start"]).to_numpy()
         yes = pc.fill_null(rows["decision"], False).to_numpy() & detected
         events = np.stack([true, yes & true, yes & ~true]).astype(np.int64)
@@ -202,7 +196,7 @@ class DocumentCounts:
         owner = sorted((query, k, q) for k, part in enumerate(parts) for q, query in enumerate(part.queries))
         queries = tuple(query for query, _, _ in owner)
         if not parts or len(set(queries)) < len(queries):
-            raise UserError("the parts of a list must hold their queries whole", remedy="put each query in one part")
+            raise codes.SPLIT_QUERY()
         slices = [slice(parts[k].begin[q], parts[k].begin[q + 1]) for _, k, q in owner]
         document = [parts[k].document[rows] for (_, k, _), rows in zip(owner, slices, strict=True)]
         counts = [parts[k].counts[:, rows] for (_, k, _), rows in zip(owner, slices, strict=True)]
@@ -210,7 +204,7 @@ class DocumentCounts:
             parts[0].documents,
             parts[0].microseconds,
             queries,
-            np.cumsum([0, *(len(one) for one in document)]),
+            np.cumsum([0, *(len(item) for item in document)]),
             np.concatenate([np.zeros(0, dtype=np.int64), *document]),
             np.concatenate([np.zeros((3, 0)), *counts], axis=1),
         )
@@ -239,16 +233,14 @@ def bootstrap_documents(
     first = systems[0]
     _check(len(first.documents), "document", resamples)
     if any(
-        one.documents != first.documents or not np.array_equal(one.microseconds, first.microseconds) for one in systems
+        system.documents != first.documents or not np.array_equal(system.microseconds, first.microseconds)
+        for system in systems
     ):
-        raise UserError(
-            "the systems searched different documents",
-            remedy="score all systems with the same documents (the same ECF) and compare again",
-        )
+        raise codes.DIFFERENT_DOCUMENTS()
 
     def values(weights: Floats) -> Floats:
         trials = np.rint(trials_per_second * (first.microseconds.astype(np.float64) @ weights) / 1e6)
-        return np.stack([_values(one, weights, trials, beta) for one in systems])
+        return np.stack([_values(system, weights, trials, beta) for system in systems])
 
     size = len(first.documents)
     observed = values(np.ones((size, 1)))[:, 0]
@@ -257,13 +249,10 @@ def bootstrap_documents(
     if size > 1:
         microseconds = first.microseconds.astype(np.float64)
         trials = np.rint(trials_per_second * (microseconds.sum() - microseconds) / 1e6)
-        jackknife = np.stack([_without_each(one, trials, beta) for one in systems])
+        jackknife = np.stack([_without_each(system, trials, beta) for system in systems])
     defined = np.isfinite(replicates).all(axis=0)
     if not defined.any() or not np.isfinite(observed).all():
-        raise UserError(
-            "no value is defined: no query has a reference, or one has no trial without",
-            remedy="check the references and the durations of the documents",
-        )
+        raise codes.UNDEFINED_STATISTIC()
     return Bootstrap(observed, replicates[:, defined], jackknife, int((~defined).sum()))
 
 
@@ -305,9 +294,9 @@ def _means(sums: Iterable[Floats], trials: Floats, beta: float) -> Floats:
 
 def _check(units: int, name: str, resamples: int) -> None:
     if units < 1:
-        raise UserError(f"there is no {name} to resample", remedy="check the references and the list of documents")
+        raise codes.NOTHING_TO_RESAMPLE(unit=name)
     if resamples < 1:
-        raise UserError(f"{resamples} resamples were asked for", remedy="ask for at least 1, better 1000 or more")
+        raise codes.TOO_FEW_RESAMPLES(resamples=resamples)
 
 
 def _pieces(units: int, columns: int) -> Iterator[slice]:

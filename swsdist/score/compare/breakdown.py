@@ -36,7 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.core.errors import DataError, TableError, UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.twv import PER_TERM, Counts, mtwv, per_term, total, twv_curve
 from swsdist.score.trials.align import decimals
 
@@ -92,8 +92,8 @@ class Groups:
 def by_value(values: Sequence[str | float | None]) -> Groups:
     """A group for each distinct value of a column, ascending, numbers written as text by their value; None, NaN last."""
     values = [None if value != value else value for value in values]
-    known = sorted({value for value in values if value is not None}, key=_natural)
-    labels = [*known, *([None] if None in values else [])]
+    distinct = sorted({value for value in values if value is not None}, key=_natural)
+    labels = [*distinct, *([None] if None in values else [])]
     place = {value: index for index, value in enumerate(labels)}
     member = np.array([place[value] for value in values], dtype=np.int64)
     return Groups(tuple(None if value is None else str(value) for value in labels), member)
@@ -113,7 +113,7 @@ def by_edges(values: ArrayLike, edges: Sequence[float]) -> Groups:
     """
     numbers, limits = np.asarray(values, dtype=np.float64), np.asarray(edges, dtype=np.float64)
     if not len(limits) or not np.isfinite(limits).all() or (np.diff(limits) <= 0).any():
-        raise UserError(f"the edges of the bins are {list(edges)}", remedy="give finite numbers that ascend")
+        raise codes.INVALID_BIN_EDGES(edges=list(edges))
     member = np.where(np.isnan(numbers), len(limits) + 1, np.searchsorted(limits, numbers, side="right"))
     names = [f"{edge:.6g}" for edge in limits]
     inner = [f"[{low}, {high})" for low, high in pairwise(names)]
@@ -127,12 +127,12 @@ def by_edges(values: ArrayLike, edges: Sequence[float]) -> Groups:
 def unit_bins(values: ArrayLike) -> Groups:
     """Bins [i - 1, i) for whole i, from the lowest value to the highest (Wang and Metze 2014, figure 7)."""
     numbers = np.asarray(values, dtype=np.float64)
-    known = numbers[np.isfinite(numbers)]
-    if not len(known):
+    finite = numbers[np.isfinite(numbers)]
+    if not len(finite):
         return by_edges(numbers, [0.0])
-    low, high = math.floor(known.min()), math.floor(known.max()) + 1
+    low, high = math.floor(finite.min()), math.floor(finite.max()) + 1
     if high - low > 100_000:
-        raise UserError(f"values from {low} to {high} make too many bins of 1", remedy="give edges, or quantiles")
+        raise codes.TOO_MANY_BINS(low=low, high=high)
     return by_edges(numbers, list(range(low, high + 1)))
 
 
@@ -146,11 +146,11 @@ def quantile_bins(values: ArrayLike, bins: int) -> Groups:
     """
     numbers = np.asarray(values, dtype=np.float64)
     if bins < 1:
-        raise UserError(f"{bins} bins were asked for", remedy="ask for at least 1")
-    known = numbers[np.isfinite(numbers)]
-    if not len(known):
+        raise codes.TOO_FEW_BINS(bins=bins)
+    finite = numbers[np.isfinite(numbers)]
+    if not len(finite):
         return by_edges(numbers, [0.0])
-    inner = np.quantile(known, np.arange(bins) / bins, method="higher")
+    inner = np.quantile(finite, np.arange(bins) / bins, method="higher")
     return by_edges(numbers, np.unique(inner).tolist())
 
 
@@ -169,9 +169,7 @@ def grouped(values: pa.ChunkedArray | pa.Array, bins: str | None = None) -> Grou
     try:
         numbers = np.asarray(pc.fill_null(values.cast(pa.float64()), math.nan), dtype=np.float64)
     except pa.ArrowInvalid as error:
-        raise UserError(
-            f"bins {bins!r} need numbers, and not all values are ({error})", remedy="leave the bins out, or mend them"
-        ) from error
+        raise codes.NOT_NUMERIC(bins=bins, reason=str(error)) from error
     if bins == "unit":
         return unit_bins(numbers)
     try:
@@ -179,9 +177,7 @@ def grouped(values: pa.ChunkedArray | pa.Array, bins: str | None = None) -> Grou
             return quantile_bins(numbers, int(bins[1:]))
         return by_edges(numbers, [float(edge) for edge in bins.split(",")])
     except ValueError:
-        raise UserError(
-            f"bins are {bins!r}", remedy="give `unit`, quantiles such as q4, or edges such as 0.2,0.5,1"
-        ) from None
+        raise codes.UNKNOWN_BINS(bins=bins) from None
 
 
 def breakdown(terms: pa.Table, groups: Groups, aligned: Aligned | None = None) -> pa.Table:
@@ -204,14 +200,14 @@ def breakdown(terms: pa.Table, groups: Groups, aligned: Aligned | None = None) -
     columns = {name: terms[name].to_pylist() for name in PER_TERM.names}
     rows = []
     for index, label in enumerate(groups.labels):
-        mine = np.flatnonzero(groups.member == index)
-        row: dict[str, object] = {"group": label, "terms": len(mine)}
+        members = np.flatnonzero(groups.member == index)
+        row: dict[str, object] = {"group": label, "terms": len(members)}
         for name in ("ntrue", "ncorr", "nfa", "nmiss"):
-            values = [columns[name][k] for k in mine]
+            values = [columns[name][k] for k in members]
             row[name] = None if None in values else sum(values)
         for name in ("pmiss", "pfa", "twv"):
-            row[name] = _mean([columns[name][k] for k in mine])
-        values = [columns["twv"][k] for k in mine]
+            row[name] = _mean([columns[name][k] for k in members])
+        values = [columns["twv"][k] for k in members]
         row["total"] = None if None in values else math.fsum(values) / terms.num_rows
         row["mtwv"], row["mtwv_threshold"] = best[index]
         rows.append(row)
@@ -234,24 +230,21 @@ def difference(first: pa.Table, second: pa.Table, groups: Groups, value: str = "
     """
     _check(first, groups)
     if not first["query_id"].equals(second["query_id"]):
-        raise UserError(
-            "the two systems have different queries with references",
-            remedy="score both with the same references, or compare them with swsdist compare, which has a rule for it",
-        )
+        raise codes.DIFFERENT_QUERIES()
     a, b = first[value].to_pylist(), second[value].to_pylist()
     if None in a or None in b:
         query = first["query_id"][(a if None in a else b).index(None)]
-        raise UserError(f"query {str(query)!r} has no {value}", remedy="decide all detections, or compare best_twv")
+        raise codes.UNDECIDED_QUERY(query=str(query), value=value)
     rows = []
     for index, label in enumerate(groups.labels):
-        mine = np.flatnonzero(groups.member == index)
-        gains = [a[k] - b[k] for k in mine]
+        members = np.flatnonzero(groups.member == index)
+        gains = [a[k] - b[k] for k in members]
         rows.append(
             {
                 "group": label,
-                "terms": len(mine),
-                "first": _mean([a[k] for k in mine]),
-                "second": _mean([b[k] for k in mine]),
+                "terms": len(members),
+                "first": _mean([a[k] for k in members]),
+                "second": _mean([b[k] for k in members]),
                 "mean": _mean(gains),
                 "total": math.fsum(gains) / len(a),
             }
@@ -290,24 +283,17 @@ def by_document(
     """
     for name in ("doc_id", "seconds", column):
         if name not in documents.column_names:
-            raise TableError(
-                f"there is no column {name!r}",
-                where="documents",
-                remedy=f"add it; its columns are: {', '.join(documents.column_names)}",
-            )
+            raise codes.ABSENT_COLUMN(where="documents", column=name, columns=", ".join(documents.column_names))
     kinds = documents.select(["doc_id", column]).group_by(["doc_id", column]).aggregate([])
     counts = pc.value_counts(kinds["doc_id"].combine_chunks())
     if len(counts) < kinds.num_rows:
         twice = next(row["values"] for row in counts.to_pylist() if row["counts"] > 1)
-        raise TableError(f"document {twice!r} has two values of {column}", where="documents", remedy="keep one")
+        raise codes.CONFLICTING_DOCUMENT_ROWS(where="documents", doc_id=twice, column=column)
     names = kinds["doc_id"].combine_chunks()
     place = pc.index_in(aligned["doc_id"], value_set=names)
     if place.null_count:
         stranger = aligned["doc_id"][pc.index(pc.is_null(place), True).as_py()]
-        raise DataError(
-            f"document {stranger} is in the list, but not among those that were searched",
-            remedy="give the durations of all documents",
-        )
+        raise codes.UNSEARCHED_DOCUMENT(doc_id=str(stranger))
     groups = by_value(kinds[column].to_pylist())
     group_of_row = groups.member[place.to_numpy()]
     group_of_document = groups.member[pc.index_in(documents["doc_id"], value_set=names).to_numpy()]
@@ -317,21 +303,18 @@ def by_document(
     for index, label in enumerate(groups.labels):
         searched = math.fsum(seconds[group_of_document == index])
         trials = round(trials_per_second * searched)
-        mine = aligned.filter(pa.array(group_of_row == index))
-        if trials <= 0 and mine.num_rows:
-            raise UserError(
-                f"the list holds documents with {column} {label}, but only {searched} s of them were searched",
-                remedy="check the durations of the documents",
-            )
-        part = per_term(mine, trials=trials, beta=beta)
+        members = aligned.filter(pa.array(group_of_row == index))
+        if trials <= 0 and members.num_rows:
+            raise codes.UNSEARCHED_GROUP(column=column, value=label, seconds=searched)
+        part = per_term(members, trials=trials, beta=beta)
         part = part.filter(pc.is_in(part["query_id"], value_set=rated))
-        here = part.filter(pc.greater(part["ntrue"], 0))
-        row: dict[str, object] = {"group": label, "terms": here.num_rows, "total": None}
+        referenced = part.filter(pc.greater(part["ntrue"], 0))
+        row: dict[str, object] = {"group": label, "terms": referenced.num_rows, "total": None}
         for name in ("ntrue", "ncorr", "nfa", "nmiss"):
             row[name] = None if part[name].null_count else pc.sum(part[name], min_count=0).as_py()
         for name in ("pmiss", "pfa", "twv"):
-            row[name] = _mean(here[name].to_pylist())
-        row["mtwv"], row["mtwv_threshold"] = _maximum(Counts.of(mine), trials, beta, reject_all)
+            row[name] = _mean(referenced[name].to_pylist())
+        row["mtwv"], row["mtwv_threshold"] = _maximum(Counts.of(members), trials, beta, reject_all)
         rows.append(row)
     return pa.Table.from_pylist(rows, BREAKDOWN)
 
@@ -374,14 +357,11 @@ def _maxima(terms: pa.Table, groups: Groups, aligned: Aligned | None) -> list[tu
             counts[index].append(Counts.of(part.filter(pa.array(groups.member[place] == index))))
     best = []
     for index in range(len(groups.labels)):
-        mine = groups.member == index
-        whole = total([*counts[index], _all_missed(ntrue[mine & ~seen])])
-        if int((whole.classes * whole.terms).sum()) != int(ntrue[mine].sum()):
-            raise UserError(
-                "the aligned list has other references than the per-term values",
-                remedy="take both from one scoring",
-            )
-        best.append(_maximum(whole, aligned.trials, aligned.beta, aligned.reject_all))
+        rows = groups.member == index
+        missed_counts = total([*counts[index], _all_missed(ntrue[rows & ~seen])])
+        if int((missed_counts.classes * missed_counts.terms).sum()) != int(ntrue[rows].sum()):
+            raise codes.MISMATCHED_REFERENCES()
+        best.append(_maximum(missed_counts, aligned.trials, aligned.beta, aligned.reject_all))
     return best
 
 
@@ -409,14 +389,12 @@ def _natural(value: str | float) -> tuple[float, str]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+    defined = [value for value in values if value is not None]
+    return math.fsum(defined) / len(defined) if defined and len(defined) == len(values) else None
 
 
 def _check(terms: pa.Table, groups: Groups) -> None:
     if terms.num_rows != len(groups.member):
-        raise UserError(
-            f"there are {terms.num_rows} queries and groups of {len(groups.member)}", remedy="group the same rows"
-        )
+        raise codes.MISMATCHED_GROUPS(queries=terms.num_rows, members=len(groups.member))
     if pc.any(pc.less_equal(terms["ntrue"], 0)).as_py():
-        raise UserError("a query without references has no value", remedy="take the rows whose ntrue is not 0")
+        raise codes.UNREFERENCED_QUERY()

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.compare.bootstrap import Bootstrap, Interval, draws_of
 from swsdist.score.compare.significance import holm
 from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_entropy
@@ -114,34 +114,36 @@ class ByQuery:
             UserError: more trials were submitted than there are.
         """
         table = pa.concat_tables([part.select(["query_id", "score", "ref_start"]) for part in aligned])
-        whole = Trials.of_aligned(table, trials=trials, queries=queries)
+        trials_of_list = Trials.of_aligned(table, trials=trials, queries=queries)
         encoded = table["query_id"].cast(pa.string()).combine_chunks().dictionary_encode()
         names = encoded.dictionary.to_pylist()
         rank = np.argsort(np.argsort(names))
         query = rank[encoded.indices.to_numpy()]
-        found, hit = pc.is_valid(table["score"]).to_numpy(), pc.is_valid(table["ref_start"]).to_numpy()
-        score = pc.fill_null(table["score"], 0.0).to_numpy()[found] + 0.0
-        place = np.searchsorted(whole.llr, score)
-        if len(whole.llr) > bins:
-            count = (whole.true + whole.false).astype(np.float64)
+        hypothesised, hit = pc.is_valid(table["score"]).to_numpy(), pc.is_valid(table["ref_start"]).to_numpy()
+        score = pc.fill_null(table["score"], 0.0).to_numpy()[hypothesised] + 0.0
+        place = np.searchsorted(trials_of_list.llr, score)
+        if len(trials_of_list.llr) > bins:
+            count = (trials_of_list.true + trials_of_list.false).astype(np.float64)
             # Of few targets among many others, and of far scores (what was not submitted gets the least), none is blurred.
-            width = np.diff(whole.llr, prepend=whole.llr[0]) / (whole.llr[-1] - whole.llr[0])
-            mass = sum((side / max(1, int(side.sum())) for side in (whole.true, whole.false)), width)
+            width = np.diff(trials_of_list.llr, prepend=trials_of_list.llr[0]) / (
+                trials_of_list.llr[-1] - trials_of_list.llr[0]
+            )
+            mass = sum((side / max(1, int(side.sum())) for side in (trials_of_list.true, trials_of_list.false)), width)
             bin_of = ((np.cumsum(mass) - mass / 2) / mass.sum() * bins).astype(np.int64)
             bin_of[0] = -1
             _, bin_of = np.unique(bin_of, return_inverse=True)
-            sums, held = np.bincount(bin_of, whole.llr * count), np.bincount(bin_of, count)
-            levels, place = sums / held, bin_of[place]
+            sums, bin_counts = np.bincount(bin_of, trials_of_list.llr * count), np.bincount(bin_of, count)
+            levels, place = sums / bin_counts, bin_of[place]
         else:
-            levels = whole.llr
-        cell = query[found] * len(levels) + place
+            levels = trials_of_list.llr
+        cell = query[hypothesised] * len(levels) + place
         shape = len(names), len(levels)
         true, false = (
             np.bincount(cell[of], minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-            for of in (hit[found], ~hit[found])
+            for of in (hit[hypothesised], ~hit[hypothesised])
         )
         ntrue = np.bincount(query[hit], minlength=len(names)).astype(np.float64)
-        return cls(tuple(sorted(names)), levels, true, false, ntrue, whole)
+        return cls(tuple(sorted(names)), levels, true, false, ntrue, trials_of_list)
 
     def spread(self, queries: list[str]) -> ByQuery:
         """With rows for other queries as well, in their order."""
@@ -176,30 +178,32 @@ def compare_entropies(
         UserError: a list has no true occurrence, or more trials than there are; or the references differ.
     """
     if resamples < 1:
-        raise UserError(f"{resamples} resamples were asked for", remedy="ask for at least 1, better 1000 or more")
-    made = {name: ByQuery.of(parts, trials=trials, queries=queries) for name, parts in lists.items()}
-    names = sorted({query for one in made.values() for query in one.queries})
+        raise codes.TOO_FEW_RESAMPLES(resamples=resamples)
+    by_name = {name: ByQuery.of(parts, trials=trials, queries=queries) for name, parts in lists.items()}
+    names = sorted({query for item in by_name.values() for query in item.queries})
     if len(names) > queries:
-        raise UserError(f"the lists have {len(names)} queries, the whole set {queries}", remedy="count all queries")
-    counted = [one.spread(names) for one in made.values()]
-    if any(not np.array_equal(one.ntrue, counted[0].ntrue) for one in counted):
-        raise UserError("the systems have different references", remedy="score all systems alike, then compare")
-    observed = np.array([cnxe_min(one.whole, prior).cnxe for one in counted])
+        raise codes.TOO_MANY_QUERIES(listed=len(names), queries=queries)
+    counted = [item.spread(names) for item in by_name.values()]
+    if any(not np.array_equal(item.ntrue, counted[0].ntrue) for item in counted):
+        raise codes.DIFFERENT_REFERENCES()
+    observed = np.array([cnxe_min(item.whole, prior).cnxe for item in counted])
     once = np.ones((1, len(names)))
-    starts = [_least(one, once, trials, queries, prior)[1] for one in counted]
+    starts = [_least(item, once, trials, queries, prior)[1] for item in counted]
     pieces = []
     for weights in draws_of(queries, min(resamples, MOST), seed):
         drawn = np.ascontiguousarray(weights[: len(names)].T)  # (draws, queries that have a row)
-        found = (_least(one, drawn, trials, queries, prior, start) for one, start in zip(counted, starts, strict=True))
-        pieces.append(np.stack([values for values, _ in found]))
+        minima = (
+            _least(item, drawn, trials, queries, prior, start) for item, start in zip(counted, starts, strict=True)
+        )
+        pieces.append(np.stack([values for values, _ in minima]))
     replicates = np.concatenate(pieces, axis=1)
     defined = np.isfinite(replicates).all(axis=0)
     if not defined.any():
-        raise UserError("no draw of queries has a true occurrence", remedy="check the references")
+        raise codes.NO_TARGET_IN_RESAMPLES()
     boot = Bootstrap(observed, replicates[:, defined], np.empty((len(counted), 0)), int((~defined).sum()))
     systems = tuple(
         EntropyRow(name, float(observed[k]), boot.interval(k, level=level, method="percentile"))
-        for k, name in enumerate(made)
+        for k, name in enumerate(by_name)
     )
     indices = list(combinations(range(len(systems)), 2))
     p = [_p(boot, i, j) for i, j in indices]
@@ -217,14 +221,14 @@ def compare_entropies(
     return Entropies(systems, pairs, queries, min(resamples, MOST), boot.undefined)
 
 
-def _p(boot: Bootstrap, one: int, other: int) -> float:
-    draws = boot.replicates[one] - boot.replicates[other]
+def _p(boot: Bootstrap, item: int, other: int) -> float:
+    draws = boot.replicates[item] - boot.replicates[other]
     below, above = int((draws <= 0).sum()), int((draws >= 0).sum())
     return min(1.0, 2 * (min(below, above) + 1) / (len(draws) + 1))
 
 
 def _least(
-    one: ByQuery, drawn: Floats, trials: int, queries: int, prior: float, start: Floats | None = None
+    by_query: ByQuery, drawn: Floats, trials: int, queries: int, prior: float, start: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """Min Cnxe of each draw, float64 (draws,), NaN where there is no true occurrence; and the last draw's slope and offset.
 
@@ -234,8 +238,8 @@ def _least(
         trials, queries, prior: of the set.
         start: slope and offset to begin with.
     """
-    true, false = drawn @ one.true, drawn @ one.false  # whole numbers below 2^53: exact
-    n_true = drawn @ one.ntrue
+    true, false = drawn @ by_query.true, drawn @ by_query.false  # whole numbers below 2^53: exact
+    n_true = drawn @ by_query.ntrue
     n_false = float(queries * trials) - n_true
     submitted = (true + false) > 0
     least = np.where(submitted.any(axis=1), submitted.argmax(axis=1), 0)
@@ -244,7 +248,9 @@ def _least(
     false[rows, least] += n_false - false.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = prior * true / n_true[:, None], (1 - prior) * false / n_false[:, None]
-        nats, end = _newton(one.score, *weight, math.log(prior / (1 - prior)), np.zeros(2) if start is None else start)
+        nats, end = _newton(
+            by_query.score, *weight, math.log(prior / (1 - prior)), np.zeros(2) if start is None else start
+        )
     entropy = prior_entropy(prior) * math.log(2)
     result: Floats = np.where((n_true > 0) & (n_false > 0), nats / entropy, np.nan)
     return result, end

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.compare.significance import differences
 
 Floats = NDArray[np.float64]
@@ -41,15 +41,12 @@ def max_t(values: Floats, against: Floats, *, permutations: int = 2000, seed: in
         UserError: there is no query, or no permutation is asked for.
     """
     if not values.shape[1] or permutations < 1:
-        raise UserError(
-            f"{values.shape[1]} queries and {permutations} permutations make no test",
-            remedy="give queries with references, and ask for 1000 permutations or more",
-        )
+        raise codes.UNTESTABLE_VALUES(queries=values.shape[1], permutations=permutations)
     if not len(values):
         return np.zeros(0)
-    found = np.stack([differences(row, against) for row in values])
-    size = np.sqrt((found**2).sum(axis=1))
-    scaled = found / np.where(size > 0, size, 1.0)[:, None]
+    contrasts = np.stack([differences(row, against) for row in values])
+    size = np.sqrt((contrasts**2).sum(axis=1))
+    scaled = contrasts / np.where(size > 0, size, 1.0)[:, None]
     observed = np.abs(scaled.sum(axis=1))
     order = np.argsort(-observed, kind="stable")
     limits = observed[order] - 1e-9  # sums of other signs may differ by rounding alone

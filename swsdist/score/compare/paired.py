@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.codes import score as codes
 from swsdist.registry.entries import Quantity
 from swsdist.registry.registries import quantities
 from swsdist.score.compare.bootstrap import Interval, Method, bootstrap_terms
@@ -57,9 +57,9 @@ Ints = NDArray[np.int64]
 def values() -> dict[str, Quantity]:
     """Columns of the per-term table that can be compared, and the measures that are their means."""
     found: dict[str, Quantity] = {}
-    for one in quantities().values():
-        if one.by_query:
-            found.setdefault(one.by_query, one)
+    for quantity in quantities().values():
+        if quantity.by_query:
+            found.setdefault(quantity.by_query, quantity)
     return found
 
 
@@ -95,42 +95,35 @@ def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
         TableError: a query stands in a table twice, or a column is missing.
     """
     if value not in (columns := values()):
-        raise UserError(f"there is no value {value!r} to compare", remedy=f"choose one of: {', '.join(columns)}")
+        raise codes.UNKNOWN_TERM_VALUE(value=value, values=", ".join(columns))
     if len(tables) < 2:
-        raise UserError(f"there is nothing to compare with: {len(tables)} system", remedy="name two systems or more")
+        raise codes.TOO_FEW_SYSTEMS(systems=len(tables))
     ntrue: dict[str, tuple[int, str]] = {}
-    found: dict[str, dict[str, float]] = {}
+    by_system: dict[str, dict[str, float]] = {}
     for system, table in tables.items():
-        mine = found[system] = {}
+        row_values = by_system[system] = {}
         for query, count, number in _rows(system, table, value):
-            known, other = ntrue.setdefault(query, (count, system))
-            if known != count:
-                raise UserError(
-                    f"query {query!r} has {count} references here and {known} in {other}",
-                    where=system,
-                    remedy="score all systems with the same references and the same documents, then compare",
+            previous, other = ntrue.setdefault(query, (count, system))
+            if previous != count:
+                raise codes.DIFFERENT_REFERENCE_COUNTS(
+                    where=system, query=query, count=count, other_count=previous, other=other
                 )
             if count == 0:
                 continue
             if number is None:
-                raise UserError(
-                    f"query {query!r} has no {value}: its detections are neither YES nor NO",
-                    where=system,
-                    remedy="decide them (swsdist calibrate), or compare best_twv",
-                )
-            mine[query] = number
+                raise codes.UNDECIDED_QUERY(where=system, query=query, value=value)
+            row_values[query] = number
     queries = tuple(sorted(query for query, (count, _) in ntrue.items() if count))
     if not queries:
-        raise UserError(
-            "no query has a reference, so there are no values to compare",
-            remedy="check that query ids of references and detections are the same",
-        )
+        raise codes.NO_REFERENCES(measure=value)
     return Paired(
         systems=tuple(tables),
         queries=queries,
         ntrue=np.array([ntrue[query][0] for query in queries], dtype=np.int64),
-        values=np.array([[found[system].get(query, columns[value].missed) for query in queries] for system in tables]),
-        absent={system: len(queries) - len(found[system]) for system in tables},
+        values=np.array(
+            [[by_system[system].get(query, columns[value].missed) for query in queries] for system in tables]
+        ),
+        absent={system: len(queries) - len(by_system[system]) for system in tables},
     )
 
 
@@ -142,7 +135,7 @@ def completed(table: pa.Table, joined: Paired) -> pa.Table:
         joined: what `paired` made of this and other tables.
     """
     rows = {row["query_id"]: row for row in table.to_pylist()}
-    missed = {"ncorr": 0, "nfa": 0, **{column: one.missed for column, one in values().items()}}
+    missed = {"ncorr": 0, "nfa": 0, **{column: item.missed for column, item in values().items()}}
     full = [
         rows.get(query) or {"query_id": query, "ntrue": int(ntrue), "nmiss": int(ntrue), **missed}
         for query, ntrue in zip(joined.queries, joined.ntrue, strict=True)
@@ -264,18 +257,17 @@ def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
     Raises:
         UserError: there are fewer than two conditions, or they are of different systems.
     """
-    names = {condition: tuple(sorted(mine)) for condition, mine in values.items()}
+    names = {condition: tuple(sorted(row)) for condition, row in values.items()}
     if len(values) < 2 or len({*names.values()}) > 1 or not next(iter(names.values())):
-        raise UserError(
-            f"there are no pairs: {', '.join(f'{k} has {len(v)} systems' for k, v in names.items()) or 'nothing given'}",
-            remedy="give the value of each system under each of two conditions or more",
+        raise codes.UNPAIRED_CONDITIONS(
+            systems=", ".join(f"{k} has {len(v)} systems" for k, v in names.items()) or "nothing given"
         )
     systems = next(iter(names.values()))
     return Paired(
         systems=tuple(values),
         queries=systems,
         ntrue=np.ones(len(systems), dtype=np.int64),
-        values=np.array([[mine[name] for name in systems] for mine in values.values()], dtype=np.float64),
+        values=np.array([[row[name] for name in systems] for row in values.values()], dtype=np.float64),
         absent=dict.fromkeys(values, 0),
     )
 
@@ -296,7 +288,7 @@ def compare_paired(joined: Paired, *, value: str = "twv", **how: Unpack[Options]
     rows = [(joined.values[i], joined.values[j]) for i, j in indices]
     t = [paired_t(a, b) for a, b in rows]
     w = [wilcoxon(a, b, settings.zero_method) for a, b in rows]
-    p_t, p_w = [one.p for one in t], [one.p for one in w]
+    p_t, p_w = [item.p for item in t], [item.p for item in w]
     corrected = zip(holm(p_t), benjamini_hochberg(p_t), holm(p_w), benjamini_hochberg(p_w), strict=True)
     pairs = []
     for k, ((i, j), (a, b), (t_holm, t_fdr, w_holm, w_fdr)) in enumerate(zip(indices, rows, corrected, strict=True)):
@@ -327,23 +319,15 @@ def _rows(system: str, table: pa.Table, value: str) -> list[tuple[str, int, floa
     """Query, Ntrue and value, each query once."""
     for name in ("query_id", "ntrue", value):
         if name not in table.column_names:
-            raise TableError(
-                f"there is no column {name!r}",
-                where=system,
-                remedy=f"give a per-term table; its columns are: {', '.join(table.column_names)}",
-            )
+            raise codes.ABSENT_COLUMN(where=system, column=name, columns=", ".join(table.column_names))
     rows = list(zip(*(table[name].to_pylist() for name in ("query_id", "ntrue", value)), strict=True))
     seen: set[str] = set()
     for row, (query, count, number) in enumerate(rows, 1):
         if query is None or count is None or count < 0 or (number is not None and not math.isfinite(number)):
-            raise TableError(
-                f"query {query!r} has ntrue {count} and {value} {number}",
-                where=f"{system}, row {row}",
-                remedy="correct the row, or score the system again",
+            raise codes.INVALID_TERM_ROW(
+                where=f"{system}, row {row}", query=query, ntrue=count, value=value, number=number
             )
         if query in seen:
-            raise TableError(
-                f"query {query!r} is a duplicate", where=f"{system}, row {row}", remedy="keep one of its rows"
-            )
+            raise codes.DUPLICATE_TERM_ROW(where=f"{system}, row {row}", query=query)
         seen.add(query)
     return rows

@@ -14,12 +14,12 @@ from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import Entropies
 from swsdist.score.compare.paired import Comparison
 from swsdist.score.compare.paired import Settings as Settings
-from swsdist.score.measures.curve import Point
+from swsdist.score.measures.curve import CurvePoint
 from swsdist.score.measures.protocol import OperatingPoint
 
 
 @dataclass(frozen=True, kw_only=True)
-class About:
+class SystemInfo:
     """What is known of a system that is compared, for a reader who was not there; None or empty where it is not.
 
     Attributes:
@@ -30,7 +30,7 @@ class About:
         digest: of a run that of its scored list and measures, as its report shows it; of a file its SHA-256.
         corpus: the tables, or files of an evaluation, that say what was searched for and where.
         point: protocol, beta, N, T, and how many queries, references and documents.
-        told: the protocol in a line, `swsdist.score.measures.protocol.Protocol.told`.
+        protocol_text: the protocol in a line, `swsdist.score.measures.protocol.Protocol.describe`.
         tolerance: s, of the protocol's rule of what matches a reference; None where trials are not of time.
         detections: in its list.
         made: when a run's report was written, ISO 8601.
@@ -45,7 +45,7 @@ class About:
     digest: str | None = None
     corpus: tuple[str, ...] = ()
     point: OperatingPoint | None = None
-    told: str = ""
+    protocol_text: str = ""
     tolerance: float | None = None
     detections: int | None = None
     made: str | None = None
@@ -61,8 +61,8 @@ class DetLine:
     threshold: NDArray[np.float64]
     pmiss: NDArray[np.float64]
     pfa: NDArray[np.float64]
-    actual: Point | None = None
-    maximum: Point | None = None
+    actual: CurvePoint | None = None
+    maximum: CurvePoint | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class ComparisonData:
     settings: Settings
     notices: tuple[str, ...] = ()
     units: str = "queries"
-    about: tuple[About, ...] = ()
+    about: tuple[SystemInfo, ...] = ()
     lines: tuple[DetLine, ...] = ()
     made: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)

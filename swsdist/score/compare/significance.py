@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.curve import TIE
 
 Floats = NDArray[np.float64]
@@ -69,9 +69,9 @@ def differences(first: ArrayLike, second: ArrayLike) -> Floats:
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
-        raise UserError(f"values of shapes {a.shape} and {b.shape} make no pairs", remedy="give as many of both")
+        raise codes.UNPAIRED_VALUES(first=a.shape, second=b.shape)
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise UserError("a value is not a finite number", remedy="leave its pair out")
+        raise codes.NOT_FINITE_PAIR()
     rounded: Floats = np.rint((a - b) / TIE) * TIE + 0.0
     return rounded
 
@@ -84,13 +84,13 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> TTest:
     """
     from scipy.stats import ttest_1samp
 
-    found = differences(first, second)
-    if not found.any():
-        return TTest(len(found), 0.0, 1.0) if len(found) else TTest(0, None, None)
-    if np.ptp(found) <= TIE:
-        return TTest(len(found), None, None)
-    result = ttest_1samp(found, 0.0)
-    return TTest(len(found), float(result.statistic), float(result.pvalue))
+    pairs = differences(first, second)
+    if not pairs.any():
+        return TTest(len(pairs), 0.0, 1.0) if len(pairs) else TTest(0, None, None)
+    if np.ptp(pairs) <= TIE:
+        return TTest(len(pairs), None, None)
+    result = ttest_1samp(pairs, 0.0)
+    return TTest(len(pairs), float(result.statistic), float(result.pvalue))
 
 
 def wilcoxon(first: ArrayLike, second: ArrayLike, zero_method: Zeros = "wilcox") -> Wilcoxon:
@@ -104,25 +104,25 @@ def wilcoxon(first: ArrayLike, second: ArrayLike, zero_method: Zeros = "wilcox")
     """
     from scipy.stats import wilcoxon as signed_rank
 
-    found = differences(first, second)
-    zeros = int((found == 0).sum())
-    if zeros == len(found):
-        return Wilcoxon(len(found), zeros, zero_method, True, 0.0, 1.0)
-    sizes = np.abs(found[found != 0])
+    pairs = differences(first, second)
+    zeros = int((pairs == 0).sum())
+    if zeros == len(pairs):
+        return Wilcoxon(len(pairs), zeros, zero_method, True, 0.0, 1.0)
+    sizes = np.abs(pairs[pairs != 0])
     ties = len(np.unique(np.rint(sizes / TIE))) < len(sizes)
     exact = len(sizes) <= MOST_EXACT and not ties and (zero_method == "wilcox" or not zeros)
-    ranked = found[found != 0] if zero_method == "wilcox" else found
+    ranked = pairs[pairs != 0] if zero_method == "wilcox" else pairs
     result = signed_rank(ranked, zero_method=zero_method, method="exact" if exact else "asymptotic")
-    return Wilcoxon(len(found), zeros, zero_method, exact, float(result.statistic), float(result.pvalue))
+    return Wilcoxon(len(pairs), zeros, zero_method, exact, float(result.statistic), float(result.pvalue))
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
     """p values corrected so that a single false alarm among all has at most that chance (Holm 1979); None stays None."""
-    known = sorted((value, index) for index, value in enumerate(p) if value is not None)
+    defined = sorted((value, index) for index, value in enumerate(p) if value is not None)
     corrected: list[float | None] = [None] * len(p)
     worst = 0.0
-    for rank, (value, index) in enumerate(known):
-        worst = max(worst, min(1.0, value * (len(known) - rank)))
+    for rank, (value, index) in enumerate(defined):
+        worst = max(worst, min(1.0, value * (len(defined) - rank)))
         corrected[index] = worst
     return corrected
 
@@ -131,20 +131,20 @@ def benjamini_hochberg(p: Sequence[float | None]) -> list[float | None]:
     """p values corrected for the expected share of false alarms among what is called different; None stays None."""
     from scipy.stats import false_discovery_control
 
-    known = [index for index, value in enumerate(p) if value is not None]
+    defined = [index for index, value in enumerate(p) if value is not None]
     corrected: list[float | None] = [None] * len(p)
-    if known:
-        for index, value in zip(known, false_discovery_control([p[index] for index in known]), strict=True):
+    if defined:
+        for index, value in zip(defined, false_discovery_control([p[index] for index in defined]), strict=True):
             corrected[index] = float(value)
     return corrected
 
 
 def cohen_d(first: ArrayLike, second: ArrayLike) -> float | None:
     """Cohen's d of paired values: mean of the differences / their standard deviation; None where they do not vary."""
-    found = differences(first, second)
-    if len(found) < 2 or np.ptp(found) <= TIE:
+    pairs = differences(first, second)
+    if len(pairs) < 2 or np.ptp(pairs) <= TIE:
         return None
-    return math.fsum(found) / len(found) / float(np.std(found, ddof=1))
+    return math.fsum(pairs) / len(pairs) / float(np.std(pairs, ddof=1))
 
 
 def rank_biserial(first: ArrayLike, second: ArrayLike) -> float | None:
@@ -154,9 +154,9 @@ def rank_biserial(first: ArrayLike, second: ArrayLike) -> float | None:
     """
     from scipy.stats import rankdata
 
-    found = differences(first, second)
-    found = found[found != 0]
-    if not len(found):
+    pairs = differences(first, second)
+    pairs = pairs[pairs != 0]
+    if not len(pairs):
         return None
-    ranks = rankdata(np.rint(np.abs(found) / TIE))
-    return float((ranks[found > 0].sum() - ranks[found < 0].sum()) / ranks.sum())
+    ranks = rankdata(np.rint(np.abs(pairs) / TIE))
+    return float((ranks[pairs > 0].sum() - ranks[pairs < 0].sum()) / ranks.sum())

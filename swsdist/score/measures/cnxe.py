@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.pav import pool_adjacent_violators
 
 Floats = NDArray[np.float64]
@@ -51,7 +51,7 @@ def check_prior(prior: float) -> None:
         UserError: it is not between 0 and 1.
     """
     if not 0 < prior < 1:
-        raise UserError(f"the prior is {prior}", remedy="give a probability greater than 0 and less than 1")
+        raise codes.INVALID_PRIOR(prior=prior)
 
 
 def effective_prior(prior: float, *, cost_miss: float = 1.0, cost_false_alarm: float = 1.0) -> float:
@@ -62,9 +62,7 @@ def effective_prior(prior: float, *, cost_miss: float = 1.0, cost_false_alarm: f
     """
     check_prior(prior)
     if not (0 < cost_miss < math.inf and 0 < cost_false_alarm < math.inf):
-        raise UserError(
-            f"the costs are {cost_miss} (miss) and {cost_false_alarm} (false alarm)", remedy="give positive costs"
-        )
+        raise codes.INVALID_COSTS(cost_miss=cost_miss, cost_false_alarm=cost_false_alarm)
     return cost_miss * prior / (cost_miss * prior + cost_false_alarm * (1 - prior))
 
 
@@ -75,7 +73,7 @@ def prior_of_beta(beta: float) -> float:
         UserError: beta is not positive.
     """
     if not 0 < beta < math.inf:
-        raise UserError(f"beta is {beta}", remedy="it must be finite and greater than 0")
+        raise codes.VALUE_NOT_POSITIVE(name="beta", value=beta)
     return 1 / (1 + beta)
 
 
@@ -145,12 +143,9 @@ class Trials:
         true, false = _finite(targets, "target"), _finite(nontargets, "non-target")
         n_true = len(true) if n_true is None else n_true
         n_false = len(false) if n_false is None else n_false
-        for what, submitted, whole in (("target", len(true), n_true), ("non-target", len(false), n_false)):
-            if submitted > whole:
-                raise UserError(
-                    f"{submitted} {what} trials were submitted, but the whole set has {whole}",
-                    remedy="check seconds of audio, trials per second and the number of queries",
-                )
+        for what, submitted, limit in (("target", len(true), n_true), ("non-target", len(false), n_false)):
+            if submitted > limit:
+                raise codes.TOO_MANY_TRIALS(submitted=submitted, kind=what, total=limit)
         ones = np.repeat([True, False], [len(true), len(false)])
         return _counted(np.concatenate([true, false]), ones.astype(np.int64), (~ones).astype(np.int64), n_true, n_false)
 
@@ -173,7 +168,7 @@ class Trials:
         """
         named = pc.count_distinct(aligned["query_id"]).as_py()
         if named > queries:
-            raise UserError(f"the list has {named} queries, the whole set {queries}", remedy="count all queries")
+            raise codes.TOO_MANY_QUERIES(listed=named, queries=queries)
         score = aligned["score"]
         submitted, true = pc.is_valid(score).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
         values = pc.fill_null(score, 0.0).to_numpy()
@@ -218,12 +213,12 @@ def cross_entropy(trials: Trials, prior: float) -> float:
         UserError: the set has no target or no non-target trial, or the prior is not between 0 and 1.
     """
     _check_defined(trials, prior)
-    whole = trials.complete()
+    full = trials.complete()
     # Rows without a trial are left out: their cost may be infinite, and 0 times infinite is no number.
-    true, false = whole.true > 0, whole.false > 0
-    targets = math.fsum(whole.true[true] * log_cost(whole.llr[true], prior, target=True))
-    nontargets = math.fsum(whole.false[false] * log_cost(whole.llr[false], prior, target=False))
-    return (prior * targets / whole.n_true + (1 - prior) * nontargets / whole.n_false) / math.log(2)
+    true, false = full.true > 0, full.false > 0
+    targets = math.fsum(full.true[true] * log_cost(full.llr[true], prior, target=True))
+    nontargets = math.fsum(full.false[false] * log_cost(full.llr[false], prior, target=False))
+    return (prior * targets / full.n_true + (1 - prior) * nontargets / full.n_false) / math.log(2)
 
 
 def cnxe(trials: Trials, prior: float) -> float:
@@ -261,21 +256,21 @@ def cnxe_min(trials: Trials, prior: float) -> Affine:
         UserError: as of `cross_entropy`.
     """
     _check_defined(trials, prior)
-    whole = trials.complete()
-    if len(whole.llr) == 1:
+    full = trials.complete()
+    if len(full.llr) == 1:
         return Affine(1.0, 0.0, 0.0)
-    weight = (prior * whole.true / whole.n_true, (1 - prior) * whole.false / whole.n_false)
-    true, false = whole.llr[whole.true > 0], whole.llr[whole.false > 0]
+    weight = (prior * full.true / full.n_true, (1 - prior) * full.false / full.n_false)
+    true, false = full.llr[full.true > 0], full.llr[full.false > 0]
     for gamma, border, other in ((math.inf, true[0], false[-1]), (-math.inf, true[-1], false[0])):
         if (border - other) * math.copysign(1, gamma) >= 0:
-            tied = (whole.llr == border) & (border == other)
+            tied = (full.llr == border) & (border == other)
             least = sum(_least_of_constant(*pair) for pair in zip(weight[0][tied], weight[1][tied], strict=True))
             return Affine(float(least) / math.log(2) / prior_entropy(prior), gamma, math.nan)
-    centre = float(np.average(whole.llr, weights=weight[0] + weight[1]))
-    scale = float(np.average(np.abs(whole.llr - centre), weights=weight[0] + weight[1]))
-    x = (whole.llr - centre) / scale
+    centre = float(np.average(full.llr, weights=weight[0] + weight[1]))
+    scale = float(np.average(np.abs(full.llr - centre), weights=weight[0] + weight[1]))
+    x = (full.llr - centre) / scale
     a, b = _newton(x, *weight, _logit(prior))
-    moved = Trials(a * x + b, whole.true, whole.false, whole.n_true, whole.n_false)
+    moved = Trials(a * x + b, full.true, full.false, full.n_true, full.n_false)
     return Affine(cnxe(moved, prior), a / scale, b - a * (centre / scale))
 
 
@@ -331,14 +326,14 @@ def cnxe_pav(trials: Trials, prior: float) -> float:
         UserError: as of `cross_entropy`.
     """
     _check_defined(trials, prior)
-    whole = trials.complete()
-    blocks = pool_adjacent_violators(whole.true, whole.true + whole.false)
+    full = trials.complete()
+    blocks = pool_adjacent_violators(full.true, full.true + full.false)
     mixed = (blocks.true > 0) & (blocks.true < blocks.total)  # the others cost nothing
     true = blocks.true[mixed].astype(np.float64)
     false = (blocks.total - blocks.true)[mixed].astype(np.float64)
-    odds = true / false * (whole.n_false / whole.n_true) * (prior / (1 - prior))
+    odds = true / false * (full.n_false / full.n_true) * (prior / (1 - prior))
     targets, nontargets = math.fsum(true * np.log1p(1 / odds)), math.fsum(false * np.log1p(odds))
-    nats = prior * targets / whole.n_true + (1 - prior) * nontargets / whole.n_false
+    nats = prior * targets / full.n_true + (1 - prior) * nontargets / full.n_false
     return nats / math.log(2) / prior_entropy(prior)
 
 
@@ -405,31 +400,25 @@ def measure(trials: Trials, prior: float) -> CrossEntropy:
 
 def _counted(llr: Floats, true: Ints, false: Ints, n_true: int, n_false: int) -> Trials:
     """Trials with each score once, ascending."""
-    known, which = np.unique(llr, return_inverse=True)
-    sums = np.zeros((2, len(known)), dtype=np.int64)
+    distinct, which = np.unique(llr, return_inverse=True)
+    sums = np.zeros((2, len(distinct)), dtype=np.int64)
     np.add.at(sums[0], which, true)
     np.add.at(sums[1], which, false)
-    return Trials(known, sums[0], sums[1], n_true, n_false)
+    return Trials(distinct, sums[0], sums[1], n_true, n_false)
 
 
 def _finite(scores: ArrayLike, what: str) -> Floats:
     # Adding 0 makes -0.0 and 0.0, which are equal, one score with one sign.
     values: Floats = np.asarray(scores, dtype=np.float64).ravel() + 0.0
     if (bad := np.flatnonzero(~np.isfinite(values))).size:
-        raise TableError(
-            f"the score of {what} trial {bad[0] + 1} is {values[bad[0]]}",
-            remedy="only finite numbers can be scored; correct it or leave the trial out",
-        )
+        raise codes.NOT_FINITE_NUMBER(where=f"{what} trial {bad[0] + 1}", column="score", value=values[bad[0]])
     return values
 
 
 def _check_defined(trials: Trials, prior: float) -> None:
     check_prior(prior)
     if trials.n_true < 1 or trials.n_false < 1:
-        raise UserError(
-            f"of {trials.n_true} target and {trials.n_false} non-target trials no cross entropy is defined",
-            remedy="it needs at least one of each: check references, seconds of audio and trials per second",
-        )
+        raise codes.UNDEFINED_CROSS_ENTROPY(true=trials.n_true, false=trials.n_false)
 
 
 def _logit(prior: float) -> float:

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
+from swsdist.core.warning_text import warning_text
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,7 +29,7 @@ Ints = NDArray[np.int64]
 TIE = 1e-12
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """Rates at one threshold or one set of decisions. `threshold` is None where there is none."""
 
     twv: float
@@ -99,13 +100,12 @@ def nontargets(ntrue: Ints, trials: int) -> Ints:
     """
     left = trials - ntrue
     if (left == 0).any():
-        raise UserError(
-            f"a query has {trials} true occurrences in {trials} trials, so its false-alarm rate is not defined",
-            remedy="raise trials_per_second, or check that all the audio that was searched is counted",
-        )
+        raise codes.NO_NONTARGET_TRIALS(trials=trials)
     if (left < 0).any():
         warnings.warn(
-            f"a query has {ntrue.max()} true occurrences in {trials} trials: its false-alarm rate is negative",
+            warning_text(
+                codes.NEGATIVE_FALSE_ALARM_RATES, count=int((left < 0).sum()), largest=ntrue.max(), trials=trials
+            ),
             stacklevel=4,
         )
     return left
@@ -136,10 +136,7 @@ class Means(NamedTuple):
         """
         referenced = int(terms[ntrue > 0].sum())
         if not referenced:
-            raise UserError(
-                "no query has a reference, so TWV is not defined",
-                remedy="check that query ids of references and detections are the same; a run without references exports",
-            )
+            raise codes.NO_REFERENCES(measure="TWV")
         return cls(ntrue, terms, nontargets(ntrue, trials), referenced, int(terms.sum()))
 
     def rates(self, accepted: Iterable[tuple[Ints, Ints]]) -> tuple[Floats, Floats]:
@@ -151,10 +148,10 @@ class Means(NamedTuple):
             pfa = pfa + false_alarms / left
         return pmiss / self.referenced, pfa / self.queries
 
-    def point(self, hits: Ints, false_alarms: Ints, beta: float) -> Point:
+    def point(self, hits: Ints, false_alarms: Ints, beta: float) -> CurvePoint:
         """The value of one set of decisions, from hits and false alarms of each class, (K,)."""
         pmiss, pfa = (float(rate[0]) for rate in self.rates(zip(hits[:, None], false_alarms[:, None], strict=True)))
-        return Point(1 - (pmiss + beta * pfa), pmiss, pfa, None)
+        return CurvePoint(1 - (pmiss + beta * pfa), pmiss, pfa, None)
 
 
 def curve_blocks(
@@ -187,9 +184,9 @@ def curve_blocks(
         highest = float(scores[-1])
         kept = []
         for k, ntrue in enumerate(classes.ntrue):
-            mine = block.ntrue == ntrue
-            at = np.searchsorted(block.score[mine], scores)
-            hits, false_alarms = block.hits[mine], block.false_alarms[mine]
+            rows = block.ntrue == ntrue
+            at = np.searchsorted(block.score[rows], scores)
+            hits, false_alarms = block.hits[rows], block.false_alarms[rows]
             kept.append((hits_left[k] - _before(hits)[at], false_left[k] - _before(false_alarms)[at]))
             hits_left[k] -= hits.sum()
             false_left[k] -= false_alarms.sum()
@@ -199,22 +196,25 @@ def curve_blocks(
         yield piece(np.array([highest]), [nothing] * len(classes.ntrue))
 
 
-def joined(pieces: Iterable[Curve]) -> Curve:
+def concatenate(pieces: Iterable[Curve]) -> Curve:
     """The pieces of a curve as one."""
-    found = list(pieces)
+    collected = list(pieces)
     return Curve(
-        *(np.concatenate([getattr(piece, name) for piece in found]) for name in ("threshold", "pmiss", "pfa", "twv"))
+        *(
+            np.concatenate([getattr(piece, name) for piece in collected])
+            for name in ("threshold", "pmiss", "pfa", "twv")
+        )
     )
 
 
-class Best(NamedTuple):
+class BestPoint(NamedTuple):
     """The greatest value of a curve, the lowest threshold of equal ones, and whether it is the curve's last point."""
 
-    point: Point
+    point: CurvePoint
     last: bool
 
 
-def best_point(pieces: Iterable[Curve]) -> Best:
+def best_point(pieces: Iterable[Curve]) -> BestPoint:
     """The point of greatest value of a curve that comes in pieces.
 
     Only points that are above all before them can be chosen, so only these are kept, and of them those within `TIE` of the
@@ -234,7 +234,7 @@ def best_point(pieces: Iterable[Curve]) -> Best:
                 steps.append((value, pmiss, pfa, threshold, seen + k))
         seen += len(piece.twv)
     value, pmiss, pfa, threshold, at = steps[0]
-    return Best(Point(value, pmiss, pfa, None if math.isnan(threshold) else threshold), at == seen - 1)
+    return BestPoint(CurvePoint(value, pmiss, pfa, None if math.isnan(threshold) else threshold), at == seen - 1)
 
 
 def _before(events: Ints) -> Ints:

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
-from swsdist.score.measures.curve import Block, Curve, Point, best_point, by_score
+from swsdist.core.codes import score as codes
+from swsdist.score.measures.curve import Block, Curve, CurvePoint, best_point, by_score
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.twv import Counts, by_key, twv_curve
 
@@ -127,15 +127,15 @@ def bands(counts: Counts, squares: Squares, *, trials: int, beta: float) -> Band
     """
     counts = referenced(counts)
     if not (np.array_equal(counts.ntrue, squares.ntrue) and np.array_equal(counts.score, squares.score)):
-        raise UserError("counts and squares are of different lists", remedy="take both from the same aligned list")
+        raise codes.MISMATCHED_SQUARES()
     curve = twv_curve(counts, trials=trials, beta=beta)
     scores = np.unique(counts.score)
     miss, false, miss_miss, false_false = np.zeros((4, 1))
     for ntrue, terms in zip(counts.classes, counts.terms, strict=True):
-        mine = slice(*np.searchsorted(counts.ntrue, [ntrue, ntrue + 1]))
-        at = np.append(np.searchsorted(counts.score[mine], scores), mine.stop - mine.start)
+        rows = slice(*np.searchsorted(counts.ntrue, [ntrue, ntrue + 1]))
+        at = np.append(np.searchsorted(counts.score[rows], scores), rows.stop - rows.start)
         columns = (counts.hits, counts.false_alarms, squares.hits, squares.false_alarms)
-        h, f, hh, ff = (np.append(np.cumsum(column[mine][::-1])[::-1], 0)[at] for column in columns)
+        h, f, hh, ff = (np.append(np.cumsum(column[rows][::-1])[::-1], 0)[at] for column in columns)
         left = trials - ntrue
         miss = miss + (terms * ntrue - h) / ntrue
         false = false + f / left
@@ -162,37 +162,37 @@ def pooled_by_detection(
     """
     hits_left, false_left, left, hit = hits, false_alarms, trials - true, hits > 0
     for block in blocks:
-        scores, found, raised = by_score(block)
-        size = found + raised
+        scores, counted_hits, raised = by_score(block)
+        size = counted_hits + raised
         ends = np.cumsum(size)
         for first in range(0, int(size.sum()), _POINTS):
             at = np.arange(first, min(first + _POINTS, int(ends[-1])))
             row = np.searchsorted(ends, at, side="right")
             within = at - (ends - size)[row]
-            rejected = (np.cumsum(found) - found)[row] + np.minimum(within, found[row])
-            refused = (np.cumsum(raised) - raised)[row] + np.maximum(within - found[row], 0)
+            rejected = (np.cumsum(counted_hits) - counted_hits)[row] + np.minimum(within, counted_hits[row])
+            refused = (np.cumsum(raised) - raised)[row] + np.maximum(within - counted_hits[row], 0)
             accepted, wrong = hits_left - rejected, false_left - refused
             pfa = wrong / left if left else np.full(len(at), math.nan)
             pmiss = (true - accepted) / true if hit else np.zeros(len(at))
             yield Curve(scores[row], pmiss, pfa, (accepted - ratio * wrong) / true)
-        hits_left -= int(found.sum())
+        hits_left -= int(counted_hits.sum())
         false_left -= int(raised.sum())
 
 
-def pooled_maximum(pieces: Iterable[Curve], *, by_detection: bool) -> Point:
+def pooled_maximum(pieces: Iterable[Curve], *, by_detection: bool) -> CurvePoint:
     """The greatest value of a pooled curve; without one, or by STDEval's rules without one above 0, its start values.
 
     Args:
         pieces: of the curve.
         by_detection: whether it is STDEval's.
     """
-    found = iter(pieces)
-    first = next(found, None)
+    remaining = iter(pieces)
+    first = next(remaining, None)
     if first is None:
-        return Point(0.0, 0.0, 1.0, None)
-    greatest = best_point(itertools.chain([first], found)).point
+        return CurvePoint(0.0, 0.0, 1.0, None)
+    greatest = best_point(itertools.chain([first], remaining)).point
     if by_detection and greatest.twv <= 0:
-        return Point(0.0, 0.0, 1.0, float(first.threshold[0]))
+        return CurvePoint(0.0, 0.0, 1.0, float(first.threshold[0]))
     return greatest
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.ranking import Ranking
 
 #: False alarms an hour up to which is averaged.
@@ -47,23 +47,23 @@ def figure_of_merit(ranking: Ranking, seconds: float) -> pa.Table:
         UserError: there is no audio.
     """
     if not 0 < seconds < math.inf:
-        raise UserError(f"a figure of merit of {seconds} s of audio is not defined", remedy="give the seconds searched")
+        raise codes.VALUE_NOT_POSITIVE(name="seconds of audio", value=seconds)
     span = FALSE_ALARMS_PER_HOUR * seconds / 3600
-    whole = math.floor(span)
+    whole_hours = math.floor(span)
     size = len(ranking.ntrue)
     # Only the first false alarms matter: each of them is a row.
-    many = np.clip(whole + 1 - ranking.false_above, 0, ranking.false_alarms)
+    many = np.clip(whole_hours + 1 - ranking.false_above, 0, ranking.false_alarms)
     row = np.repeat(np.arange(len(many)), many)
     order = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many) + 1
     above = ranking.hits_above[row] + ranking.hits[row] * order / (ranking.false_alarms[row] + 1)
     place = ranking.false_above[row] + order
-    weight = np.where(place <= whole, 1.0, span - whole)
+    weight = np.where(place <= whole_hours, 1.0, span - whole_hours)
     query = ranking.query[row]
     # Whole hits and parts of hits are added in the order of the ranking, one query after the other.
     sums = np.bincount(query, weights=weight * above, minlength=size)
-    found = np.bincount(ranking.query, weights=ranking.hits, minlength=size)
-    given = np.bincount(query, minlength=size)
+    hits = np.bincount(ranking.query, weights=ranking.hits, minlength=size)
+    totals = np.bincount(query, minlength=size)
     # Behind the last false alarm; of the part of a place there is one, the last.
-    rest = np.where(given <= whole, (whole - np.minimum(given, whole)) + (span - whole), 0.0)
-    values: NDArray[np.float64] = (sums + rest * found) / (span * ranking.ntrue)
+    rest = np.where(totals <= whole_hours, (whole_hours - np.minimum(totals, whole_hours)) + (span - whole_hours), 0.0)
+    values: NDArray[np.float64] = (sums + rest * hits) / (span * ranking.ntrue)
     return pa.Table.from_arrays([ranking.names, pa.array(values)], schema=FIGURE)

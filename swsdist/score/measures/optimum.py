@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.score.measures.curve import TIE, Point, nontargets
+from swsdist.score.measures.curve import TIE, CurvePoint, nontargets
 from swsdist.score.measures.ranking import Ranking
 
 Floats = NDArray[np.float64]
@@ -57,8 +57,8 @@ class Optimum:
     pfa: Floats
     twv: Floats
     stwv: Floats
-    otwv: Point
-    supremum: Point
+    otwv: CurvePoint
+    supremum: CurvePoint
 
 
 def optimum_rows(ranking: Ranking, *, trials: int, beta: float) -> pa.Table:
@@ -118,9 +118,9 @@ def optimum(rows: pa.Table, *, beta: float) -> Optimum:
     )
     ntrue, paired = rows["ntrue"].to_numpy(), rows["paired"].to_numpy()
     missed = (ntrue - paired) / ntrue
-    otwv = supremum = Point(math.nan, math.nan, math.nan, None)
+    otwv = supremum = CurvePoint(math.nan, math.nan, math.nan, None)
     if size:
         mean_pmiss, mean_pfa, mean_missed = (math.fsum(values) / size for values in (pmiss, pfa, missed))
-        otwv = Point(1 - (mean_pmiss + beta * mean_pfa), mean_pmiss, mean_pfa, None)
-        supremum = Point(1 - mean_missed, mean_missed, 0.0, None)
+        otwv = CurvePoint(1 - (mean_pmiss + beta * mean_pfa), mean_pmiss, mean_pfa, None)
+        supremum = CurvePoint(1 - mean_missed, mean_missed, 0.0, None)
     return Optimum(rows["query_id"].combine_chunks(), pmiss, pfa, twv, 1 - missed, otwv, supremum)

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.registry.registries import PROTOCOLS as REGISTRY
 from swsdist.score.conventions import Conventions, Name, conventions_of
 from swsdist.score.measures.cnxe import prior_of_beta
@@ -87,7 +87,7 @@ class Protocol:
         """P, which beta, C and V imply; None while beta is to come from the data."""
         return None if self.beta == FROM_DATA else 1 / (self.beta * self.value / self.cost + 1)
 
-    def told(self, point: OperatingPoint | None = None) -> str:
+    def describe(self, point: OperatingPoint | None = None) -> str:
         """A line that says by which rules a value was made: outputs begin with it.
 
         Args:
@@ -154,9 +154,9 @@ def registered(name: str) -> Protocol:
         UserError: the name is unknown.
     """
     if name not in REGISTRY:
-        raise UserError(f"unknown protocol {name!r}", remedy=f"choose one of: {', '.join(sorted(REGISTRY))}")
-    found: Protocol = REGISTRY[name].load()
-    return found
+        raise codes.UNKNOWN_PROTOCOL(name=name, names=", ".join(sorted(REGISTRY)))
+    registered_protocol: Protocol = REGISTRY[name].load()
+    return registered_protocol
 
 
 class Parts(TypedDict, total=False):
@@ -188,9 +188,9 @@ class Parts(TypedDict, total=False):
 _ABOVE_0, _FROM_0, _INSIDE = "finite and be greater than 0", "finite and not be negative", "between 0 and 1"
 #: What a part must be, as a test and in words.
 _RANGES: Mapping[str, tuple[Callable[[float], bool], str]] = {
-    **dict.fromkeys(("beta", "trials_per_second", "cost", "value"), (lambda one: 0 < one < math.inf, _ABOVE_0)),
-    **dict.fromkeys(("tolerance", "word_gap"), (lambda one: 0 <= one < math.inf, _FROM_0)),
-    **dict.fromkeys(("prior", "cnxe_prior"), (lambda one: 0 < one < 1, _INSIDE)),
+    **dict.fromkeys(("beta", "trials_per_second", "cost", "value"), (lambda item: 0 < item < math.inf, _ABOVE_0)),
+    **dict.fromkeys(("tolerance", "word_gap"), (lambda item: 0 <= item < math.inf, _FROM_0)),
+    **dict.fromkeys(("prior", "cnxe_prior"), (lambda item: 0 < item < 1, _INSIDE)),
 }
 
 
@@ -207,43 +207,35 @@ def protocol(
     Raises:
         UserError: the name is unknown, a part is out of its range, or parts contradict each other.
     """
-    known, where = registered(name), f"protocol {name}"
+    base, where = registered(name), f"protocol {name}"
     as_run = parts.pop("as_run", False)
-    given = cast("dict[str, float]", {what: one for what, one in parts.items() if one is not None})
-    for what, one in given.items():
-        fits, wanted = _RANGES[what]
-        if not fits(one):
-            raise UserError(f"{what} is {one}", where=where, remedy=f"it must be {wanted}")
-    priced = given.keys() & {"cost", "value", "prior"}
-    if "beta" in given and priced:
-        raise UserError(
-            "beta is given, and so are parts that it is made of", where=where, remedy="give beta, or cost, value, prior"
-        )
-    changes: dict[str, Any] = {what: one for what, one in given.items() if what != "prior"}
+    overrides = cast("dict[str, float]", {what: item for what, item in parts.items() if item is not None})
+    for what, entry in overrides.items():
+        fits, expected = _RANGES[what]
+        if not fits(entry):
+            raise codes.PROTOCOL_VALUE_OUT_OF_RANGE(where=where, part=what, value=entry, range=expected)
+    priced = overrides.keys() & {"cost", "value", "prior"}
+    if "beta" in overrides and priced:
+        raise codes.CONFLICTING_BETA(where=where, parts=", ".join(sorted(priced)))
+    changes: dict[str, Any] = {what: item for what, item in overrides.items() if what != "prior"}
     if priced:
         # With what is not given as the protocol has it; sws2012's beta is C alone, P = 0.5.
-        cost, value = given.get("cost", known.cost), given.get("value", known.value)
-        prior = given.get("prior", 0.5 if known.prior is None else known.prior)
+        cost, value = overrides.get("cost", base.cost), overrides.get("value", base.value)
+        prior = overrides.get("prior", 0.5 if base.prior is None else base.prior)
         beta = cost / value * (1 / prior - 1)
         if not 0 < beta < math.inf:
-            raise UserError(
-                f"C, V and P make beta {beta}", where=where, remedy="give a prior that is not so near to 0 or 1"
-            )
+            raise codes.BETA_OUT_OF_RANGE(where=where, beta=beta)
         changes |= {"beta": beta, "cost": cost, "value": value}
-    elif "beta" in given:
-        changes |= {"cost": given["beta"], "value": 1.0}  # as SWS 2012 gave it to the program: V = 1, P = 0.5
+    elif "beta" in overrides:
+        changes |= {"cost": overrides["beta"], "value": 1.0}  # as SWS 2012 gave it to the program: V = 1, P = 0.5
     if as_run:
-        if not name.startswith("sws2012") or (known.tolerance, known.word_gap) != _AFRICAN:
-            raise UserError(
-                "only sws2012, and its African data, were run otherwise than it was meant",
-                where=where,
-                remedy="leave as_run away",
-            )
+        if not name.startswith("sws2012") or (base.tolerance, base.word_gap) != _AFRICAN:
+            raise codes.NO_AS_RUN_VARIANT(where=where)
         changes = {"tolerance": 1.0, "word_gap": 0.5, **changes}
-    made = dataclasses.replace(known, trials=trials or known.trials, **changes)
-    if made.trials == "segment" and not made.rules.options:
-        raise UserError("segment trials are KWSEval's", where=where, remedy="use kwseval or openkws13")
-    return made
+    changed = dataclasses.replace(base, trials=trials or base.trials, **changes)
+    if changed.trials == "segment" and not changed.rules.options:
+        raise codes.SEGMENT_TRIALS_UNSUPPORTED(where=where)
+    return changed
 
 
 def protocol_of(settings: Score) -> Protocol:
@@ -276,11 +268,8 @@ def number_of_trials(protocol: Protocol, total_seconds: float) -> int:
     """
     trials = protocol.rules.trials(total_seconds, protocol.trials_per_second)
     if not math.isfinite(trials) or round(trials) <= 0 or trials > _MOST_TRIALS:
-        raise UserError(
-            f"{total_seconds} s of audio with {protocol.trials_per_second} trials a second make no number of trials",
-            where=f"protocol {protocol.name}",
-            remedy="score at least one second of audio; look at the trials per second, and at the durations (of the ECF, or "
-            "of a run's documents: those of channel 1 count)",
+        raise codes.INVALID_TRIAL_COUNT(
+            where=f"protocol {protocol.name}", seconds=total_seconds, rate=protocol.trials_per_second
         )
     return round(trials)
 
@@ -300,11 +289,7 @@ def beta(protocol: Protocol, total_seconds: float, total_true: int) -> float:
         return protocol.beta
     trials = protocol.trials_per_second * total_seconds
     if not math.isfinite(trials) or not 0 < total_true < trials:
-        raise UserError(
-            f"beta cannot be taken from {total_true} true occurrences in {trials} trials",
-            where=f"protocol {protocol.name}",
-            remedy="give score.beta, or use a protocol whose beta is fixed",
-        )
+        raise codes.UNDEFINED_BETA(where=f"protocol {protocol.name}", true=total_true, trials=trials)
     return (trials - total_true) / total_true
 
 
@@ -385,13 +370,8 @@ def operating_point(
     else:
         count = segments if rules.trials == "segment" else documents
         if not count:
-            raise UserError(
-                f"trials of protocol {rules.name} are {rules.trials}s, and it is not known how many there are",
-                where=f"protocol {rules.name}",
-                remedy="give an ECF, and stretches of speech (SPEAKER records of an RTTM)"
-                if rules.trials == "segment"
-                else "give the number of documents, or an ECF that lists them",
-            )
+            missing = codes.UNKNOWN_SEGMENT_COUNT if rules.trials == "segment" else codes.UNKNOWN_DOCUMENT_COUNT
+            raise missing(where=f"protocol {rules.name}", protocol=rules.name)
         trials = count
     weight = beta(rules, seconds, true)
     from_data = rules.beta == FROM_DATA

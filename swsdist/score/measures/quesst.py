@@ -38,7 +38,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import score as codes
+from swsdist.core.warning_text import warning_text
 from swsdist.score.measures.cnxe import bayes_threshold, check_prior, log_cost, prior_entropy
 from swsdist.score.measures.curve import TIE, Curve
 
@@ -117,10 +118,10 @@ def score_quesst(
     targets = _targets(references, queries, documents)
     seen = np.flatnonzero(targets.sum(axis=1))
     if not len(seen):
-        raise DataError("no query has a target document", remedy="check the ids of the references")
+        raise codes.NO_TARGET_DOCUMENT()
     trials = _Trials.read(detections, targets, queries, documents, default)
     if trials.target.all():
-        raise DataError("every trial is a target", remedy="check the references: cross entropies need non-targets too")
+        raise codes.NO_NONTARGET_DOCUMENT()
     curve = _curve(trials.score, trials, beta)
     best, threshold = _best(curve)
     pooled = _recalibrated(trials.score, trials.target, float(trials.target.mean()))
@@ -166,40 +167,40 @@ class _Trials(NamedTuple):
         query = _places(detections, "query_id", queries)
         document = _places(detections, "doc_id", documents)
         score = detections["score"].cast(pa.float64())
-        for column, bad, what in (
+        for column, bad, problem in (
             ("query_id", query < 0, "is not in the term list"),
             ("doc_id", document < 0, "is not in the ECF"),
             ("score", ~pc.fill_null(pc.is_finite(score), False).to_numpy(), "is not a finite number"),
             ("decision", pc.is_null(detections["decision"]).to_numpy(), "is neither YES nor NO"),
         ):
             if bad.any():
-                raise _bad_trial(detections, int(np.flatnonzero(bad)[0]), f"{column} {what}", "correct it or drop it")
+                raise codes.INVALID_TRIAL(
+                    where=_row(detections, int(np.flatnonzero(bad)[0])), column=column, problem=problem
+                )
         cell = query * len(documents) + document
         _, first = np.unique(cell, return_index=True)
         if len(first) < len(cell):
             row = int(np.setdiff1d(np.arange(len(cell)), first)[0])
-            raise _bad_trial(detections, row, "the trial is a duplicate", "give one score a query and document")
+            raise codes.DUPLICATE_TRIAL(where=_row(detections, row))
 
         left_out = np.setdiff1d(np.arange(targets.size), cell)
         seen = targets.sum(axis=1) > 0
         left_out = left_out[seen[left_out // len(documents)]]
         if len(left_out) and default is None:
             q, d = divmod(int(left_out[0]), len(documents))
-            raise DataError(
-                f"{len(left_out)} trials have no score",
-                where=f"first: query {queries[q]}, document {documents[d]}",
-                remedy="give a score for every query and document, or a default score",
+            raise codes.UNSCORED_TRIALS(
+                where=f"first: query {queries[q]}, document {documents[d]}", count=len(left_out)
             )
         kept = seen[query]
         # Adding 0 makes -0.0 and 0.0, which are equal, one score with one sign.
-        given = score.to_numpy()[kept] + 0.0
+        scores = score.to_numpy()[kept] + 0.0
         order = np.concatenate([cell[kept], left_out])
         return cls(
             query=(np.cumsum(seen) - 1)[order // len(documents)],
-            score=np.concatenate([given, np.full(len(left_out), 0.0 if default is None else default)]),
+            score=np.concatenate([scores, np.full(len(left_out), 0.0 if default is None else default)]),
             target=targets.ravel()[order],
             decision=np.concatenate([detections["decision"].to_numpy()[kept], np.zeros(len(left_out), dtype=bool)]),
-            given=given,
+            given=scores,
         )
 
     def take(self, rows: Ints) -> _Trials:
@@ -216,7 +217,7 @@ class _Trials(NamedTuple):
 def _per_query(pooled: Floats, trials: _Trials, prior: float, beta: float) -> tuple[Values, Curve]:
     """Values and curve where each query has a threshold, or a recalibration, of its own; `pooled` are recalibrated scores."""
     rate = float(trials.target.mean())
-    shifted, own = np.empty(len(pooled)), np.empty(len(pooled))
+    shifted, per_query = np.empty(len(pooled)), np.empty(len(pooled))
     by_query = list(trials.of_each_query())
     for rows in by_query:
         alone = trials.take(rows)
@@ -224,7 +225,7 @@ def _per_query(pooled: Floats, trials: _Trials, prior: float, beta: float) -> tu
         with np.errstate(invalid="ignore"):
             # An infinite score at an infinite threshold is not above it.
             shifted[rows] = np.nan_to_num(pooled[rows] - threshold, nan=-math.inf, posinf=math.inf, neginf=-math.inf)
-        own[rows] = _recalibrated(pooled[rows], alone.target, rate)
+        per_query[rows] = _recalibrated(pooled[rows], alone.target, rate)
     curve = _curve(shifted, trials, beta)
     best, threshold = _best(curve)
     # The last pooling meets equal scores query after query.
@@ -233,8 +234,8 @@ def _per_query(pooled: Floats, trials: _Trials, prior: float, beta: float) -> tu
         act_twv=_twv(shifted > 0, trials, beta),
         max_twv=best,
         threshold=threshold,
-        act_cnxe=_cnxe(own, trials.target, prior),
-        min_cnxe=_cnxe(_recalibrated(own[order], trials.target[order], rate), trials.target[order], prior),
+        act_cnxe=_cnxe(per_query, trials.target, prior),
+        min_cnxe=_cnxe(_recalibrated(per_query[order], trials.target[order], rate), trials.target[order], prior),
     )
     return values, curve
 
@@ -253,19 +254,19 @@ def _twv(accepted: Flags, trials: _Trials, beta: float) -> float:
 def _curve(score: Floats, trials: _Trials, beta: float) -> Curve:
     """Means where all scores up to each distinct one are rejected; first, where none is."""
     targets, nontargets = _sizes(trials)
-    known, place = np.unique(score, return_inverse=True)
-    pmiss, pfa = np.zeros(len(known) + 1), np.zeros(len(known) + 1)
+    distinct, place = np.unique(score, return_inverse=True)
+    pmiss, pfa = np.zeros(len(distinct) + 1), np.zeros(len(distinct) + 1)
     # One number of targets after the other: what is summed before it is divided is whole.
     for ntrue in np.unique(targets):
-        mine = (targets == ntrue)[trials.query]
+        rows = (targets == ntrue)[trials.query]
         left = nontargets[targets == ntrue][0]
-        misses = np.bincount(place[mine & trials.target] + 1, minlength=len(known) + 1)
-        rejected = np.bincount(place[mine & ~trials.target] + 1, minlength=len(known) + 1)
+        misses = np.bincount(place[rows & trials.target] + 1, minlength=len(distinct) + 1)
+        rejected = np.bincount(place[rows & ~trials.target] + 1, minlength=len(distinct) + 1)
         pmiss = pmiss + np.cumsum(misses) / ntrue
-        raised = np.count_nonzero(mine & ~trials.target) - np.cumsum(rejected)
+        raised = np.count_nonzero(rows & ~trials.target) - np.cumsum(rejected)
         pfa = pfa + (raised / left if left else 1.0)
     pmiss, pfa = pmiss / len(targets), pfa / len(targets)
-    return Curve(np.append(-math.inf, known), pmiss, pfa, 1 - (pmiss + beta * pfa))
+    return Curve(np.append(-math.inf, distinct), pmiss, pfa, 1 - (pmiss + beta * pfa))
 
 
 def _best(curve: Curve) -> tuple[float, float]:
@@ -313,10 +314,10 @@ def _log_odds(probability: float) -> float:
 def _targets(references: pa.Table, queries: Sequence[str], documents: Sequence[str]) -> Flags:
     """Which (query, document) are targets."""
     query, document = _places(references, "query_id", queries), _places(references, "doc_id", documents)
-    known = (query >= 0) & (document >= 0)
-    cell, times = np.unique(query[known] * len(documents) + document[known], return_counts=True)
+    valid = (query >= 0) & (document >= 0)
+    cell, times = np.unique(query[valid] * len(documents) + document[valid], return_counts=True)
     if (times > 1).any():
-        warnings.warn(f"{np.count_nonzero(times > 1)} references stand there more than once", stacklevel=3)
+        warnings.warn(warning_text(codes.DUPLICATE_TARGETS, count=np.count_nonzero(times > 1)), stacklevel=3)
     targets = np.zeros(len(queries) * len(documents), dtype=bool)
     targets[cell] = True
     return targets.reshape(len(queries), len(documents))
@@ -324,17 +325,17 @@ def _targets(references: pa.Table, queries: Sequence[str], documents: Sequence[s
 
 def _places(table: pa.Table, column: str, names: Sequence[str]) -> Ints:
     """Index of each row's name, -1 where it is not known."""
-    found = pc.index_in(table[column].cast(pa.string()), value_set=pa.array(names, pa.string()))
-    places: Ints = pc.fill_null(found, -1).to_numpy().astype(np.int64)
+    indices = pc.index_in(table[column].cast(pa.string()), value_set=pa.array(names, pa.string()))
+    places: Ints = pc.fill_null(indices, -1).to_numpy().astype(np.int64)
     return places
 
 
 def _check_unique(names: Sequence[str], what: str) -> None:
     if len(set(names)) < len(names):
         twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise DataError(f"{what} {twice!r} is listed twice", remedy="drop or rename one")
+        raise codes.DUPLICATE_TRIAL_ID(kind=what, name=twice)
 
 
-def _bad_trial(detections: pa.Table, row: int, message: str, remedy: str) -> DataError:
+def _row(detections: pa.Table, row: int) -> str:
     shown = ", ".join(f"{name} {detections[name][row].as_py()}" for name in ("query_id", "doc_id", "score"))
-    return DataError(message, where=f"detections, row {row + 1} ({shown})", remedy=remedy)
+    return f"detections, row {row + 1} ({shown})"

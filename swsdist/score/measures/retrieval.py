@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.ranking import Ranking, query_index
 
@@ -86,7 +86,7 @@ def per_query(
         UserError: n or f_beta is not positive.
     """
     if n < 1:
-        raise UserError(f"P@{n} is not defined", remedy="give a rank of at least 1")
+        raise codes.INVALID_RANK(rank=n)
     ranking = Ranking.of(aligned)
     ntrue = ranking.ntrue
     hits, false_alarms, decided = _accepted(aligned, ranking, threshold)
@@ -116,7 +116,7 @@ def means(queries: pa.Table) -> Retrieval:
         UserError: there is no query with references.
     """
     if not queries.num_rows:
-        raise _no_query()
+        raise codes.NO_REFERENCES(measure="retrieval")
 
     def mean(name: str) -> float:
         values: Floats = queries[name].to_numpy()
@@ -197,7 +197,7 @@ def _accepted(aligned: pa.Table, ranking: Ranking, threshold: float | None) -> t
 
 def _precision_recall_f(hits: Ints, accepted: Ints, ntrue: Ints, f_beta: float) -> tuple[Floats, Floats, Floats]:
     if not 0 < f_beta < math.inf:
-        raise UserError(f"F of beta {f_beta} is not defined", remedy="give a positive number; 1 weighs both the same")
+        raise codes.VALUE_NOT_POSITIVE(name="beta of F", value=f_beta)
     weight = f_beta * f_beta
     # F in counts: it needs no special case where precision and recall are 0.
     return hits / np.maximum(accepted, 1), hits / ntrue, (1 + weight) * hits / (weight * ntrue + accepted)
@@ -230,10 +230,10 @@ def areas(hits: Ints, false_alarms: Ints, false_above: Ints, query: Ints, true: 
     Not a number where more non-targets were submitted than there are, or there are none.
     """
     queries = len(true)
-    found, raised = _summed(hits, query, queries), _summed(false_alarms, query, queries)
+    true_hits, raised = _summed(hits, query, queries), _summed(false_alarms, query, queries)
     # Twice the pairs won: a tie wins half of one. What was not submitted ties with its like.
     won = _summed(hits * (2 * (false[query] - false_above) - false_alarms), query, queries)
-    won = won + (true - found) * (false - raised)
+    won = won + (true - true_hits) * (false - raised)
     area: Floats = np.where((false > 0) & (raised <= false), won / np.maximum(2 * true * false, 1), np.nan)
     return area
 
@@ -242,10 +242,3 @@ def _summed(values: Ints, index: Ints, size: int) -> Ints:
     sums = np.zeros(size, dtype=np.int64)
     np.add.at(sums, index, values)
     return sums
-
-
-def _no_query() -> UserError:
-    return UserError(
-        "no query has a reference, so there is nothing to retrieve",
-        remedy="check that query ids of references and detections are the same",
-    )

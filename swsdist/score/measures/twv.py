@@ -39,17 +39,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.curve import (
     TIE,
     Block,
     Classes,
     Curve,
+    CurvePoint,
     Means,
-    Point,
     best_point,
+    concatenate,
     curve_blocks,
-    joined,
     nontargets,
 )
 from swsdist.score.measures.ranking import query_index
@@ -185,7 +185,7 @@ def twv_curve(counts: Counts, *, trials: int, beta: float, reject_all: bool = Tr
     """
     order = np.argsort(counts.score, kind="stable")
     block = Block(counts.ntrue[order], counts.score[order], counts.hits[order], counts.false_alarms[order])
-    return joined(curve_blocks([block], class_sums(counts), trials=trials, beta=beta, reject_all=reject_all))
+    return concatenate(curve_blocks([block], class_sums(counts), trials=trials, beta=beta, reject_all=reject_all))
 
 
 def class_sums(counts: Counts) -> Classes:
@@ -197,7 +197,7 @@ def class_sums(counts: Counts) -> Classes:
     return Classes(counts.classes, counts.terms, hits, false_alarms)
 
 
-def mtwv(curve: Curve) -> Point:
+def mtwv(curve: Curve) -> CurvePoint:
     """The point of greatest value; among equal ones the lowest threshold.
 
     If rejecting everything is best its threshold is the highest score, as STDEval prints it, although that score is
@@ -206,17 +206,14 @@ def mtwv(curve: Curve) -> Point:
     return best_point([curve]).point
 
 
-def atwv(counts: Counts, *, trials: int, beta: float) -> Point:
+def atwv(counts: Counts, *, trials: int, beta: float) -> CurvePoint:
     """Actual TWV: the mean value at the decisions that the list holds.
 
     Raises:
         UserError: a detection of a query with references is not decided, no query has a reference, or N = Ntrue.
     """
     if undecided := int(counts.undecided.sum()):
-        raise UserError(
-            f"{undecided} detections are neither YES nor NO, so no actual value is defined",
-            remedy="decide them (calibrate.fit in a config), or look at the maximum value only",
-        )
+        raise codes.UNDECIDED_DETECTIONS(count=undecided)
     sums = class_sums(replace(counts, hits=counts.yes_hits, false_alarms=counts.yes_false_alarms))
     return Means.of(sums.ntrue, sums.terms, trials=trials).point(sums.hits, sums.false_alarms, beta)
 
@@ -298,11 +295,11 @@ class _Rows(NamedTuple):
 
 def _summed(classes: Ints, terms: Ints, ntrue: Ints, score: Floats, events: Ints) -> Counts:
     """Counts with each key once, in order."""
-    known, which = np.unique(classes, return_inverse=True)
-    sizes = np.zeros(len(known), dtype=np.int64)
+    distinct, which = np.unique(classes, return_inverse=True)
+    sizes = np.zeros(len(distinct), dtype=np.int64)
     np.add.at(sizes, which, terms)
     ntrue, score, sums = by_key(ntrue, score, events)
-    return Counts(known, sizes, ntrue, score, *sums.T)
+    return Counts(distinct, sizes, ntrue, score, *sums.T)
 
 
 def by_key(ntrue: Ints, score: Floats, events: Ints) -> tuple[Ints, Floats, Ints]:

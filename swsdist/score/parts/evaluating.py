@@ -21,7 +21,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import score as codes
 from swsdist.core.text import suggestion
 from swsdist.corpora.places import Places
 from swsdist.registry.registries import MEASURES, quantities
@@ -36,24 +36,24 @@ def measure(name: str) -> Measure:
     Raises:
         ConfigError: there is none of that name, or it cannot be loaded.
     """
-    made: Measure = MEASURES[name].load()()
-    return made
+    instance: Measure = MEASURES[name].load()()
+    return instance
 
 
-def why_undefined(found: Mapping[str, Value]) -> dict[str, str]:
+def why_undefined(result: Mapping[str, Value]) -> dict[str, str]:
     """When each value that is None or NaN is so, in the words of its measure.
 
     Args:
-        found: values by key.
+        result: values by key.
     """
-    told: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for name in MEASURES:
-        one = measure(name)
-        words: Mapping[str, str] = getattr(one, "undefined", {})
-        for key in (given.key for given in MEASURES[name].gives):
-            if key in found and ((value := found[key]) is None or math.isnan(value)):
-                told[key] = words.get(key, words.get("", f"the measure {name} does not say when it is"))
-    return told
+        item = measure(name)
+        words: Mapping[str, str] = getattr(item, "undefined", {})
+        for key in (values_of_measure.key for values_of_measure in MEASURES[name].gives):
+            if key in result and ((value := result[key]) is None or math.isnan(value)):
+                reasons[key] = words.get(key, words.get("", f"the measure {name} does not say when it is"))
+    return reasons
 
 
 def part_tables(measures: Iterable[str] | None = None) -> dict[str, PartTable]:
@@ -65,14 +65,12 @@ def part_tables(measures: Iterable[str] | None = None) -> dict[str, PartTable]:
     Raises:
         ConfigError: two measures mean different tables by one name.
     """
-    found: dict[str, PartTable] = {}
+    tables: dict[str, PartTable] = {}
     for name in MEASURES if measures is None else measures:
         for part in measure(name).parts:
-            if found.setdefault(part.name, part) is not part:
-                raise ConfigError(
-                    f"two measures have a part table {part.name!r}", where=f"measure {name}", remedy="rename one"
-                )
-    return found
+            if tables.setdefault(part.name, part) is not part:
+                raise codes.DUPLICATE_PART_TABLE(where=f"measure {name}", part=part.name)
+    return tables
 
 
 def measure_parts(
@@ -124,20 +122,16 @@ def values(parts: Parts, point: OperatingPoint, measures: Iterable[str] | None =
         ConfigError: two measures give a value of one name, or one gives a value that its entry does not name.
     """
     quantities()  # no two of one name
-    found: dict[str, Value] = {}
+    result: dict[str, Value] = {}
     with _quiet():
         for name in MEASURES if measures is None else measures:
-            keys = [one.key for one in MEASURES[name].gives]
-            given = measure(name).values(parts, point)
-            if strange := sorted(given.keys() - set(keys)):
-                raise ConfigError(
-                    f"the entry of the measure {name} does not name {', '.join(strange)}, which it gives",
-                    where=f"measure {name}",
-                    remedy="add a Quantity to `gives` of its MeasureEntry (docs/how-to/add-a-measure.md)",
-                )
-            values = ((key, given.get(key)) for key in keys)
-            found |= {key: None if value is None or not math.isfinite(value) else value for key, value in values}
-    return found
+            keys = [item.key for item in MEASURES[name].gives]
+            values_of_measure = measure(name).values(parts, point)
+            if strange := sorted(values_of_measure.keys() - set(keys)):
+                raise codes.UNDECLARED_MEASURE_VALUE(where=f"measure {name}", measure=name, names=", ".join(strange))
+            values = ((key, values_of_measure.get(key)) for key in keys)
+            result |= {key: None if value is None or not math.isfinite(value) else value for key, value in values}
+    return result
 
 
 def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures") -> tuple[str, ...]:
@@ -150,16 +144,12 @@ def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures")
     Raises:
         ConfigError: there is no such value.
     """
-    known = list(quantities())
+    names = list(quantities())
     if keys == "all":
-        return tuple(known)
+        return tuple(names)
     for key in keys:
-        if key not in known:
-            raise ConfigError(
-                f"there is no measure {key!r}{suggestion(key, known)}",
-                where=where,
-                remedy=f"measures are {', '.join(known)}",
-            )
+        if key not in names:
+            raise codes.UNKNOWN_MEASURE(where=where, key=key, meant=suggestion(key, names), measures=", ".join(names))
     return tuple(keys)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.cnxe import Trials
 from swsdist.score.measures.curve import Block, Classes, Curve, by_score, curve_blocks
 from swsdist.score.measures.protocol import OperatingPoint
@@ -39,20 +39,20 @@ def _events(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
 
 def _classes(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
     names, query = query_index(aligned)
-    true, found = aligned["ref_start"].is_valid().to_numpy(), aligned["score"].is_valid().to_numpy()
+    true, hypothesised = aligned["ref_start"].is_valid().to_numpy(), aligned["score"].is_valid().to_numpy()
     decision = aligned["decision"].cast(pa.int8()).fill_null(-1).to_numpy()
     ntrue = np.bincount(query[true], minlength=len(names))
-    known, which = np.unique(ntrue, return_inverse=True)
+    distinct, which = np.unique(ntrue, return_inverse=True)
     row = which[query]
     events = (
-        found & true,
-        found & ~true,
-        found & true & (decision == 1),
-        found & ~true & (decision == 1),
-        found & (decision < 0),
+        hypothesised & true,
+        hypothesised & ~true,
+        hypothesised & true & (decision == 1),
+        hypothesised & ~true & (decision == 1),
+        hypothesised & (decision < 0),
     )
-    columns = [known, np.bincount(which, minlength=len(known))]
-    columns += [np.bincount(row[chosen], minlength=len(known)) for chosen in events]
+    columns = [distinct, np.bincount(which, minlength=len(distinct))]
+    columns += [np.bincount(row[chosen], minlength=len(distinct)) for chosen in events]
     return pa.table([pa.array(column.astype(np.int64)) for column in columns], schema=CLASSES.schema)
 
 
@@ -81,19 +81,17 @@ class Sums(NamedTuple):
             UserError: the tables have more queries than the point.
         """
         table = parts[CLASSES.name].table()
-        found = cls(*(column.to_numpy().copy() for column in table.columns))
-        referenced = int(found.terms[found.ntrue > 0].sum())
-        if int(found.terms.sum()) > point.queries:
-            raise UserError(
-                f"the list has {found.terms.sum()} queries, the whole set {point.queries}", remedy="count all queries"
-            )
+        sums = cls(*(column.to_numpy().copy() for column in table.columns))
+        referenced = int(sums.terms[sums.ntrue > 0].sum())
+        if int(sums.terms.sum()) > point.queries:
+            raise codes.TOO_MANY_QUERIES(listed=sums.terms.sum(), queries=point.queries)
         if not refless:
-            return cls(*(column[found.ntrue > 0] for column in found))
+            return cls(*(column[sums.ntrue > 0] for column in sums))
         if point.queries > referenced:
-            if not (found.ntrue == 0).any():
-                found = cls(*(np.concatenate([np.zeros(1, dtype=np.int64), column]) for column in found))
-            found.terms[0] = point.queries - referenced
-        return found
+            if not (sums.ntrue == 0).any():
+                sums = cls(*(np.concatenate([np.zeros(1, dtype=np.int64), column]) for column in sums))
+            sums.terms[0] = point.queries - referenced
+        return sums
 
     @property
     def referenced(self) -> int:
@@ -112,8 +110,8 @@ class Sums(NamedTuple):
 
     def as_one(self) -> Classes:
         """All queries taken as one."""
-        one = np.ones(1, dtype=np.int64)
-        return Classes(one * self.true, one, one * self.hits.sum(), one * self.false_alarms.sum())
+        item = np.ones(1, dtype=np.int64)
+        return Classes(item * self.true, item, item * self.hits.sum(), item * self.false_alarms.sum())
 
 
 def event_blocks(events: Merged, *, refless: bool) -> Iterator[Block]:
@@ -165,8 +163,5 @@ def trials_of(parts: Parts, point: OperatingPoint) -> Trials:
     )
     n_false = point.queries * point.trials - sums.true
     if int(false.sum()) > n_false:
-        raise UserError(
-            f"{false.sum()} non-target trials were submitted, but the whole set has {n_false}",
-            remedy="check seconds of audio, trials per second and the number of queries",
-        )
+        raise codes.TOO_MANY_TRIALS(submitted=false.sum(), kind="non-target", total=n_false)
     return Trials(llr, true, false, sums.true, n_false)

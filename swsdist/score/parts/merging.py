@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.errors import TableError
+from swsdist.core.codes import score as codes
 
 #: Opens one part's table and yields it in pieces, rows ascending by key.
 Source = Callable[[], Iterator[pa.Table]]
@@ -118,15 +118,13 @@ def check_part(table: pa.Table, schema: pa.Schema, key: tuple[str, ...], name: s
         TableError: another schema, or a key that is there twice.
     """
     if table.schema.names != schema.names:
-        raise TableError(
-            f"the part has the columns {', '.join(table.schema.names)}",
-            where=f"part table {name}",
-            remedy=f"its schema says {', '.join(schema.names)}",
+        raise codes.PART_SCHEMA_MISMATCH(
+            where=f"part table {name}", columns=", ".join(table.schema.names), expected=", ".join(schema.names)
         )
     table = table.cast(schema).sort_by([(column, "ascending") for column in key]).combine_chunks()
     if table.num_rows > 1:
         same = np.logical_and.reduce([pc.equal(table[c][1:], table[c][:-1]).to_numpy() for c in key])
         if same.any():
             row = table.select(list(key)).slice(int(np.flatnonzero(same)[0]), 1).to_pylist()[0]
-            raise TableError("a key is there twice", where=f"part table {name}: {row}", remedy="add such rows up")
+            raise codes.DUPLICATE_PART_KEY(where=f"part table {name}: {row}")
     return table

@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.measures.curve import Block, Classes, best_point, curve_blocks
 from swsdist.score.measures.twv import Counts, class_sums, total
 from swsdist.score.parts.merging import Merged, Source, of_table
@@ -85,22 +85,22 @@ class SpilledCounts:
         self._files[level].append(path)
         if len(self._files[level]) == _MANY:
             several, self._files[level] = self._files[level], []
-            self._put(level + 1, Merged(_SCHEMA, _KEY, True, [_source(one) for one in several]).blocks())
-            for one in several:
-                one.unlink()
+            self._put(level + 1, Merged(_SCHEMA, _KEY, True, [_source(item) for item in several]).blocks())
+            for entry in several:
+                entry.unlink()
 
     def sources(self) -> list[Source]:
         """Sorted tables that hold all rows."""
-        found: list[Source] = [_source(path) for level in self._files for path in level]
-        return [*found, of_table(_table(total(self._held)))] if self._held else found
+        sources: list[Source] = [_source(path) for level in self._files for path in level]
+        return [*sources, of_table(_table(total(self._held)))] if self._held else sources
 
     @property
     def classes(self) -> dict[int, tuple[int, int, int]]:
         """By Ntrue: queries, hits and false alarms of all their detections."""
-        found = dict(self._classes)
+        classes = dict(self._classes)
         for counts in self._held:
-            _add(found, class_sums(counts))
-        return found
+            _add(classes, class_sums(counts))
+        return classes
 
 
 def threshold_of(parts: Sequence[SpilledCounts], *, trials: int, beta: float) -> float:
@@ -118,17 +118,14 @@ def threshold_of(parts: Sequence[SpilledCounts], *, trials: int, beta: float) ->
     """
     sums: dict[int, tuple[int, int, int]] = {}
     for part in parts:
-        for ntrue, found in part.classes.items():
-            known = sums.get(ntrue, (0, 0, 0))
-            sums[ntrue] = known[0] + found[0], known[1] + found[1], known[2] + found[2]
+        for ntrue, added in part.classes.items():
+            sums_before = sums.get(ntrue, (0, 0, 0))
+            sums[ntrue] = sums_before[0] + added[0], sums_before[1] + added[1], sums_before[2] + added[2]
     columns = np.array([(ntrue, *sums[ntrue]) for ntrue in sorted(sums)], np.int64).reshape(-1, 4).T
     events = Merged(_SCHEMA, _KEY, True, [source for part in parts for source in part.sources()])
     best = best_point(curve_blocks(_blocks(events), Classes(*columns), trials=trials, beta=beta))
     if best.point.threshold is None:
-        raise UserError(
-            "a threshold cannot be fitted: no query with references has a detection",
-            remedy="fit on more queries (fewer folds), or give a fitted FILE in calibrate.fit",
-        )
+        raise codes.NO_FITTABLE_DETECTION()
     return float(np.nextafter(best.point.threshold, math.inf)) if best.last else best.point.threshold
 
 
@@ -153,7 +150,7 @@ def _source(path: Path) -> Source:
     return pieces
 
 
-def _add(found: dict[int, tuple[int, int, int]], classes: Classes) -> None:
+def _add(sums: dict[int, tuple[int, int, int]], classes: Classes) -> None:
     for ntrue, terms, hits, false_alarms in zip(*(column.tolist() for column in classes), strict=True):
-        known = found.get(ntrue, (0, 0, 0))
-        found[ntrue] = known[0] + terms, known[1] + hits, known[2] + false_alarms
+        sums_before = sums.get(ntrue, (0, 0, 0))
+        sums[ntrue] = sums_before[0] + terms, sums_before[1] + hits, sums_before[2] + false_alarms

@@ -25,15 +25,15 @@ class CrossEntropies:
         """None where there is no target or no non-target, or more trials were submitted than there are."""
         prior = point.effective_prior
         try:
-            found = measure(trials_of(parts, point), prior)
+            result = measure(trials_of(parts, point), prior)
         except UserError:
             return {}
         return {
             "effective_prior": prior,
-            "cnxe": found.cnxe,
-            "cnxe_min": found.cnxe_min,
-            "cnxe_gamma": found.gamma,
-            "cnxe_delta": found.delta,
-            "cnxe_pav": found.cnxe_pav,
-            "calibration_loss": found.loss,
+            "cnxe": result.cnxe,
+            "cnxe_min": result.cnxe_min,
+            "cnxe_gamma": result.gamma,
+            "cnxe_delta": result.delta,
+            "cnxe_pav": result.cnxe_pav,
+            "calibration_loss": result.loss,
         }

@@ -27,22 +27,22 @@ class PooledMaximum:
         sums = Sums.of(parts, point, refless=True)
         if not sums.referenced:
             return {}
-        one, by_detection = sums.as_one(), point.rules.pooled_by_detection
+        item, by_detection = sums.as_one(), point.rules.pooled_by_detection
         blocks = pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true)
         if by_detection:
             pieces = pooled_by_detection(
                 blocks,
                 true=sums.true,
-                hits=int(one.hits[0]),
-                false_alarms=int(one.false_alarms[0]),
+                hits=int(item.hits[0]),
+                false_alarms=int(item.false_alarms[0]),
                 trials=point.trials,
                 ratio=point.cost / point.value,
             )
         else:
-            pieces = curve_blocks(blocks, one, trials=point.trials, beta=point.beta, reject_all=False)
-        found = point_values("pooled_maximum", pooled_maximum(pieces, by_detection=by_detection), threshold=True)
-        pfa = found.get("pooled_maximum_pfa")
-        return found if pfa is None or 0 <= pfa <= 1 else {**found, "pooled_maximum_pfa": None}
+            pieces = curve_blocks(blocks, item, trials=point.trials, beta=point.beta, reject_all=False)
+        result = point_values("pooled_maximum", pooled_maximum(pieces, by_detection=by_detection), threshold=True)
+        pfa = result.get("pooled_maximum_pfa")
+        return result if pfa is None or 0 <= pfa <= 1 else {**result, "pooled_maximum_pfa": None}
 
 
 class Decisions:

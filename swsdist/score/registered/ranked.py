@@ -44,15 +44,15 @@ class Retrieval:
         table = parts["retrieval"].table()
         if not table.num_rows:
             return {}
-        found = means(table)
+        result = means(table)
         return {
-            "map": found.map,
-            f"p_at_{RANK}": found.p_at_n,
-            "p_at_ntrue": found.p_at_ntrue,
-            "auc": found.auc,
-            "mean_precision": found.precision,
-            "mean_recall": found.recall,
-            "mean_f1": found.f,
+            "map": result.map,
+            f"p_at_{RANK}": result.p_at_n,
+            "p_at_ntrue": result.p_at_ntrue,
+            "auc": result.auc,
+            "mean_precision": result.precision,
+            "mean_recall": result.recall,
+            "mean_f1": result.f,
         }
 
 
@@ -139,26 +139,26 @@ class PairAreas:
         queries = parts["pairs"].table()
         if point.documents is None or not queries.num_rows:
             return {}
-        known = queries["area"].drop_null().to_numpy()
+        areas = queries["area"].drop_null().to_numpy()
         true = int(pc.sum(queries["ntrue"]).as_py())
         return {
-            "pair_auc": math.fsum(known) / len(known) if len(known) else None,
+            "pair_auc": math.fsum(areas) / len(areas) if len(areas) else None,
             "pooled_pair_auc": self._pooled(parts, true, queries.num_rows * point.documents - true),
         }
 
     def _pooled(self, parts: Parts, true: int, false: int) -> Value:
         """Twice the pairs won, counted from the lowest score, in whole numbers."""
-        won = found = raised = 0
+        won = true_hits = raised = 0
         for table in parts["pair_events"].blocks():
             hits, false_alarms = table["hits"].to_numpy(), table["false_alarms"].to_numpy()
             below = raised + np.cumsum(false_alarms) - false_alarms
             won += sum(
                 h * (2 * b + f) for h, b, f in zip(*(c.tolist() for c in (hits, below, false_alarms)), strict=True)
             )
-            found, raised = found + int(hits.sum()), raised + int(false_alarms.sum())
+            true_hits, raised = true_hits + int(hits.sum()), raised + int(false_alarms.sum())
         if not true or false <= 0 or raised > false:
             return None
         # What was not submitted is below all hits, and ties with its like.
         missing = false - raised
-        won += 2 * found * missing + (true - found) * missing
+        won += 2 * true_hits * missing + (true - true_hits) * missing
         return won / (2 * true * false)

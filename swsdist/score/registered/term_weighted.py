@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from swsdist.score.measures.curve import Means, Point, best_point
+from swsdist.score.measures.curve import CurvePoint, Means, best_point
 from swsdist.score.measures.optimum import OPTIMUM, optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.ranking import Ranking
@@ -14,12 +14,12 @@ from swsdist.score.parts.events import CLASSES, EVENTS, Sums, curve_of
 from swsdist.score.parts.interface import Parts, PartTable, Value
 
 
-def point_values(name: str, point: Point | None, *, threshold: bool = False) -> dict[str, Value]:
+def point_values(name: str, point: CurvePoint | None, *, threshold: bool = False) -> dict[str, Value]:
     """A value with its rates, and its threshold where it has one."""
     if point is None:
         return {}
-    found: dict[str, Value] = {name: point.twv, f"{name}_pmiss": point.pmiss, f"{name}_pfa": point.pfa}
-    return found | ({f"{name}_threshold": point.threshold} if threshold else {})
+    result: dict[str, Value] = {name: point.twv, f"{name}_pmiss": point.pmiss, f"{name}_pfa": point.pfa}
+    return result | ({f"{name}_threshold": point.threshold} if threshold else {})
 
 
 class TermWeighted:
@@ -36,7 +36,7 @@ class TermWeighted:
         sums = Sums.of(parts, point, refless=point.include_refless)
         if not sums.referenced:
             return {}
-        actual: Point | None = None
+        actual: CurvePoint | None = None
         if not sums.undecided.any():
             means = Means.of(sums.ntrue, sums.terms, trials=point.trials)
             actual = means.point(sums.yes_hits, sums.yes_false_alarms, point.beta)
@@ -56,5 +56,5 @@ class OptimumAndSupremum:
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references."""
-        found = optimum(parts["optimum"].table(), beta=point.beta)
-        return point_values("otwv", found.otwv) | point_values("stwv", found.supremum)
+        result = optimum(parts["optimum"].table(), beta=point.beta)
+        return point_values("otwv", result.otwv) | point_values("stwv", result.supremum)

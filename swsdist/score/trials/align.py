@@ -34,7 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.core.errors import TableError
+from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.conventions import Conventions, conventions_of
 from swsdist.score.tables import as_table
@@ -91,32 +91,28 @@ def align(
     """
     rules = conventions_of(conventions)
     detections, references = as_table(detections, "detections"), as_table(references, "references")
-    found = _Spans.read(detections, "detections", scored=True)
+    detected = _Spans.read(detections, "detections", scored=True)
     true = _Spans.read(references, "references", scored=False, forward=rules.forward_only)
-    if len(found.score) and not math.isfinite(found.score.max() - found.score.min()):
-        raise TableError(
-            f"scores from {found.score.min()} to {found.score.max()} are too far apart to compare",
-            where="detections",
-            remedy="scale them; a double cannot hold their difference",
-        )
+    if len(detected.score) and not math.isfinite(detected.score.max() - detected.score.min()):
+        raise codes.SCORE_RANGE_TOO_WIDE(where="detections", lowest=detected.score.min(), highest=detected.score.max())
     keys, det_group, ref_group = _groups(_keys(detections, "detections"), _keys(references, "references"))
 
-    det_order = np.lexsort((found.decision, found.end, found.score, found.start, det_group))
+    det_order = np.lexsort((detected.decision, detected.end, detected.score, detected.start, det_group))
     ref_order = np.lexsort((true.end, true.start, ref_group))
-    found, det_group = found.take(det_order), det_group[det_order]
+    detected, det_group = detected.take(det_order), det_group[det_order]
     true, ref_group = true.take(ref_order), ref_group[ref_order]
 
     tail = true.tail if rules.sums_ends else true.end
-    dets, refs, part = _candidates(found, det_group, true.start - tolerance, tail + tolerance, ref_group)
+    dets, refs, part = _candidates(detected, det_group, true.start - tolerance, tail + tolerance, ref_group)
     if rules.list_limits:
         if low is None or high is None:
             raise TypeError("STDEval's kernel needs the least and greatest score of the whole list")
         lows, highs = np.array(low), np.array(high)
     else:
-        lows, highs = _group_limits(found.score, det_group, low, high)
+        lows, highs = _group_limits(detected.score, det_group, low, high)
         lows, highs = lows[det_group[dets]], highs[det_group[dets]]
-    chosen = Assignment(dets, refs, part).best(_kernel(found, dets, true, tail, refs, lows, highs) + 1)
-    return _trials(keys, found, det_group, true, ref_group, dets[chosen], refs[chosen])
+    chosen = Assignment(dets, refs, part).best(_kernel(detected, dets, true, tail, refs, lows, highs) + 1)
+    return _trials(keys, detected, det_group, true, ref_group, dets[chosen], refs[chosen])
 
 
 class _Spans(NamedTuple):
@@ -151,19 +147,17 @@ class _Spans(NamedTuple):
         else:
             duration = decimals(end - start, 6 if scored else 4)
         if forward and (backward := np.flatnonzero((end < start) | (duration < 0))).size:
-            raise TableError(
-                "an end lies before its start", where=_row(table, what, backward[0]), remedy="correct the times"
-            )
+            raise codes.END_BEFORE_START(where=_row(table, what, backward[0]))
         return cls(start, end, duration, score, decision)
 
 
 def _required(table: pa.Table, name: str, what: str) -> pa.ChunkedArray:
     if name not in table.column_names:
-        raise TableError(f"no column {name!r}", where=what, remedy=f"it has: {', '.join(table.column_names)}")
+        raise codes.ABSENT_COLUMN(where=what, column=name, columns=", ".join(table.column_names))
     column = table[name]
     if column.null_count:
         row = int(np.flatnonzero(pc.is_null(column).to_numpy())[0])
-        raise TableError(f"{name} is empty", where=_row(table, what, row), remedy="fill it in, or leave the row out")
+        raise codes.EMPTY_CELL(where=_row(table, what, row), column=name)
     return column
 
 
@@ -171,11 +165,7 @@ def _column(table: pa.Table, name: str, what: str) -> Floats:
     # Adding 0 turns -0.0 into 0.0: they are equal, and the order of equal rows must not show.
     values: Floats = _required(table, name, what).cast(pa.float64()).to_numpy() + 0.0
     if (bad := np.flatnonzero(~np.isfinite(values))).size:
-        raise TableError(
-            f"{name} is {values[bad[0]]}",
-            where=_row(table, what, bad[0]),
-            remedy="only finite numbers can be scored; correct the row or leave it out",
-        )
+        raise codes.NOT_FINITE_NUMBER(where=_row(table, what, bad[0]), column=name, value=values[bad[0]])
     return values
 
 
@@ -218,7 +208,7 @@ def _groups(left: pa.Table, right: pa.Table) -> tuple[pa.Table, Ints, Ints]:
 
 
 def _candidates(
-    found: _Spans, det_group: Ints, lower: Floats, upper: Floats, ref_group: Ints
+    detected: _Spans, det_group: Ints, lower: Floats, upper: Floats, ref_group: Ints
 ) -> tuple[Ints, Ints, Ints]:
     """All pairs that the mid-point rule allows: rows of detections and of references, and their connected component.
 
@@ -228,7 +218,7 @@ def _candidates(
     # the number of mid-points before a border is then where its range begins or ends, whatever the group.
     refs, dets = len(lower), len(det_group)
     group = np.concatenate([ref_group, det_group, ref_group])
-    value = np.concatenate([lower, found.middle, upper])
+    value = np.concatenate([lower, detected.middle, upper])
     kind = np.repeat(np.array([0, 1, 2], dtype=np.int8), [refs, dets, refs])
     order = np.lexsort((kind, value, group))
     passed = np.empty(len(order), dtype=np.int64)
@@ -258,7 +248,7 @@ def _group_limits(score: Floats, group: Ints, low: float | None, high: float | N
 
 
 def _kernel(
-    found: _Spans,
+    detected: _Spans,
     dets: Ints,
     true: _Spans,
     tail: Floats,
@@ -267,10 +257,10 @@ def _kernel(
     high: Floats | np.float64,
 ) -> Floats:
     """The kernel of each pair, computed as the programs compute it; `low`, `high` one for all, or one a pair."""
-    overlap = np.minimum(found.tail[dets], tail[refs]) - np.maximum(found.start[dets], true.start[refs])
+    overlap = np.minimum(detected.tail[dets], tail[refs]) - np.maximum(detected.start[dets], true.start[refs])
     t = overlap / np.maximum(1e-5, true.duration[refs])
     with np.errstate(divide="ignore", invalid="ignore"):
-        s = np.where(high > low, (found.score[dets] - low) / (high - low), 0.0)
+        s = np.where(high > low, (detected.score[dets] - low) / (high - low), 0.0)
     return 1.0 + 1e-8 * t + 1e-6 * s
 
 
@@ -296,11 +286,11 @@ class Assignment:
         # Of the others, which pair stands where: -1 for those that are not allowed. Most have two of either side.
         places = []
         for begin, length in zip(first[~obvious].tolist(), size[~obvious].tolist(), strict=True):
-            mine = order[begin : begin + length]
-            rows, row = np.unique(dets[mine], return_inverse=True)
-            columns, column = np.unique(refs[mine], return_inverse=True)
+            own_rows = order[begin : begin + length]
+            rows, row = np.unique(dets[own_rows], return_inverse=True)
+            columns, column = np.unique(refs[own_rows], return_inverse=True)
             place = np.full((len(rows), len(columns)), -1, dtype=np.int64)
-            place[row, column] = mine
+            place[row, column] = own_rows
             places.append(place)
         squares = [place for place in places if place.shape == (2, 2)]
         self._squares = np.array(squares, dtype=np.int64).reshape(-1, 2, 2)
@@ -314,8 +304,8 @@ class Assignment:
         """
         chosen, left = [np.zeros(0, dtype=np.int64)], list(self._rest)
         if len(self._obvious):
-            mine = weight[self._obvious]
-            best = np.flatnonzero(mine == np.repeat(np.maximum.reduceat(mine, self._first), self._sizes))
+            weights = weight[self._obvious]
+            best = np.flatnonzero(weights == np.repeat(np.maximum.reduceat(weights, self._first), self._sizes))
             part = np.searchsorted(self._first, best, side="right") - 1
             chosen.append(self._obvious[best[np.flatnonzero(np.diff(part, prepend=-1))]])
         if len(self._squares):
@@ -325,21 +315,21 @@ class Assignment:
             clear = np.abs(sums[:, 0] - sums[:, 1]) > _CLEAR
             across = (sums[:, 1] > sums[:, 0]).astype(np.int64)[clear]
             which = np.flatnonzero(clear)
-            found = np.concatenate([self._squares[which, 0, across], self._squares[which, 1, 1 - across]])
-            chosen.append(found[found >= 0])
+            selected = np.concatenate([self._squares[which, 0, across], self._squares[which, 1, 1 - across]])
+            chosen.append(selected[selected >= 0])
             left += list(self._squares[~clear])
         if left:
             from scipy.optimize import linear_sum_assignment  # most lists need none, and should not wait for scipy
 
             for place in left:
                 gain = np.where(place >= 0, weight[place], 0.0)
-                found = place[linear_sum_assignment(gain, maximize=True)]
-                chosen.append(found[found >= 0])
+                selected = place[linear_sum_assignment(gain, maximize=True)]
+                chosen.append(selected[selected >= 0])
         return np.concatenate(chosen)
 
 
 def _trials(
-    keys: pa.Table, found: _Spans, det_group: Ints, true: _Spans, ref_group: Ints, dets: Ints, refs: Ints
+    keys: pa.Table, detected: _Spans, det_group: Ints, true: _Spans, ref_group: Ints, dets: Ints, refs: Ints
 ) -> pa.Table:
     """The aligned list in its canonical order; `dets`, `refs` are the rows of the pairs."""
     partner = np.full(len(det_group), -1, dtype=np.int64)
@@ -350,7 +340,7 @@ def _trials(
     detection = np.concatenate([np.arange(len(partner)), np.full(len(misses), -1)])
     reference = np.concatenate([partner, misses])
     group = np.concatenate([det_group, ref_group[misses]])
-    time = np.concatenate([found.start, true.start[misses]])
+    time = np.concatenate([detected.start, true.start[misses]])
     # The rows of both sides are in their order already; at equal times detections come before misses.
     order = np.lexsort((reference, detection, detection < 0, time, group))
     detection, reference = detection[order], reference[order]
@@ -361,13 +351,13 @@ def _trials(
         return pa.array(values[np.maximum(rows, 0)], mask=rows < 0).cast(kind)
 
     decided = detection.copy()
-    decided[detection >= 0] = np.where(found.decision[detection[detection >= 0]] < 0, -1, detection[detection >= 0])
+    decided[detection >= 0] = np.where(detected.decision[detection[detection >= 0]] < 0, -1, detection[detection >= 0])
     columns = [
         *(column.combine_chunks() for column in keys.take(group[order]).columns),
-        side(found.start, detection, pa.float64()),
-        side(found.end, detection, pa.float64()),
-        side(found.score, detection, pa.float64()),
-        side(found.decision == 1, decided, pa.bool_()),
+        side(detected.start, detection, pa.float64()),
+        side(detected.end, detection, pa.float64()),
+        side(detected.score, detection, pa.float64()),
+        side(detected.decision == 1, decided, pa.bool_()),
         side(true.start, reference, pa.float64()),
         side(true.end, reference, pa.float64()),
     ]

@@ -48,12 +48,12 @@ def _sides(trials: pa.Table, conventions: str) -> _Sides:
     detections = trials.take(pa.array(row)).drop_columns(["ref_start", "ref_end", "decision"])
     references = trials.take(pa.array(true_row)).drop_columns(["start", "end", "score", "decision"])
     references = references.rename_columns({"ref_start": "start", "ref_end": "end"})
-    found = _Spans.read(detections, "detections", scored=True)
+    spans = _Spans.read(detections, "detections", scored=True)
     true = _Spans.read(references, "references", scored=False, forward=rules.forward_only)
     _, group, true_group = _groups(_keys(detections, "detections"), _keys(references, "references"))
-    order, true_order = _order(found, group), np.lexsort((true.end, true.start, true_group))
+    order, true_order = _order(spans, group), np.lexsort((true.end, true.start, true_group))
     return _Sides(
-        found.take(order),
+        spans.take(order),
         group[order],
         row[order],
         true.take(true_order),
@@ -62,15 +62,15 @@ def _sides(trials: pa.Table, conventions: str) -> _Sides:
     )
 
 
-def _order(found: _Spans, group: Ints) -> Ints:
-    return np.lexsort((found.end, found.score, found.start, group))
+def _order(detected: _Spans, group: Ints) -> Ints:
+    return np.lexsort((detected.end, detected.score, detected.start, group))
 
 
 def _pairs(sides: _Sides, tolerance: float, conventions: str) -> _Pairs:
     true = sides.true
     tail = true.tail if conventions_of(conventions).sums_ends else true.end
-    found = _candidates(sides.found, sides.group, true.start - tolerance, tail + tolerance, sides.true_group)
-    return _Pairs(*found)
+    candidates = _candidates(sides.found, sides.group, true.start - tolerance, tail + tolerance, sides.true_group)
+    return _Pairs(*candidates)
 
 
 def contested(trials: pa.Table, *, tolerance: float, conventions: str) -> Bools:
@@ -97,7 +97,7 @@ def contested(trials: pa.Table, *, tolerance: float, conventions: str) -> Bools:
     return mask
 
 
-def apart(trials: pa.Table, mask: Bools) -> tuple[pa.Table, pa.Table]:
+def split_contested(trials: pa.Table, mask: Bools) -> tuple[pa.Table, pa.Table]:
     """An aligned list in which contested rows are pairs no more, and these rows alone.
 
     Args:
@@ -152,21 +152,21 @@ class Contest:
             low, high: least and greatest score of the whole list; None: of each group.
         """
         sides, pairs = self._sides._replace(found=self._sides.found._replace(score=scores)), self._pairs
-        found = np.zeros(len(scores), dtype=bool)
+        hits = np.zeros(len(scores), dtype=bool)
         if self._same_order(scores):
             chosen = self._assignment.best(self._weights(sides, pairs, low, high))
-            found[pairs.dets[chosen]] = True
-            return found
+            hits[pairs.dets[chosen]] = True
+            return hits
         order = _order(sides.found, sides.group)
         sides = sides._replace(found=sides.found.take(order), group=sides.group[order])
         pairs = _pairs(sides, self._tolerance, self._conventions)
         chosen = Assignment(*pairs).best(self._weights(sides, pairs, low, high))
-        found[order[pairs.dets[chosen]]] = True
-        return found
+        hits[order[pairs.dets[chosen]]] = True
+        return hits
 
     def _same_order(self, scores: Floats) -> bool:
-        one, other = scores[self._together], scores[self._together + 1]
-        return bool(((one < other) | ((one == other) & self._alike)).all())
+        item, other = scores[self._together], scores[self._together + 1]
+        return bool(((item < other) | ((item == other) & self._alike)).all())
 
     def _weights(self, sides: _Sides, pairs: _Pairs, low: float | None, high: float | None) -> Floats:
         rules, true = conventions_of(self._conventions), sides.true

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.errors import TableError
+from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.corpora.places import Places, by_document
 
@@ -40,22 +40,20 @@ def document_trials(detections: pa.Table, references: pa.Table) -> pa.Table:
     """
     if "decision" not in detections.column_names:
         detections = detections.append_column("decision", pa.nulls(detections.num_rows, pa.bool_()))
-    found = _columns(detections, "detections", ("start", "end", "score", "decision"))
+    detected = _columns(detections, "detections", ("start", "end", "score", "decision"))
     true = _columns(references, "references", ("start", "end")).rename_columns([*KEY, "ref_start", "ref_end"])
-    bad = pc.invert(pc.fill_null(pc.is_finite(found["score"]), False)).to_numpy()
+    bad = pc.invert(pc.fill_null(pc.is_finite(detected["score"]), False)).to_numpy()
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        place = ", ".join(f"{name} {found[name][row]}" for name in KEY)
-        raise TableError(
-            f"score is {found['score'][row]}",
-            where=f"detections, row {row + 1} ({place})",
-            remedy="only finite numbers can be scored; correct the row or leave it out",
+        place = ", ".join(f"{name} {detected[name][row]}" for name in KEY)
+        raise codes.NOT_FINITE_NUMBER(
+            where=f"detections, row {row + 1} ({place})", column="score", value=detected["score"][row]
         )
-    found = _first(
-        found, [("score", "descending"), ("decision", "descending"), ("start", "ascending"), ("end", "ascending")]
+    detected = _first(
+        detected, [("score", "descending"), ("decision", "descending"), ("start", "ascending"), ("end", "ascending")]
     )
     true = _first(true, [("ref_start", "ascending"), ("ref_end", "ascending")])
-    both = found.join(true, list(KEY), join_type="full outer")
+    both = detected.join(true, list(KEY), join_type="full outer")
     return both.sort_by([(name, "ascending") for name in KEY]).select(TRIALS.names).cast(TRIALS).combine_chunks()
 
 
@@ -66,18 +64,18 @@ def pairs_of(aligned: pa.Table, places: Places | None = None) -> pa.Table:
         aligned: schema TRIALS.
         places: the documents, where these are places in the recordings that the list names.
     """
-    found = aligned.filter(pc.is_valid(aligned["score"]))
+    detected = aligned.filter(pc.is_valid(aligned["score"]))
     true = aligned.filter(pc.is_valid(aligned["ref_start"])).select([*KEY, "ref_start", "ref_end"])
     true = true.rename_columns([*KEY, "start", "end"])
     if places is not None:
-        found, true = by_document(found, places), by_document(true, places)
-    return document_trials(found, true)
+        detected, true = by_document(detected, places), by_document(true, places)
+    return document_trials(detected, true)
 
 
 def _columns(table: pa.Table, what: str, names: tuple[str, ...]) -> pa.Table:
     for name in (*KEY, *names):
         if name not in table.column_names:
-            raise TableError(f"no column {name!r}", where=what, remedy=f"it has: {', '.join(table.column_names)}")
+            raise codes.ABSENT_COLUMN(where=what, column=name, columns=", ".join(table.column_names))
     return pa.table({name: table[name].cast(TRIALS.field(name).type) for name in (*KEY, *names)})
 
 

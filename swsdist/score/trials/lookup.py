@@ -104,23 +104,23 @@ def look_up(
         ids[words].append(name)
 
     find = _kwseval if rules.links else _stdeval
-    found: dict[tuple[str, ...], tuple[Ints, Ints]] = {}
+    cache: dict[tuple[str, ...], tuple[Ints, Ints]] = {}
     for words in ids:
         codes = [exact.get(words[0], -2), *(lower.get(_lower(word), -2) for word in words[1:])]
         firsts = by_first[slice(*np.searchsorted(sorted_first, [codes[0], codes[0] + 1]))]
         if len(words) > 1 and len(firsts):
             pairs = list(find(codes, spoken, firsts, word_gap))
-            found[words] = np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64)
+            cache[words] = np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64)
         else:
-            found[words] = firsts, firsts
+            cache[words] = firsts, firsts
 
     times, repeated = {}, []
     for same in ids.values():
         for k, name in enumerate(sorted(same)):
             times[name] = k + 1 if rules.repeats else 1
             repeated += [name] if k else []
-    parts = [found[words] for name, words in zip(names, texts, strict=True) for _ in range(times[name])]
-    sizes = np.array([len(found[words][0]) * times[name] for name, words in zip(names, texts, strict=True)], np.int64)
+    parts = [cache[words] for name, words in zip(names, texts, strict=True) for _ in range(times[name])]
+    sizes = np.array([len(cache[words][0]) * times[name] for name, words in zip(names, texts, strict=True)], np.int64)
     none = np.zeros(0, np.int64)
     a, b = (np.concatenate([none, *(part[side] for part in parts)]) for side in (0, 1))
     rows = pa.array(spoken.row[a])

@@ -20,7 +20,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as codes
 from swsdist.score.conventions import Name, conventions_of
 from swsdist.score.measures.protocol import Protocol
 from swsdist.score.trials.align import align
@@ -84,7 +84,7 @@ def make_trials(
     """
     if rules.trials_are == "segment":
         if segments is None:
-            raise missing_segments("score")
+            raise codes.MISSING_SEGMENTS(where="score")
         return align_segments(detections, references, segments)
     if rules.trials_are == "document":
         return document_trials(detections, references)
@@ -99,34 +99,21 @@ def make_trials(
     )
 
 
-def check_needs(rules: Protocol, given: Mapping[str, bool], where: str) -> None:
+def check_needs(rules: Protocol, available: Mapping[str, bool], where: str) -> None:
     """Whether what the trials of a protocol need is there; to be asked before anything is computed.
 
     Args:
         rules: the protocol.
-        given: whether there are `speech` (stretches of speech) and `documents` (how many there are).
+        available: whether there are `speech` (stretches of speech) and `documents` (how many there are).
         where: the config key or option, for messages.
 
     Raises:
         UserError: it is not.
     """
-    if rules.trials == "segment" and not given.get("speech"):
-        raise missing_segments(where)
-    if rules.trials == "document" and not given.get("documents"):
-        raise UserError(
-            f"trials of protocol {rules.name} are documents, and it is not known how many there are",
-            where=where,
-            remedy="give an ECF that lists them",
-        )
-
-
-def missing_segments(where: str) -> UserError:
-    """What is told where segment trials have no segments."""
-    return UserError(
-        "segment trials need stretches of speech",
-        where=where,
-        remedy="name them in score.speech; for a list give an ECF, and an RTTM that has SPEAKER records besides the words",
-    )
+    if rules.trials == "segment" and not available.get("speech"):
+        raise codes.MISSING_SEGMENTS(where=where)
+    if rules.trials == "document" and not available.get("documents"):
+        raise codes.UNKNOWN_DOCUMENT_COUNT(where=where, protocol=rules.name)
 
 
 def segments_for(rules: Protocol, documents: pa.Table, speech: pa.Table | None) -> pa.Table | None:
@@ -143,7 +130,7 @@ def segments_for(rules: Protocol, documents: pa.Table, speech: pa.Table | None) 
     if rules.trials != "segment":
         return None
     if speech is None or not speech.num_rows:
-        raise missing_segments("score.speech")
+        raise codes.MISSING_SEGMENTS(where="score.speech")
     return segments_of_documents(documents, speech)
 
 

@@ -124,12 +124,12 @@ def align_segments(detections: pa.Table, references: pa.Table, spoken: pa.Table)
         table TRIALS: `ref_start`, `ref_end` are a target segment's; a row a (query, segment) that is a target or holds
         a detection.
     """
-    found = _kept(detections, spoken)
+    kept_detections = _kept(detections, spoken)
     targets = _targets(references, spoken)
     rows = []
-    for key in sorted(set(found) | targets):
+    for key in sorted(set(kept_detections) | targets):
         query_id, segment = key
-        start, end, score, decision = found.get(key, (None, None, None, None))
+        start, end, score, decision = kept_detections.get(key, (None, None, None, None))
         ref = (spoken["start"][segment].as_py(), spoken["end"][segment].as_py()) if key in targets else (None, None)
         doc_id, channel = spoken["doc_id"][segment].as_py(), spoken["channel"][segment].as_py()
         rows.append((query_id, doc_id, channel, start, end, score, decision, *ref))
@@ -182,9 +182,9 @@ def _segment_of(table: pa.Table, spoken: pa.Table, time: Floats) -> NDArray[np.i
     of_document = {key: np.sort(rows) for key, rows in rows_by_document(spoken)}
     start, end = spoken["start"].to_numpy(), spoken["end"].to_numpy()
     for key, rows in rows_by_document(table):
-        mine = of_document.get(key)
-        if mine is not None:
-            mine = mine[np.lexsort((end[mine], start[mine]))]
-            at = _of_point(time[rows], start[mine], end[mine])
-            result[rows] = np.where(at >= 0, mine[at], -1)
+        segment_rows = of_document.get(key)
+        if segment_rows is not None:
+            segment_rows = segment_rows[np.lexsort((end[segment_rows], start[segment_rows]))]
+            at = _of_point(time[rows], start[segment_rows], end[segment_rows])
+            result[rows] = np.where(at >= 0, segment_rows[at], -1)
     return result

@@ -86,7 +86,7 @@ class Corpus:
 
     @cached_property
     def _truth(self) -> tuple[pa.Table | None, bool]:
-        if not self.config.corpus.tells_truth:
+        if not self.config.corpus.has_references:
             return None, False
         if (truth := find_references(self.config, self.documents, self.queries, self._notices)) is None:
             return None, False

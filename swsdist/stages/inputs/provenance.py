@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from swsdist.calibrate.training_overlap import ENTRY, fitted_bytes, occurrences, shares
+from swsdist.calibrate.training_overlap import ENTRY, fingerprint_references, overlaps, read_fitted
 from swsdist.config import Config
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint
@@ -30,7 +30,7 @@ def provenance(config: Config, own: CorpusInputs) -> Values:
     keys = zip(own.corpus.documents["doc_id"].to_pylist(), own.corpus.documents["channel"].to_pylist(), strict=True)
     result: Values = {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}
     if own.corpus.references is not None:
-        result[ENTRY] = occurrences(own.corpus.references)
+        result[ENTRY] = fingerprint_references(own.corpus.references)
     by_labels = {f"{supervision.track}: {supervision.name}": supervision.said for supervision in supervisions(own)}
     return {**result, "labels": by_labels} if by_labels else result
 
@@ -69,7 +69,7 @@ def calibration_file(path: str, storage: Mapping[str, object], where: str = "") 
         StoreError: the run is not finished.
     """
     where = where or f"calibrate.fit: {path}"
-    return fitted_bytes(calibration_place(path, storage, where), storage, where)
+    return read_fitted(calibration_place(path, storage, where), storage, where)
 
 
 def files_of(config: Config) -> dict[str, Callable[[], bytes]]:
@@ -119,7 +119,7 @@ def is_of_scored(data: bytes, config: Config, own: CorpusInputs) -> bool:
         theirs = json.loads(data)["trained_on"]
     except (ValueError, KeyError, TypeError):
         return False
-    known = shares(theirs, own.corpus.references)
+    known = overlaps(theirs, own.corpus.references)
     if known is not None:
         return known
     return isinstance(theirs, dict) and theirs.get("documents") == provenance(config, own)["documents"]

@@ -24,7 +24,7 @@ from swsdist.corpora.kinds import kind_of
 from swsdist.corpora.places import Places, in_documents, is_placed
 from swsdist.corpora.references import read_references
 from swsdist.evaluation.eligible import references_within
-from swsdist.evaluation.reading import looked_up
+from swsdist.evaluation.reading import look_up_references
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.termlist import read_termlist
 from swsdist.io.notices import Notices, sample
@@ -89,7 +89,7 @@ def find_references(
         return CorpusReferences(_searched(result, documents, rules, path, notices), tabled=True)
     terms, lowercase = _terms(config, queries, notices)
     rttm, ctm = (path, None) if kind == "RTTM" else (None, path)
-    result, first_end, _ = looked_up(rttm, ctm, terms, rules, rules.rules, lowercase, notices, storage)
+    result, first_end, _ = look_up_references(rttm, ctm, terms, rules, rules.rules, lowercase, notices, storage)
     excerpts = excerpts_of(config)
     if excerpts is not None:
         return CorpusReferences(references_within(result, first_end, excerpts, rules, False, notices), tabled=False)

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from swsdist.audio.speech import SHORTEST
 from swsdist.calibrate.procedure import procedures
-from swsdist.calibrate.steps.interface import Point
-from swsdist.calibrate.threshold import demand_folds
+from swsdist.calibrate.steps.interface import TwvParameters
+from swsdist.calibrate.threshold import check_folds
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import stages as codes
@@ -206,7 +206,7 @@ def check_scorable(documents: pa.Table, where: str, references: pa.Table, folds:
     """
     demand_channel_1(documents, where)
     for many in sorted(folds):
-        demand_folds(references["query_id"].unique().to_pylist(), many)
+        check_folds(references["query_id"].unique().to_pylist(), many)
 
 
 def demand_channel_1(documents: pa.Table, where: str) -> None:
@@ -231,7 +231,7 @@ def document_checks(config: Config) -> list[Callable[[pa.Table], None]]:
     if any("speaker" in entry.columns for entry in settings.entries().values()):
         result.append(demand_one_speaker)
     here = settings.fit in ("crossfit", "oracle")
-    steps = [step for procedure in procedures(settings, Point(1, 1.0)) for step in procedure.steps]
+    steps = [step for procedure in procedures(settings, TwvParameters(1, 1.0)) for step in procedure.steps]
     by_list = [step.name for step in steps if step.of_list() and (here or not CALIBRATION[step.name].fits)]
     trials = protocol_of(config.score).trials
     if by_list and trials == "segment":

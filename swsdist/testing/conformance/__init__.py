@@ -15,7 +15,7 @@ from swsdist.testing.conformance.calibration import check_step
 from swsdist.testing.conformance.chain import check_chain
 from swsdist.testing.conformance.distance import check_distance
 from swsdist.testing.conformance.export import check_export
-from swsdist.testing.conformance.extractor import check_extractor, check_given
+from swsdist.testing.conformance.extractor import check_extractor, check_precomputed
 from swsdist.testing.conformance.first_pass import check_first_pass
 from swsdist.testing.conformance.lists import check_reader, check_writer
 from swsdist.testing.conformance.measures import check_measure
@@ -31,9 +31,9 @@ __all__ = [
     "check_extractor",
     "check_first_pass",
     "check_fitted",
-    "check_given",
     "check_measure",
     "check_method",
+    "check_precomputed",
     "check_reader",
     "check_recurrence",
     "check_step",

@@ -46,9 +46,11 @@ def check_backend(name: str) -> None:
             examples = [Example(f"q{k}", 1, query) for k, query in enumerate(queries)]
             kept = np.full(len(documents), most, np.int64)
             settings = Settings(distance, window, 16, piece, recurrence)
-            given = [(k, [one]) for k, one in enumerate(documents)]
-            found, known = (search(examples, given, kept, settings._replace(backend=one)) for one in (name, "int16"))
-            same = scenes.rows(found) == scenes.rows(known)
+            blocks = [(k, [item]) for k, item in enumerate(documents)]
+            actual, expected = (
+                search(examples, blocks, kept, settings._replace(backend=item)) for item in (name, "int16")
+            )
+            same = scenes.rows(actual) == scenes.rows(expected)
             require(
                 same, what, f"it finds other candidates than int16 with the recurrence {recurrence}, pieces of {piece}"
             )

@@ -22,10 +22,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from swsdist.calibrate.examples import Described
+from swsdist.calibrate.examples import ExampleGroup
 from swsdist.calibrate.procedure import AnyStep
-from swsdist.calibrate.statistics import Tally, made
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Point
+from swsdist.calibrate.statistics import Tally, load_statistics
+from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, TwvParameters
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_sums
 from swsdist.core.partition import slot_of
@@ -34,7 +34,7 @@ from swsdist.registry.calibration_entries import COLUMNS, Looks, Score, StepEntr
 from swsdist.registry.registries import CALIBRATION, STATISTICS
 
 #: The operating point of the suite.
-POINT = Point(trials=3000, beta=20.0)
+POINT = TwvParameters(trials=3000, beta=20.0)
 
 
 class Lists(NamedTuple):
@@ -50,7 +50,7 @@ class Lists(NamedTuple):
     candidates: pa.Table
     detections: pa.Table
     aligned: pa.Table
-    examples: Described
+    examples: ExampleGroup
 
 
 def cohort_for(tried: Lists) -> Tally:
@@ -64,7 +64,7 @@ def statistics_of(tried: Lists, names: Iterable[str]) -> dict[str, Tally]:
     """Statistics of some names, of candidates and of examples."""
     return {
         name: each.of(tried.examples if each.reads == "examples" else tried.candidates)
-        for name, each in made(names).items()
+        for name, each in load_statistics(names).items()
     }
 
 
@@ -105,7 +105,7 @@ def _with_speakers(table: pa.Table) -> pa.Table:
     return table.append_column("speaker", pa.array([int(name[1:]) for name in table["doc_id"].to_pylist()], pa.int64()))
 
 
-def _examples() -> Described:
+def _examples() -> ExampleGroup:
     rows: list[dict[str, object]] = []
     for row in range(14):
         frames = 20 + 7 * (row % 5)
@@ -121,16 +121,16 @@ def _examples() -> Described:
         sound = 0.2 * np.convolve(pulses, decay)
         return np.concatenate([sound, np.zeros(8000 - len(sound))]).astype(np.float32), 8000
 
-    return Described(pa.Table.from_pylist(rows, EXAMPLES), 3, ((0, 3),), ("made-up posteriors",), heard)
+    return ExampleGroup(pa.Table.from_pylist(rows, EXAMPLES), 3, ((0, 3),), ("made-up posteriors",), heard)
 
 
 def _parts(draw: int, hit: bool) -> list[dict[str, object]]:
     """Scores of two systems, of which the second did not find all."""
     first, second = (draw % 1009 - 500) / 256 + 2 * hit, (draw % 757 - 400) / 128 + hit
-    found = draw % 5 > 0
+    detected = draw % 5 > 0
     return [
         {"system": "a", "score": first, "given": True},
-        {"system": "b", "score": second if found else first, "given": found},
+        {"system": "b", "score": second if detected else first, "given": detected},
     ]
 
 
@@ -178,19 +178,19 @@ def _check_attributes(step: AnyStep, entry: StepEntry) -> None:
     version = getattr(step, "version", None)
     _require(isinstance(version, int) and version >= 1, step, f"version is {version!r}, not an integer of at least 1")
     _require(version == entry.version, step, f"its version is {version}, but its entry says {entry.version}")
-    known = CALIBRATION[step.name].target if step.name in CALIBRATION else entry.target
-    _require(known == entry.target, step, f"the name is taken: {known}")
+    declared_target = CALIBRATION[step.name].target if step.name in CALIBRATION else entry.target
+    _require(declared_target == entry.target, step, f"the name is taken: {declared_target}")
     for side in (entry.takes, entry.gives):
         _require(side in get_args(Score), step, f"there is no kind of score {side!r}: {', '.join(get_args(Score))}")
     for seen in entry.looks_at:
         _require(seen in get_args(Looks), step, f"looks_at names {seen!r}, not one of {', '.join(get_args(Looks))}")
     fits = "references" in entry.looks_at
     _require(fits == entry.fits, step, "looks_at names references where a step is fitted, and only there")
-    for one in (*entry.statistics, *step.wants()):
-        _require(one in STATISTICS, step, f"it wants the statistic {one!r}; there are {', '.join(STATISTICS)}")
+    for column in (*entry.statistics, *step.wants()):
+        _require(column in STATISTICS, step, f"it wants the statistic {column!r}; there are {', '.join(STATISTICS)}")
     _require(bool(entry.statistics) or not entry.first, step, "it must come first, but wants no statistics")
-    for one in entry.columns:
-        _require(one in COLUMNS, step, f"it wants the column {one!r}; there are {', '.join(COLUMNS)}")
+    for column in entry.columns:
+        _require(column in COLUMNS, step, f"it wants the column {column!r}; there are {', '.join(COLUMNS)}")
 
 
 def _check_options(step: AnyStep) -> None:
@@ -234,13 +234,13 @@ def _check_fit(step: AnyStep, entry: StepEntry, tried: Lists, sides: Mapping[str
     cuts = [aligned.filter(pa.array([name in some for name in aligned["query_id"].to_pylist()])) for some in _CUTS]
     parts = [gather(cut) for cut in cuts]
     shuffled = gather(aligned.take(_permutation(aligned.num_rows)))
-    for way, told in (
+    for way, table_name in (
         (parts, "parts"),
         (parts[::-1], "parts in another order"),
         ([parts[1] + parts[0], parts[2]], "a sum of parts"),
         ([shuffled], "rows in another order"),
     ):
-        _require(step.fit(way) == fitted, step, f"fitted on {told} it is not what is fitted on the whole")
+        _require(step.fit(way) == fitted, step, f"fitted on {table_name} it is not what is fitted on the whole")
     silent = dict.fromkeys(aligned.column_names) | {"query_id": "asked", "doc_id": "", "channel": 0}
     told_of = step.fit([gather(aligned), gather(pa.Table.from_pylist([silent], aligned.schema))])
     _require(isinstance(told_of, Mapping), step, "it cannot be fitted with a query of which nothing is listed")
@@ -264,10 +264,10 @@ def _check_scores(
     def apply(table: pa.Table) -> Floats:
         return step.apply(table, fitted, statistics, point)
 
-    for told, table in (("DETECTIONS", tried.detections), ("TRIALS", tried.aligned)):
+    for table_name, table in (("DETECTIONS", tried.detections), ("TRIALS", tried.aligned)):
         scores = apply(table)
         right = isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.shape == (table.num_rows,)
-        _require(right, step, f"of {table.num_rows} rows of {told} it does not give as many float64 scores")
+        _require(right, step, f"of {table.num_rows} rows of {table_name} it does not give as many float64 scores")
         missing = table["score"].is_null().to_numpy()
         _require(
             bool((np.isnan(scores) == missing).all()),
@@ -286,12 +286,12 @@ def _check_scores(
             _same(apply(table.take(order)), scores[order.to_numpy()]), step, "its scores depend on the order of rows"
         )
         for query in sorted(set(table["query_id"].to_pylist())):
-            mine = np.array([name == query for name in table["query_id"].to_pylist()])
-            alone = apply(table.filter(pa.array(mine)))
-            _require(_same(alone, scores[mine]), step, "a query's scores depend on other queries' rows")
-    found = apply(tried.aligned)[~tried.aligned["score"].is_null().to_numpy()]
-    _require(_same(found, apply(tried.detections)), step, "misses in the list change the scores of detections")
+            rows = np.array([name == query for name in table["query_id"].to_pylist()])
+            alone = apply(table.filter(pa.array(rows)))
+            _require(_same(alone, scores[rows]), step, "a query's scores depend on other queries' rows")
+    actual = apply(tried.aligned)[~tried.aligned["score"].is_null().to_numpy()]
+    _require(_same(actual, apply(tried.detections)), step, "misses in the list change the scores of detections")
 
 
-def _same(one: Floats, other: Floats) -> bool:
-    return one.tobytes() == other.tobytes() or bool(np.array_equal(one, other, equal_nan=True))
+def _same(floats: Floats, other: Floats) -> bool:
+    return floats.tobytes() == other.tobytes() or bool(np.array_equal(floats, other, equal_nan=True))

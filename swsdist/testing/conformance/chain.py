@@ -47,7 +47,7 @@ def check_chain(configured: Callable[[str], Config]) -> dict[str, str]:
     again = run_stages(config, StepSelection(), Progress())
     done = [name for name, ended in again.chain_run.outcomes.items() if ended.done]
     require(not done, what, f"a second run does work again: {', '.join(done)}")
-    left = [one.stage for one in estimates(config, StepSelection()) if one.tasks != one.done]
+    left = [estimate.stage for estimate in estimates(config, StepSelection()) if estimate.tasks != estimate.done]
     require(not left, what, f"a dry run of what is done plans work: {', '.join(left)}")
 
     steps = configured("conformance-2")
@@ -76,6 +76,6 @@ def _complete(config: Config, outcome: Outcome, what: str) -> dict[str, str]:
     for ended in chain_run.outcomes.values():
         for receipt in ended.receipts:
             json.dumps(receipt.result)
-    found = digests(chain_run)
-    require(found == digests(outcome.chain_run), what, "its folder tells other tables than the run made")
-    return found
+    digests_after = digests(chain_run)
+    require(digests_after == digests(outcome.chain_run), what, "its folder tells other tables than the run made")
+    return digests_after

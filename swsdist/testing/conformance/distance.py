@@ -48,9 +48,9 @@ def check_distance(
     for dimension in (1, 2, 9, 39):
         distance = create(name, dimension, options)
         _check_made(distance, dimension, unit, what)
-        made = {side: _check_frames(distance, side, entry.posteriors, what) for side in _SIDES}
-        _check_bounds(distance, made["query"], made["document"], what)
-        _check_map(distance, made["query"], made["document"], what)
+        prepared_frames = {side: _check_frames(distance, side, entry.posteriors, what) for side in _SIDES}
+        _check_bounds(distance, prepared_frames["query"], prepared_frames["document"], what)
+        _check_map(distance, prepared_frames["query"], prepared_frames["document"], what)
         if exact is not None and dimension <= 9:
             _check_values(distance, entry.posteriors, exact, error, what)
     if entry.posteriors:
@@ -59,13 +59,13 @@ def check_distance(
 
 def features(posteriors: bool, dimension: int, seed: int = 1) -> Frames:
     """Features of many kinds: ordinary, equal in all dimensions, one dimension alone, zero, and tiny or huge."""
-    one = np.eye(dimension, dtype=np.float32)
+    item = np.eye(dimension, dtype=np.float32)
     same = np.full((1, dimension), 1 / dimension, np.float32)
     zero = np.zeros((1, dimension), np.float32)
     if posteriors:
-        return np.concatenate([scenes.posteriors(seed, 7, dimension), one[:2], one[-1:], same, zero])
+        return np.concatenate([scenes.posteriors(seed, 7, dimension), item[:2], item[-1:], same, zero])
     ordinary = scenes.features(seed, 7, dimension)
-    kinds = [ordinary, -ordinary[:1], ordinary[:1] / 256, one[:2], -one[-1:], same, zero]
+    kinds = [ordinary, -ordinary[:1], ordinary[:1] / 256, item[:2], -item[-1:], same, zero]
     return np.concatenate([*kinds, ordinary[:2] * np.float32(2.0**-60), ordinary[:2] * np.float32(2.0**40)])
 
 
@@ -82,19 +82,23 @@ def _check_made(distance: Distance, dimension: int, unit: int, what: str) -> Non
 def _check_frames(distance: Distance, side: Side, posteriors: bool, what: str) -> Frames:
     values = features(posteriors, distance.dimension, 1 if side == "query" else 2)
     values.setflags(write=False)  # a worker's arrays may be read-only
-    zero, one = np.zeros(distance.dimension), np.ones(distance.dimension)
-    made = distance.prepare(values, zero, one, side)
-    frames = made.frames
+    zero, item = np.zeros(distance.dimension), np.ones(distance.dimension)
+    prepared_frames = distance.prepare(values, zero, item, side)
+    frames = prepared_frames.frames
     require(frames.dtype == np.float32, what, f"frames are {frames.dtype}, not float32")
     require(frames.shape == (len(values), distance.columns), what, f"frames have the shape {frames.shape}")
     require(bool((frames == np.rint(frames)).all()), what, "a coordinate is no integer")
     require(bool((np.abs(frames) <= LARGEST_COORDINATE).all()), what, f"a coordinate is above {LARGEST_COORDINATE}")
-    again = distance.prepare(values, zero, one, side)
+    again = distance.prepare(values, zero, item, side)
     require(again.frames.tobytes() == frames.tobytes(), what, "the same features give other frames the second time")
-    parts = [distance.prepare(values[k : k + 1], zero, one, side) for k in range(len(values))]
+    parts = [distance.prepare(values[k : k + 1], zero, item, side) for k in range(len(values))]
     alone = np.concatenate([part.frames for part in parts])
     require(alone.tobytes() == frames.tobytes(), what, "a frame depends on its neighbours: blocks would change results")
-    require(sum(part.saturated for part in parts) == made.saturated, what, "saturated frames do not add over blocks")
+    require(
+        sum(part.saturated for part in parts) == prepared_frames.saturated,
+        what,
+        "saturated frames do not add over blocks",
+    )
     return frames
 
 
@@ -123,13 +127,13 @@ def _check_map(distance: Distance, query: Frames, document: Frames, what: str) -
 def _check_values(distance: Distance, posteriors: bool, exact: Exact, error: float, what: str) -> None:
     values = features(posteriors, distance.dimension)[:7]
     query, document = (scenes.prepared(distance, values, side) for side in _SIDES)
-    found = local_distances(query, document, distance) / distance.unit
+    actual = local_distances(query, document, distance) / distance.unit
     largest = MAX_DISTANCE / distance.unit
     for i, q in enumerate(values.tolist()):
         for j, x in enumerate(values.tolist()):
-            wanted = min(exact(q, x), largest)
-            near = abs(found[i, j] - wanted) <= error
-            require(near, what, f"between {q} and {x} it is {found[i, j]:g}, and its definition says {wanted:g}")
+            expected = min(exact(q, x), largest)
+            near = abs(actual[i, j] - expected) <= error
+            require(near, what, f"between {q} and {x} it is {actual[i, j]:g}, and its definition says {expected:g}")
 
 
 def _check_refuses(distance: Distance, what: str) -> None:

@@ -28,8 +28,8 @@ def check_entry(registry: Registry[E], name: str) -> tuple[E, str]:
         AssertionError: version or options are not right.
     """
     entry, what = registry[name], f"{registry.kind} {name!r}"
-    whole = isinstance(entry.version, int) and not isinstance(entry.version, bool)
-    require(whole and entry.version >= 1, what, f"version is {entry.version!r}, not an integer of at least 1")
+    is_integer = isinstance(entry.version, int) and not isinstance(entry.version, bool)
+    require(is_integer and entry.version >= 1, what, f"version is {entry.version!r}, not an integer of at least 1")
     if isinstance(entry, Configured):
         _check_options(registry, name, entry, what)  # type: ignore[arg-type]
     return entry, what

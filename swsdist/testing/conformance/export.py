@@ -48,17 +48,17 @@ def check_export(name: str) -> None:
         require(files == cut, what, "what it writes depends on how detections come in batches")
         _try(name, material(table.slice(0, 0), best[:0]), root / "empty", what, "an empty list")
         for k, hard in enumerate(HARD):
-            one = table.slice(0, 1).to_pylist()[0] | {"query_id": hard, "doc_id": hard}
-            odd = material(pa.Table.from_pylist([one], DETECTIONS), [{**best[0], "query_id": hard, "doc_id": hard}])
+            item = table.slice(0, 1).to_pylist()[0] | {"query_id": hard, "doc_id": hard}
+            odd = material(pa.Table.from_pylist([item], DETECTIONS), [{**best[0], "query_id": hard, "doc_id": hard}])
             _try(name, odd, root / f"hard{k}", what, f"the name {hard[:20]!r}")
         outside = {path.name for path in root.iterdir()} - {"sound.wav", "first", "again", "cut", "empty"}
-        require(all(one.startswith("hard") for one in outside), what, "it writes outside of its folder")
+        require(all(item.startswith("hard") for item in outside), what, "it writes outside of its folder")
 
 
 def detections() -> pa.Table:
     """Twelve decided detections of three queries in four documents: DETECTIONS."""
     drawn = scenes.table(3, 12, 3, 1000).tolist()
-    made = [
+    rows = [
         {
             "query_id": f"q{k % 3}",
             "doc_id": f"d{k % 4}",
@@ -74,9 +74,9 @@ def detections() -> pa.Table:
         }
         for k, (first, score, yes) in enumerate(drawn)
     ]
-    made.sort(key=lambda row: (row["query_id"], -float(str(row["score"]))))
+    rows.sort(key=lambda row: (row["query_id"], -float(str(row["score"]))))
     names = set(DETECTIONS.names)
-    return pa.Table.from_pylist([{key: row[key] for key in row if key in names} for row in made], DETECTIONS)
+    return pa.Table.from_pylist([{key: row[key] for key in row if key in names} for row in rows], DETECTIONS)
 
 
 def hits(root: Path) -> list[BestHit]:

@@ -84,7 +84,7 @@ def check_extractor(extractor: Extractor) -> None:
     _check_made_again(extractor)
 
 
-def check_given(given: Given, queries: bool = False) -> None:
+def check_precomputed(given: Given, queries: bool = False) -> None:
     """Check frames that are given (`swsdist.features.interface.Given`), with the options that they have; all are read.
 
     Args:
@@ -137,8 +137,8 @@ def _check_attributes(
         value = getattr(extractor, name)
         if name == "context" and value is None:
             continue
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        _require(whole and value >= lowest, extractor, f"{name} is {value!r}, not an integer of at least {lowest}")
+        full = isinstance(value, int) and not isinstance(value, bool)
+        _require(full and value >= lowest, extractor, f"{name} is {value!r}, not an integer of at least {lowest}")
 
 
 def _check_optional_attributes(extractor: Extractor) -> None:
@@ -147,14 +147,16 @@ def _check_optional_attributes(extractor: Extractor) -> None:
     named = len(set(columns)) == extractor.dimension and all(isinstance(name, str) and name for name in columns)
     _require(named, extractor, f"columns are not {extractor.dimension} different words")
     tracks = tracks_of(extractor)
-    fitting = bool(tracks) and tracks[-1].stop == extractor.dimension and all(one.first < one.stop for one in tracks)
+    fitting = (
+        bool(tracks) and tracks[-1].stop == extractor.dimension and all(track.first < track.stop for track in tracks)
+    )
     _require(
-        fitting and len({one.name for one in tracks}) == len(tracks),
+        fitting and len({track.name for track in tracks}) == len(tracks),
         extractor,
         f"tracks are not pairs of a name of its own and a dimension, {extractor.dimension} together",
     )
     _require(
-        bool(needs) and all(isinstance(one, Needs) for one in needs),
+        bool(needs) and all(isinstance(item, Needs) for item in needs),
         extractor,
         "needs is not one or more of swsdist.core.needs.Needs, the best first",
     )
@@ -163,22 +165,22 @@ def _check_optional_attributes(extractor: Extractor) -> None:
     if not isinstance(extractor, Whole):
         _require(False, extractor, "context is None, but it lacks whole_frames, chunk_frames or overlap_frames")
         return
-    whole, chunk, overlap = extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames
+    full, chunk, overlap = extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames
     _require(
-        whole >= chunk > 2 * overlap >= 0,
+        full >= chunk > 2 * overlap >= 0,
         extractor,
-        f"a chunk of {chunk} frames with an overlap of {overlap} in recordings of more than {whole}: "
+        f"a chunk of {chunk} frames with an overlap of {overlap} in recordings of more than {full}: "
         "the overlap must be less than half a chunk, and a chunk no longer than what is computed at once",
     )
 
 
 def _check_files(extractor: Extractor) -> None:
     """The files that its options name are told, and so enter the fingerprint by their content."""
-    told = {str(path) for path in files_of(extractor)}
+    declared = {str(path) for path in files_of(extractor)}
     for name, value in extractor.describe().items():
         is_file = isinstance(value, str) and Path(value).is_absolute() and Path(value).is_file()
         _require(
-            not is_file or value in told,
+            not is_file or value in declared,
             extractor,
             f"the option {name} names a file that files() does not: its content would not be in the fingerprint",
         )
@@ -234,12 +236,12 @@ def _make(extractor: Extractor, options: dict[str, object]) -> Extractor:
     """As `create` does it; an extractor that is not installed yet by its class."""
     if extractor.name in installed():
         behind = extractor.transforms if isinstance(extractor, Transformed) else ()
-        transforms = [(one.name, one.describe()) for one in behind]
-        made = create(extractor.name, options, transforms=transforms)
+        transforms = [(item.name, item.describe()) for item in behind]
+        created = create(extractor.name, options, transforms=transforms)
         again = create(extractor.name, options, transforms=transforms)
-        _require(again is made, extractor, "it is made more than once a process")
-        assert isinstance(made, Extractor)
-        return made
+        _require(again is created, extractor, "it is made more than once a process")
+        assert isinstance(created, Extractor)
+        return created
     return type(extractor)(**options)
 
 
@@ -319,15 +321,15 @@ def _check_locality(extractor: Extractor, context: int) -> None:
     hop = extractor.hop
     count = 6 * context + 60
     samples = _loud_and_soft(extractor, count)
-    whole = extractor.extract(samples)
+    full = extractor.extract(samples)
     for first, last in ((1, count), (context + 7, count - context - 5), (2 * context + 30, 4 * context + 45)):
         cut = extractor.extract(samples[first * hop : (last - 1) * hop + extractor.frame_length])
         inside = slice(context, last - first - context)
         _require_close(
             extractor,
             cut[inside],
-            whole[first:last][inside],
-            whole,
+            full[first:last][inside],
+            full,
             f"a frame depends on more than the {context} frames of context to either side (or on the whole recording): "
             f"cut out from frame {first} to {last}, frames inside differ",
         )
@@ -343,9 +345,9 @@ def _check_blocks(extractor: Extractor) -> None:
     others = np.concatenate(list(in_blocks(extractor, pieces)))
     equal = blocks.tobytes() == others.tobytes()
     _require(equal, extractor, "in blocks, other pieces of audio give other bytes: it remembers earlier calls")
-    whole = extractor.extract(samples)
+    full = extractor.extract(samples)
     _require_close(
-        extractor, blocks, whole, whole, f"{count} frames in blocks of {BLOCK_FRAMES} are not those of the whole"
+        extractor, blocks, full, full, f"{count} frames in blocks of {BLOCK_FRAMES} are not those of the whole"
     )
 
 
@@ -357,12 +359,12 @@ def _looks_at_all(extractor: Extractor) -> bool:
 def _check_chunks(extractor: Extractor) -> None:
     """A recording is computed at once, or in chunks that are computed by themselves, for any pieces of audio."""
     assert isinstance(extractor, Whole)
-    whole, chunk, overlap = extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames
-    samples = _loud_and_soft(extractor, whole)
+    full, chunk, overlap = extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames
+    samples = _loud_and_soft(extractor, full)
     blocks = np.concatenate(list(in_blocks(extractor, [samples])))
     once = extractor.extract(samples)
-    _require(blocks.tobytes() == once.tobytes(), extractor, f"{whole} frames are not those of one call")
-    samples = _loud_and_soft(extractor, whole + chunk + 7)
+    _require(blocks.tobytes() == once.tobytes(), extractor, f"{full} frames are not those of one call")
+    samples = _loud_and_soft(extractor, full + chunk + 7)
     blocks = np.concatenate(list(in_blocks(extractor, [samples])))
     _check_shape(extractor, "noise, in chunks,", len(samples), blocks)
     piece = max(1, len(samples) // 7)
@@ -390,9 +392,11 @@ def _check_batches(extractor: Extractor) -> None:
     for chosen in ([0], [0, 1], [2, 0, 4], [4, 3, 2, 1, 0], [0, 0, 0]):
         for first in range(0, len(chosen), most):
             part = chosen[first : first + most]
-            made = extractor.extract_batch([sounds[k] for k in part])
-            _require(len(made) == len(part), extractor, f"a batch of {len(part)} gives {len(made)} arrays of frames")
-            for k, frames in zip(part, made, strict=True):
+            created = extractor.extract_batch([sounds[k] for k in part])
+            _require(
+                len(created) == len(part), extractor, f"a batch of {len(part)} gives {len(created)} arrays of frames"
+            )
+            for k, frames in zip(part, created, strict=True):
                 _check_shape(extractor, "noise, in a batch,", lengths[k], frames)
                 equal = frames.tobytes() == alone[k]
                 _require(equal, extractor, f"in a batch of {len(part)} the frames have other bytes than alone")
@@ -403,12 +407,12 @@ def _check_equipment(extractor: Extractor) -> None:
     if not isinstance(extractor, Equipped):
         return
     kind, samples = next(_signals(extractor))
-    found = set()
-    granted = [one for one in needs_of(extractor) if one.gpus == 0]
-    for one in [*granted, Needs(cpus=1), Needs(cpus=2)]:
-        use(extractor, one)
-        found.add(extractor.extract(samples).tobytes())
-    _require(len(found) == 1, extractor, f"with more threads it gives other bytes, on {kind}")
+    actual = set()
+    granted = [item for item in needs_of(extractor) if item.gpus == 0]
+    for entry in [*granted, Needs(cpus=1), Needs(cpus=2)]:
+        use(extractor, entry)
+        actual.add(extractor.extract(samples).tobytes())
+    _require(len(actual) == 1, extractor, f"with more threads it gives other bytes, on {kind}")
 
 
 def _loud_and_soft(extractor: Extractor, frames: int) -> Samples:
@@ -418,7 +422,7 @@ def _loud_and_soft(extractor: Extractor, frames: int) -> Samples:
     return (noise * np.linspace(0.01, 0.3, samples)).astype(np.float32)
 
 
-def _require_close(extractor: Extractor, found: Samples, expected: Samples, whole: Samples, complaint: str) -> None:
-    scale = np.maximum(whole.std(axis=0, dtype=np.float64), 1e-6)
-    worst = float((np.abs(found.astype(np.float64) - expected) / scale).max(initial=0.0))
+def _require_close(extractor: Extractor, actual: Samples, expected: Samples, full: Samples, complaint: str) -> None:
+    scale = np.maximum(full.std(axis=0, dtype=np.float64), 1e-6)
+    worst = float((np.abs(actual.astype(np.float64) - expected) / scale).max(initial=0.0))
     _require(worst <= TOLERANCE, extractor, f"{complaint} by up to {worst:.3g} standard deviations")

@@ -41,18 +41,20 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
         budget = Budget(2, 0.5, over)
         proposed = first_pass.propose(_material(range(5)), budget)
         require(min(*proposed.work, *proposed.indexing) >= 0, what, "its work is negative")
-        found, _, work, _ = run(first_pass, _material(range(5)), budget)
+        candidates, _, work, _ = run(first_pass, _material(range(5)), budget)
         require(sum(work) > 0, what, "it says that nothing was computed")
         again, *_ = run(first_pass, _material(range(5)), budget)
-        require(scenes.rows(again) == scenes.rows(found), what, "it finds something else the second time")
+        require(scenes.rows(again) == scenes.rows(candidates), what, "it finds something else the second time")
         moved, *_ = run(first_pass, _material(order), budget)
         rows = sorted((row[0], order[row[1]], *row[2:]) for row in scenes.rows(moved))
         require(
-            rows == sorted(scenes.rows(found)), what, f"the order of documents changes what is found (over: {over})"
+            rows == sorted(scenes.rows(candidates)),
+            what,
+            f"the order of documents changes what is found (over: {over})",
         )
         if proposed.found is None:
             every = _full(_material(range(5)))
-            require(bool(present(every, found).all()), what, "it finds what is no candidate of the full search")
+            require(bool(present(every, candidates).all()), what, "it finds what is no candidate of the full search")
         if over == "document":
             parts = [
                 (row[0], some[row[1]], *row[2:])
@@ -65,12 +67,12 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
 def present(found: Found, full: Found) -> NDArray[np.bool_]:
     """Of each candidate of the full search, whether it was found: the same example, document, end, frames and cost."""
     names = ("query", "document", "end_frame", "frames", "cost")
-    mine, all_of_them = (
-        np.ascontiguousarray(np.column_stack([getattr(one, name).astype(np.int64) for name in names]))
-        for one in (found, full)
+    keys, all_of_them = (
+        np.ascontiguousarray(np.column_stack([getattr(item, name).astype(np.int64) for name in names]))
+        for item in (found, full)
     )
-    kind = np.dtype((np.void, mine.dtype.itemsize * len(names)))
-    there: NDArray[np.bool_] = np.isin(all_of_them.view(kind).ravel(), mine.view(kind).ravel())
+    kind = np.dtype((np.void, keys.dtype.itemsize * len(names)))
+    there: NDArray[np.bool_] = np.isin(all_of_them.view(kind).ravel(), keys.view(kind).ravel())
     return there
 
 
@@ -83,8 +85,8 @@ def recall(found: Found, full: Found, counted: NDArray[np.bool_] | None = None) 
         counted: bool, a mask over `full`: only these; all by default.
     """
     there = present(found, full)
-    wanted = there if counted is None else there[counted]
-    return float(wanted.mean()) if len(wanted) else 1.0
+    expected = there if counted is None else there[counted]
+    return float(expected.mean()) if len(expected) else 1.0
 
 
 def _material(which: list[int] | range) -> Material:

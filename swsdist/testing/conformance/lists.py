@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from swsdist.core.errors import DataError, UserError
-from swsdist.evaluation.lists import HEAD, Asked, Kaldi, make_system, reader_of
-from swsdist.evaluation.task import System
-from swsdist.evaluation.writing import About
+from swsdist.evaluation.lists import HEAD, KaldiOptions, ReadOptions, make_system, reader_of
+from swsdist.evaluation.scoring_task import System
+from swsdist.evaluation.writing import ListContext
 from swsdist.registry.registries import READERS, WRITERS
 from swsdist.score.conventions import STDEVAL
 from swsdist.testing.conformance.entry import check_entry, require
@@ -39,11 +39,11 @@ def check_reader(name: str, content: bytes) -> None:
         AssertionError: it is not right; the message says what.
     """
     entry, what = check_entry(READERS, name)
-    rest = [one for one in READERS if not READERS[one].tells]
+    rest = [reader for reader in READERS if not READERS[reader].tells]
     require(
         bool(entry.tells) or name == rest[0], what, f"it does not tell its files; {rest[0]} reads what nothing tells"
     )
-    tell = [one for one in READERS if READERS[one].is_told(content[:HEAD])]
+    tell = [reader for reader in READERS if READERS[reader].is_told(content[:HEAD])]
     require(tell == ([name] if entry.tells else []), what, f"its file is told by {' and '.join(tell) or 'no reader'}")
     require(not entry.is_told(b""), what, "it takes an empty file for its own")
     with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
@@ -52,13 +52,13 @@ def check_reader(name: str, content: bytes) -> None:
         plain.write_bytes(content)
         packed.write_bytes(gzip.compress(content))
         require(reader_of(str(packed)) == name, what, "its file is not told when it is packed")
-        found = read(name, plain)
-        require(found.path == str(plain), what, f"the path of what it reads is {found.path}")
-        table = found.detections
+        system = read(name, plain)
+        require(system.path == str(plain), what, f"the path of what it reads is {system.path}")
+        table = system.detections
         require(tuple(table.column_names) == COLUMNS, what, f"its columns are {', '.join(table.column_names)}")
         require(table.num_rows > 0, what, "it reads no detection")
         for again in (plain, packed):
-            require(rows(read(name, again)) == rows(found), what, f"it reads other detections of {again.name} again")
+            require(rows(read(name, again)) == rows(system), what, f"it reads other detections of {again.name} again")
         for k, broken in enumerate(BROKEN):
             _refused(name, root / f"broken{k}", broken, what)
 
@@ -86,8 +86,8 @@ def check_writer(name: str, reader: str) -> None:
         require(reader_of(str(out)) == reader, what, f"its file is told as {reader_of(str(out))}, not {reader}")
         require(_known(read(reader, out)) == _known(system), what, f"{reader} reads other detections of its file")
         for k, hard in enumerate(HARD):
-            one = {**system.detections.slice(0, 1).to_pylist()[0], "query_id": hard, "doc_id": hard}
-            odd = make_system(pa.Table.from_pylist([one]))
+            item = {**system.detections.slice(0, 1).to_pylist()[0], "query_id": hard, "doc_id": hard}
+            odd = make_system(pa.Table.from_pylist([item]))
             try:
                 written(name, odd, root / f"hard{k}")
             except (UserError, DataError):
@@ -106,14 +106,14 @@ def posteriors(least: int = 1) -> System:
 
 def written(name: str, system: System, out: Path) -> bytes:
     """The bytes that a writer makes of a list."""
-    WRITERS[name].load()(system.detections, out, About(system, None, Kaldi()))
+    WRITERS[name].load()(system.detections, out, ListContext(system, None, KaldiOptions()))
     return out.read_bytes()
 
 
 def read(name: str, path: Path) -> System:
     """What a reader gives of a file."""
-    found: System = READERS[name].load()(str(path), Asked(STDEVAL, None, None, Kaldi()))
-    return found
+    system: System = READERS[name].load()(str(path), ReadOptions(STDEVAL, None, None, KaldiOptions()))
+    return system
 
 
 def rows(system: System) -> list[tuple[object, ...]]:
@@ -123,17 +123,17 @@ def rows(system: System) -> list[tuple[object, ...]]:
 
 def _known(system: System) -> list[tuple[object, ...]]:
     """What every form holds of detections: all but the decision, which a file of Kaldi's does not know."""
-    made = zip(*(system.detections[name].to_pylist() for name in COLUMNS[:-1]), strict=True)
-    return sorted((*row[:3], *(round(value, 6) for value in row[3:])) for row in made)
+    columns = zip(*(system.detections[name].to_pylist() for name in COLUMNS[:-1]), strict=True)
+    return sorted((*row[:3], *(round(value, 6) for value in row[3:])) for row in columns)
 
 
 def _refused(name: str, path: Path, content: bytes, what: str) -> None:
     path.write_bytes(content)
     try:
-        found = read(name, path)
+        system = read(name, path)
     except (UserError, DataError) as error:
         require(path.name in str(error), what, f"the error of {content[:20]!r} does not name the file")
         return
     except Exception as error:
         raise AssertionError(f"{what}: {content[:20]!r} is not refused as the user's mistake: {error!r}") from error
-    require(found.detections.num_rows == 0, what, f"it reads detections of {content[:20]!r}")
+    require(system.detections.num_rows == 0, what, f"it reads detections of {content[:20]!r}")

@@ -40,11 +40,11 @@ def example() -> pa.Table:
             for k in range(next(draw) % 4):
                 true = next(draw) % 4 == 0 and q < 9
                 start = 10.0 * k + next(draw) % 8 / 4
-                found = not true or next(draw) % 3 > 0
+                detected = not true or next(draw) % 3 > 0
                 score = (next(draw) % 23 - 11 + 5 * true) / 4
                 row = (f"q{q:02d}", f"d{d}", 1, start, start + 0.5, score, score > 1.0)
                 rows.append(
-                    (*(row if found else (*row[:3], *[None] * 4)), *((start, start + 0.6) if true else (None, None)))
+                    (*(row if detected else (*row[:3], *[None] * 4)), *((start, start + 0.6) if true else (None, None)))
                 )
     columns = list(zip(*rows, strict=True))
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, TRIALS, strict=True)], TRIALS)
@@ -65,7 +65,7 @@ def check_measure(entry: MeasureEntry) -> None:
     Raises:
         AssertionError: it is not right; the message says what, and of which table or value.
     """
-    table, measure, keys = example(), entry.load()(), [one.key for one in entry.gives]
+    table, measure, keys = example(), entry.load()(), [item.key for item in entry.gives]
     assert len(set(keys)) == len(keys), f"its entry gives one key twice: {keys}"
     for point in (example_point(), example_point("kwseval"), example_point(documents=None)):
         _check_values(measure, keys, table, point)
@@ -95,11 +95,11 @@ def value_digest(measure: Measure) -> str:
 
 def merged(measure: Measure, tables: list[pa.Table], point: OperatingPoint) -> Parts:
     """The merged part tables of aligned lists."""
-    found: dict[str, Merged] = {}
+    result: dict[str, Merged] = {}
     for part in measure.parts:
         sources: list[Source] = [of_table(part.of(table, point)) for table in tables]
-        found[part.name] = Merged(part.schema, part.key, part.adds, sources)
-    return found
+        result[part.name] = Merged(part.schema, part.key, part.adds, sources)
+    return result
 
 
 def _check_values(measure: Measure, keys: list[str], table: pa.Table, point: OperatingPoint) -> None:
@@ -118,17 +118,17 @@ def _check_values(measure: Measure, keys: list[str], table: pa.Table, point: Ope
 
 
 def _check_partitions(measure: Measure, table: pa.Table, point: OperatingPoint) -> None:
-    whole = merged(measure, [table], point)
-    wanted = {name: merge.table() for name, merge in whole.items()}
-    values = measure.values(whole, point)
+    unsplit = merged(measure, [table], point)
+    expected = {name: merge.table() for name, merge in unsplit.items()}
+    values = measure.values(unsplit, point)
     query = np.array([int(name[1:]) for name in table["query_id"].to_pylist()])
     for parts in (2, 3, 11):
         for order in (1, -1):
             pieces = [table.filter(pa.array(query % parts == k)) for k in range(parts)][::order]
-            found = merged(measure, pieces, point)
-            for name, merge in found.items():
-                assert merge.table().equals(wanted[name]), f"table {name} differs, made of {parts} parts"
-            _same(measure.values(found, point), values, f"made of {parts} parts")
+            result = merged(measure, pieces, point)
+            for name, merge in result.items():
+                assert merge.table().equals(expected[name]), f"table {name} differs, made of {parts} parts"
+            _same(measure.values(result, point), values, f"made of {parts} parts")
 
 
 def _check_nothing(measure: Measure, keys: list[str], table: pa.Table, point: OperatingPoint) -> None:
@@ -141,9 +141,9 @@ def _check_nothing(measure: Measure, keys: list[str], table: pa.Table, point: Op
     assert set(alone) <= set(keys), "of nothing it gives other values"
 
 
-def _same(found: Mapping[str, Value], wanted: Mapping[str, Value], how: str) -> None:
-    for key, value in wanted.items():
-        assert _shown(found[key]) == _shown(value), f"{key} is {found[key]}, and was {value}: {how}"
+def _same(result: Mapping[str, Value], expected: Mapping[str, Value], how: str) -> None:
+    for key, value in expected.items():
+        assert _shown(result[key]) == _shown(value), f"{key} is {result[key]}, and was {value}: {how}"
 
 
 def _shown(value: object) -> str:

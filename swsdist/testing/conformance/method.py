@@ -57,8 +57,8 @@ def check_method(search: Search, queries: pa.Table, store: Store) -> int:
     require(method.weight(1, 1, 10) > 0, what, "a query weighs nothing")
     method.warm()
     prepared, again = method.prepare(queries, store), twin.prepare(queries, store)
-    known = set(queries["query_id"].to_pylist())
-    found: list[dict[str, Any]] = []
+    query_ids = set(queries["query_id"].to_pylist())
+    detections: list[dict[str, Any]] = []
     for unit in units:
         rows = _rows(method, prepared, store, unit.shards, 16, what)
         require(
@@ -69,11 +69,11 @@ def check_method(search: Search, queries: pa.Table, store: Store) -> int:
             require(_sorted(others) == _sorted(rows), what, f"with {buckets} buckets it finds something else")
         live = {key for shard in unit.shards for key in store.live(shard)}
         for row in rows:
-            _check_row(row, known, live, what)
-        found += rows
-    require(bool(found), what, "it finds nothing in the store that it was given")
-    _check_rescore(method, prepared, store, found, what)
-    return len(found)
+            _check_row(row, query_ids, live, what)
+        detections += rows
+    require(bool(detections), what, "it finds nothing in the store that it was given")
+    _check_rescore(method, prepared, store, detections, what)
+    return len(detections)
 
 
 def _rows(
@@ -84,13 +84,13 @@ def _rows(
     last = -1
     for table in result.tables:
         require(table.schema.equals(CANDIDATES), what, f"a table is not of CANDIDATES but {table.schema}")
-        mine = table.to_pylist()
-        of = {row["slot"] * buckets // SLOTS for row in mine}
+        table_rows = table.to_pylist()
+        of = {row["slot"] * buckets // SLOTS for row in table_rows}
         require(len(of) == 1 and min(of) > last, what, "tables are not a bucket each, in their order")
-        slots = [row["slot"] for row in mine]
+        slots = [row["slot"] for row in table_rows]
         require(slots == sorted(slots), what, "rows are not sorted by slot")
         (last,) = of
-        rows += mine
+        rows += table_rows
     require(result.candidates == len(rows), what, f"it says {result.candidates} candidates and gives {len(rows)}")
     return rows
 
@@ -99,16 +99,16 @@ def _sorted(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in rows)
 
 
-def _check_row(row: dict[str, Any], known: set[str], live: set[tuple[str, int]], what: str) -> None:
+def _check_row(row: dict[str, Any], query_ids: set[str], live: set[tuple[str, int]], what: str) -> None:
     where = f"candidate {row}"
-    require(row["query_id"] in known, what, f"{where}: nobody asked for it")
+    require(row["query_id"] in query_ids, what, f"{where}: nobody asked for it")
     require((row["doc_id"], row["channel"]) in live, what, f"{where}: the unit has no such document")
     require(row["slot"] == slot_of(row["query_id"]), what, f"{where}: its slot is not its query's")
     require(0 <= row["first"] <= row["last"] and row["scale"] > 0, what, f"{where}: no span, or a scale of 0")
 
 
-def _check_rescore(method: Method, queries: Any, store: Store, found: list[dict[str, Any]], what: str) -> None:
-    some = found[:: max(1, len(found) // 200)]
+def _check_rescore(method: Method, queries: Any, store: Store, detections: list[dict[str, Any]], what: str) -> None:
+    some = detections[:: max(1, len(detections) // 200)]
     spans = pa.Table.from_pylist([{name: row[name] for name in SPANS.names} for row in some], SPANS)
     best = method.rescore(queries, store, spans)
     require(best.schema.equals(CANDIDATES), what, "rescore does not give CANDIDATES")

@@ -50,8 +50,8 @@ def check_recurrence(name: str, options: Mapping[str, object] | None = None) -> 
         AssertionError: it is not right; the message says what.
     """
     entry, what = check_entry(RECURRENCES, name)
-    made = create(name, options)
-    _check_longest(made, entry.longest(checked(RECURRENCES, name, options or {})), what)
+    recurrence = create(name, options)
+    _check_longest(recurrence, entry.longest(checked(RECURRENCES, name, options or {})), what)
     distance = create_distance("cosine", _DIMENSION)
     queries = [scenes.prepared(distance, scenes.features(n, n, _DIMENSION), "query") for n in _QUERIES]
     documents = [scenes.prepared(distance, scenes.features(n + 1, n, _DIMENSION), "document") for n in _DOCUMENTS]
@@ -59,66 +59,68 @@ def check_recurrence(name: str, options: Mapping[str, object] | None = None) -> 
     for query in queries:
         for document in (*documents, equal):
             table = local_distances(query, document, distance)
-            _check_twin(made, table, what)
-            _check_reach(made, table, what)
-            _check_neighbours(made, table, what)
-    _check_one_lane(made, local_distances(queries[-1], documents[-1], distance), what)
-    _check_search(name, options or {}, made, distance, queries, [*documents, equal], what)
+            _check_twin(recurrence, table, what)
+            _check_reach(recurrence, table, what)
+            _check_neighbours(recurrence, table, what)
+    _check_one_lane(recurrence, local_distances(queries[-1], documents[-1], distance), what)
+    _check_search(name, options or {}, recurrence, distance, queries, [*documents, equal], what)
 
 
 def candidates(curve: list[tuple[int, int] | None], window: int) -> list[tuple[int, int, int]]:
     """End frames of locally least cost: (end frame, document frames, cost), by end frame."""
-    found = []
-    for t, here in enumerate(curve):
-        if here is None:
+    ends = []
+    for t, distance_row in enumerate(curve):
+        if distance_row is None:
             continue
         before = [other for other in curve[max(0, t - window) : t] if other is not None]
         after = [other for other in curve[t + 1 : t + window + 1] if other is not None]
-        if all(other[0] > here[0] for other in before) and all(other[0] >= here[0] for other in after):
-            found.append((t, here[1], here[0]))
-    return found
+        if all(other[0] > distance_row[0] for other in before) and all(other[0] >= distance_row[0] for other in after):
+            ends.append((t, distance_row[1], distance_row[0]))
+    return ends
 
 
-def _check_longest(made: Recurrence, longest: int, what: str) -> None:
+def _check_longest(recurrence: Recurrence, longest: int, what: str) -> None:
     require(longest >= 1, what, "it holds no query at all")
-    made.packing(longest)
+    recurrence.packing(longest)
     try:
-        made.packing(longest + 1)
+        recurrence.packing(longest + 1)
     except UserError:
         return
     require(False, what, f"its entry says that queries of {longest} frames are the longest, and it takes a longer one")
 
 
-def _check_twin(made: Recurrence, table: NDArray[np.int16], what: str) -> None:
-    found, steps = traced(table, made.trace, made.option)
+def _check_twin(recurrence: Recurrence, table: NDArray[np.int16], what: str) -> None:
+    actual, steps = traced(table, recurrence.trace, recurrence.option)
     if table.size < 4000:
-        cost, frames = np.empty_like(found.cost), np.empty_like(found.frames)
+        cost, frames = np.empty_like(actual.cost), np.empty_like(actual.frames)
         plain = np.empty_like(steps)
-        made.trace(table.astype(np.int64), made.option, cost, frames, plain)
-        same = (cost == found.cost).all() and (frames == found.frames).all()
+        recurrence.trace(table.astype(np.int64), recurrence.option, cost, frames, plain)
+        same = (cost == actual.cost).all() and (frames == actual.frames).all()
         require(bool(same), what, "its twin gives something else compiled than in plain Python")
-    ended = found.frames > 0
-    require(bool(((found.cost >= 0) == ended).all()), what, "a path that there is has no cost, or one that is not has")
-    inside = found.frames <= np.arange(1, len(found.frames) + 1)
+    ended = actual.frames > 0
+    require(bool(((actual.cost >= 0) == ended).all()), what, "a path that there is has no cost, or one that is not has")
+    inside = actual.frames <= np.arange(1, len(actual.frames) + 1)
     require(bool(inside.all()), what, "a path begins before the document")
 
 
-def _check_reach(made: Recurrence, table: NDArray[np.int16], what: str) -> None:
-    if made.reach is None:
+def _check_reach(recurrence: Recurrence, table: NDArray[np.int16], what: str) -> None:
+    if recurrence.reach is None:
         return
     n, length = table.shape
-    first = max(0, length - 1 - made.reach(n)) // made.grid * made.grid
-    whole, _ = traced(table, made.trace, made.option)
-    cut, _ = traced(np.ascontiguousarray(table[:, first:]), made.trace, made.option)
-    same = (whole.cost[-1], whole.frames[-1]) == (cut.cost[-1], cut.frames[-1])
-    require(bool(same), what, f"for {n} query frames it depends on more than the {made.reach(n)} frames that it says")
+    first = max(0, length - 1 - recurrence.reach(n)) // recurrence.grid * recurrence.grid
+    complete, _ = traced(table, recurrence.trace, recurrence.option)
+    cut, _ = traced(np.ascontiguousarray(table[:, first:]), recurrence.trace, recurrence.option)
+    same = (complete.cost[-1], complete.frames[-1]) == (cut.cost[-1], cut.frames[-1])
+    require(
+        bool(same), what, f"for {n} query frames it depends on more than the {recurrence.reach(n)} frames that it says"
+    )
 
 
-def _check_neighbours(made: Recurrence, table: NDArray[np.int16], what: str) -> None:
-    if made.neighbours is None or table.size > 4000:
+def _check_neighbours(recurrence: Recurrence, table: NDArray[np.int16], what: str) -> None:
+    if recurrence.neighbours is None or table.size > 4000:
         return
     n, length = table.shape
-    packing = made.packing(n)
+    packing = recurrence.packing(n)
     states = np.full((n + 2, length + 2), packing.infinity, np.int64)  # row i + 2, column t + 2
     states[1] = 0
     shifted = np.zeros((n + 1, length), np.int64)
@@ -126,19 +128,19 @@ def _check_neighbours(made: Recurrence, table: NDArray[np.int16], what: str) -> 
     for t in range(length):
         for i in range(n):
             fast = states[i, t + 1]
-            given = states[i + 1, t + 1], states[i + 1, t], fast, shifted[i + 1, t], shifted[i, t]
-            states[i + 2, t + 2] = made.neighbours(*given)
-    found, _ = traced(table, made.trace, made.option)
+            arguments = states[i + 1, t + 1], states[i + 1, t], fast, shifted[i + 1, t], shifted[i, t]
+            states[i + 2, t + 2] = recurrence.neighbours(*arguments)
+    actual, _ = traced(table, recurrence.trace, recurrence.option)
     last = states[-1, 2:]
     cost = np.where(last < packing.infinity, last >> packing.frame_bits, -1)
-    require(np.array_equal(cost, found.cost), what, "its cell of neighbours gives another curve than its twin")
+    require(np.array_equal(cost, actual.cost), what, "its cell of neighbours gives another curve than its twin")
 
 
-def _check_one_lane(made: Recurrence, table: NDArray[np.int16], what: str) -> None:
+def _check_one_lane(recurrence: Recurrence, table: NDArray[np.int16], what: str) -> None:
     n, length = table.shape
-    packing = made.packing(n)
-    state = made.state(packing.dtype, wide=False)
-    restart, advance = numba.njit(made.restart), numba.extending.register_jitable(made.advance)
+    packing = recurrence.packing(n)
+    state = recurrence.state(packing.dtype, wide=False)
+    restart, advance = numba.njit(recurrence.restart), numba.extending.register_jitable(recurrence.advance)
     distances = np.ascontiguousarray(np.stack([np.roll(table, k, 1).T for k in range(WIDTH)], 2)).reshape(-1)
 
     def frames(distances: Table, columns: State, curve: State, bits: int, option: int) -> None:
@@ -149,12 +151,12 @@ def _check_one_lane(made: Recurrence, table: NDArray[np.int16], what: str) -> No
 
     def curve(lane: slice) -> NDArray[np.int64]:
         # What indexes one lane as if it were all of them goes as far beyond the end as there are lanes.
-        size = made.elements(n)
-        columns, found = np.full(WIDTH * size, _GUARD, state), np.zeros(length * WIDTH, packing.dtype)
-        restart(columns[:size][lane], 0, n, packing.infinity, made.option)
-        run(distances[lane], columns[:size][lane], found[lane], packing.frame_bits, made.option)
+        size = recurrence.elements(n)
+        columns, actual = np.full(WIDTH * size, _GUARD, state), np.zeros(length * WIDTH, packing.dtype)
+        restart(columns[:size][lane], 0, n, packing.infinity, recurrence.option)
+        run(distances[lane], columns[:size][lane], actual[lane], packing.frame_bits, recurrence.option)
         require(bool((columns[size:] == _GUARD).all()), what, f"it writes beyond its columns; {_VECTORS}")
-        return found.astype(np.int64)
+        return actual.astype(np.int64)
 
     alone = np.sum([curve(slice(lane, None, WIDTH)) for lane in range(WIDTH)], axis=0)
     same = np.array_equal(alone, curve(slice(None)))
@@ -164,7 +166,7 @@ def _check_one_lane(made: Recurrence, table: NDArray[np.int16], what: str) -> No
 def _check_search(
     name: str,
     options: Mapping[str, object],
-    made: Recurrence,
+    recurrence: Recurrence,
     distance: Distance,
     queries: Sequence[NDArray[np.float32]],
     documents: Sequence[NDArray[np.float32]],
@@ -174,14 +176,17 @@ def _check_search(
     most = np.full(len(documents), 1000, np.int64)
     for window, lanes, piece in ((1, 16, 10_000), (3, 5, 50)):
         settings = Settings(distance, window, lanes, piece, name, options=options)
-        found = search(examples, ((k, [one]) for k, one in enumerate(documents)), most, settings)
+        actual = search(examples, ((k, [item]) for k, item in enumerate(documents)), most, settings)
         expected = []
         for q, query in enumerate(queries):
             for d, document in enumerate(documents):
-                whole = curve(query, document, distance, name, options)
-                pairs = zip(whole.cost.tolist(), whole.frames.tolist(), strict=True)
-                expected += [(q, d, *one) for one in candidates([pair if pair[1] else None for pair in pairs], window)]
-        same = scenes.rows(found) == expected
+                complete = curve(query, document, distance, name, options)
+                pairs = zip(complete.cost.tolist(), complete.frames.tolist(), strict=True)
+                expected += [
+                    (q, d, *candidate)
+                    for candidate in candidates([pair if pair[1] else None for pair in pairs], window)
+                ]
+        same = scenes.rows(actual) == expected
         require(same, what, f"the search finds other candidates than its twin's curve has (pieces of {piece} frames)")
     for q, d, end, frames, _ in expected[:: max(1, len(expected) // 40)]:
         cells = path(queries[q], documents[d], end, distance, name, options)

@@ -71,10 +71,10 @@ def speak(rng: np.random.Generator, voice: Voice, words: list[str], margin: floa
     at, fall = edge, 0.0
     for index, word in enumerate(words):
         last = index == len(words) - 1 or index in pauses
-        said = _say_word(rng, voice, word, rate * (1.12 if last else 1.0), 1.0 + voice.range * (0.7 - fall))
-        points = sum(target.points for target in said)
+        gestures = _say_word(rng, voice, word, rate * (1.12 if last else 1.0), 1.0 + voice.range * (0.7 - fall))
+        points = sum(target.points for target in gestures)
         places.append((at, at + points))
-        targets += said
+        targets += gestures
         at += points
         fall = 0.0 if index in pauses else min(fall + 0.3, 1.6)
         gap = 0
@@ -92,7 +92,7 @@ def speak(rng: np.random.Generator, voice: Voice, words: list[str], margin: floa
 def _say_word(rng: np.random.Generator, voice: Voice, word: str, rate: float, height: float) -> list[_Targets]:
     """Each phone's gestures with this speaker's accent and this moment's chance."""
     vowels = [phone for phone in word if phone in VOWELS]
-    said = []
+    phones_said = []
     stressed = max(len(vowels) - 2, 0)
     loudness = rng.normal(0, 1.5)
     vowel_index = 0
@@ -104,8 +104,8 @@ def _say_word(rng: np.random.Generator, voice: Voice, word: str, rate: float, he
         slip = np.exp(rng.normal(0, (0.08, 0.055, 0.035)))
         stretch = rate * np.exp(rng.normal(0, 0.2)) * (1.2 if stress else 0.9 if is_vowel else 1.0)
         for gesture in gestures(phone):
-            own = np.array(gesture.formants) * (voice.accent[phone] if is_vowel else 1.0)
-            formants = (gesture.hold * own + (1 - gesture.hold) * near) * slip * voice.tract
+            own_formants = np.array(gesture.formants) * (voice.accent[phone] if is_vowel else 1.0)
+            formants = (gesture.hold * own_formants + (1 - gesture.hold) * near) * slip * voice.tract
             level = loudness + (2.0 if stress else 0.0)
             target = replace(
                 gesture,
@@ -116,9 +116,9 @@ def _say_word(rng: np.random.Generator, voice: Voice, word: str, rate: float, he
                 band=(gesture.band[0] * voice.tract * slip[1], gesture.band[1]),
             )
             points = max(round(gesture.duration * 1e-3 * stretch / STEP), 1)
-            said.append(_Targets(target, points, height * (1.0 + voice.range * stress)))
+            phones_said.append(_Targets(target, points, height * (1.0 + voice.range * stress)))
         vowel_index += is_vowel
-    return said
+    return phones_said
 
 
 def _tracks(rng: np.random.Generator, voice: Voice, targets: list[_Targets]) -> Tracks:
@@ -131,18 +131,20 @@ def _tracks(rng: np.random.Generator, voice: Voice, targets: list[_Targets]) -> 
         decibels = steps(values)
         return _smooth(np.where(decibels > OFF / 2, 10 ** (decibels / 20), 0.0), points)
 
-    said = [target.gesture for target in targets]
+    gestures = [target.gesture for target in targets]
     total = sum(counts)
     drift = _smooth(rng.normal(0, 0.15, total), 61)
     return Tracks(
         pitch=voice.pitch * (_smooth(steps([target.height for target in targets]), 25) + drift * voice.range),
-        voicing=amplitude([gesture.voicing for gesture in said], 7),
-        breath=amplitude([gesture.breath for gesture in said], 5),
+        voicing=amplitude([gesture.voicing for gesture in gestures], 7),
+        breath=amplitude([gesture.breath for gesture in gestures], 5),
         # Only 15 ms, for a burst must stay a burst.
-        noise=amplitude([gesture.noise for gesture in said], 3),
-        formants=np.stack([_smooth(steps([gesture.formants[k] for gesture in said]), 19) for k in range(3)], axis=1),
-        band=np.stack([steps([gesture.band[k] for gesture in said]) for k in range(2)], axis=1),
-        nasal_zero=_smooth(steps([gesture.nasal_zero for gesture in said]), 5),
+        noise=amplitude([gesture.noise for gesture in gestures], 3),
+        formants=np.stack(
+            [_smooth(steps([gesture.formants[k] for gesture in gestures]), 19) for k in range(3)], axis=1
+        ),
+        band=np.stack([steps([gesture.band[k] for gesture in gestures]) for k in range(2)], axis=1),
+        nasal_zero=_smooth(steps([gesture.nasal_zero for gesture in gestures]), 5),
     )
 
 

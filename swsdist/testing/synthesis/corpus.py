@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import testing as codes
 from swsdist.testing.synthesis.articulation import STEP, Speech, speak
 from swsdist.testing.synthesis.phonology import draw_words
 from swsdist.testing.synthesis.signal import RATE, synthesise
@@ -50,11 +50,7 @@ def make_corpus(folder: Path, *, seed: int = 0, documents: int = 40, queries: in
     least_values = {"seed": (seed, 0), "documents": (documents, 2), "queries": (queries, 1), "voices": (voices, 2)}
     for name, (value, least) in least_values.items():
         if value < least:
-            raise UserError(
-                f"{name} is {value}, but must be at least {least}",
-                where="make_corpus",
-                remedy=f"ask for {name} of {least} or more",
-            )
+            raise codes.SYNTHETIC_CORPUS_TOO_SMALL(where="make_corpus", name=name, value=value, least=least)
     rng = np.random.default_rng([seed, _LEXICON])
     terms: list[str] = []
     while len(terms) < queries:

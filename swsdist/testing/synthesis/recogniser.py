@@ -58,15 +58,15 @@ def make_recogniser(folder: str, *, seed: int = 0, wide: bool = False, hidden: i
     write_recogniser(folder, Recogniser(Path(folder), banks, not wide, PHONES, -1.5), nets)
 
 
-def write_recogniser(folder: str, made: Recogniser, nets: Mapping[str, Weights]) -> None:
+def write_recogniser(folder: str, recogniser: Recogniser, nets: Mapping[str, Weights]) -> None:
     """Write a folder that `read_recogniser` reads: of networks that somebody trained, or made up.
 
     Args:
         folder: is made where it is not there.
-        made: all but the networks; `made.folder` does not count.
+        recogniser: all but the networks; `made.folder` does not count.
         nets: `band0`, `band1` and `merger`.
     """
-    place, banks = Path(folder), made.banks
+    place, banks = Path(folder), recogniser.banks
     values = dict(FIXED) | {
         ("source", "sample_freq"): str(banks.rate),
         ("melbanks", "vector_size"): str(banks.frame_length),
@@ -74,8 +74,8 @@ def write_recogniser(folder: str, made: Recogniser, nets: Mapping[str, Weights])
         ("melbanks", "nbanks"): str(banks.bands),
         ("melbanks", "lower_freq"): f"{banks.lowest:g}",
         ("melbanks", "higher_freq"): f"{banks.highest:g}",
-        ("offlinenorm", "sent_mean_norm"): str(made.subtract_mean).lower(),
-        ("decoder", "wpenalty"): repr(made.penalty),
+        ("offlinenorm", "sent_mean_norm"): str(recogniser.subtract_mean).lower(),
+        ("decoder", "wpenalty"): repr(recogniser.penalty),
     }
     parser = configparser.ConfigParser(interpolation=None)
     for (section, key), value in values.items():
@@ -86,7 +86,7 @@ def write_recogniser(folder: str, made: Recogniser, nets: Mapping[str, Weights])
         (place / name).mkdir(parents=True, exist_ok=True)
     with (place / "config").open("w", encoding="latin-1") as file:
         parser.write(file, space_around_delimiters=False)
-    (place / "dicts/phonemes").write_text("".join(f"{phone}\n" for phone in made.phones), encoding="latin-1")
+    (place / "dicts/phonemes").write_text("".join(f"{phone}\n" for phone in recogniser.phones), encoding="latin-1")
     hamming = np.hamming(2 * CONTEXT - 1)
     for name, half in zip(NETS, (hamming[:CONTEXT], hamming[CONTEXT - 1 :]), strict=False):
         (place / "windows" / f"{name}.window").write_text("".join(f"{value!r}\n" for value in half.tolist()))

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from swsdist.core.codes import pipeline as codes
 from swsdist.pipeline.lock import read
+from tests.support.coded import says
 
 pytestmark = pytest.mark.cluster
 
@@ -30,7 +32,8 @@ def test_two_drivers_and_the_first_whose_clock_is_off_is_killed(on_cluster: Any)
     second = on_cluster.start(host=elsewhere)
     said = on_cluster.end(second, code=2)
     refused = time.time() - asked
-    assert f"on {on_cluster.hosts.head.name} is working here" in said
+    assert says(said, codes.FOLDER_IN_USE)
+    assert f"on {on_cluster.hosts.head.name} " in said
     assert first.poll() is None
     on_cluster.note(
         "a second driver, on another host",
@@ -78,7 +81,7 @@ def test_the_head_is_killed(on_cluster: Any) -> None:
     _, said = driver.communicate(timeout=300)
     ended = time.time() - killed
     assert driver.returncode == 2, said
-    assert "the head of the Ray cluster is gone" in said
+    assert says(said, codes.RAY_HEAD_LOST)
     assert read(on_cluster.run) is None, "the run is free"
     before = on_cluster.receipts()
     assert before

@@ -14,11 +14,11 @@ from swsdist.accounts.hardware import describe, versions
 
 _HEAD = """# What a cluster survives
 
-A head and three workers, a CPU each, as network namespaces on one machine, with an S3 server between them and no folder that
-they share. Each fault is a test in `tests/integration/cluster`, on a corpus of eight documents whose tasks are slowed down, so
-that there is time to do something to them. This page is what `make faults` wrote.
-
-"The same bytes" says that the digest of all tables is that of a serial run that nothing happened to.
+A head and three workers, each with one CPU, run as network namespaces on one machine, with an S3 server and no shared
+\
+folder. Each fault is a test in `tests/integration/cluster` with slowed tasks. `make faults` writes this page. *The same
+bytes* means \
+the digest of an undisturbed serial run.
 
 | fault | when | seconds | until | outcome | the same bytes |
 |---|---|---:|---|---|---|
@@ -68,8 +68,9 @@ def page(rows: Sequence[Fault]) -> str:
     machine, of = describe(), versions()
     tail = (
         f"\nMeasured on {machine['cores']} cores ({machine['cpu']}), Ray {of.get('ray', '?')}, Python {of['python']}, "
-        f"{time.strftime('%Y-%m-%d', time.gmtime())}. Ray's health checks are quicker here than by its own settings "
-        "(every 0.5 s, 1 s to answer, 4 in a row; not every 3 s, 10 s to answer, 5 in a row): a host that died is noticed in "
-        "about 2 s, not 15, one that is cut off in about 6 s, not a minute. A dead head is given up after 8 s, not 24.\n"
+        f"{time.strftime('%Y-%m-%d', time.gmtime())}. Ray checks health faster here than by default: it "
+        "notices "
+        "a dead host in about 2 s instead of 15, a disconnected one in about 6 s instead of a minute. "
+        "A dead head is given up after 8 s instead of 24.\n"
     )
     return _HEAD + "".join(lines) + tail

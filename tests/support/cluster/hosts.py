@@ -108,8 +108,8 @@ class Cluster:
                 pool.submit(self._start, host, [f"--address={self.address}", f"--num-cpus={cpus}"], env or {})
                 for host in hosts
             ]
-            for one in begun:
-                one.result()
+            for item in begun:
+                item.result()
 
     def _start(self, host: Host, role: list[str], env: Mapping[str, str]) -> None:
         ray = str(Path(sys.executable).with_name("ray"))

@@ -38,11 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     grouped: dict[str, list[Case]] = {}
-    for each in {case.folder.resolve(): case for case in found}.values():
+    for item in {case.folder.resolve(): case for case in found}.values():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # cases are odd on purpose
-            case = run_case(each)
-        name = f"{each.folder.resolve().parent.name} ({each.group.NAME})"
+            case = run_case(item)
+        name = f"{item.folder.resolve().parent.name} ({item.group.NAME})"
         grouped.setdefault(name, []).append(case)
         if options.verbose and not options.json:
             print(_case_line(name, case), flush=True)

@@ -1,1 +1,1 @@
-"""The search chain ends with this report."""
+"""The report at the end of the chain search."""

@@ -1,4 +1,4 @@
-"""The description of hardware and processing resources that SWS 2013 asks of every system, ready for its description.
+"""The description of hardware and processing resources that SWS 2013 requires of every system.
 
 Rodriguez-Fuentes and Penagarikano (2013), section 4.3: number and type of nodes; of each type the computer's brand, the CPU's
 model, cores and clock, RAM and operating system; ISF, SSF, PMU of both phases, and PL.
@@ -19,29 +19,29 @@ _COSTS = ("nodes", "ISF", "SSF, 1/s", "SSF, 1/h", "PMU index, GB", "PMU search, 
 
 
 def system_description(types: tuple[TypeCost, ...], whole: Resources) -> list[Table]:
-    """Two tables: what the nodes are, and what the work took, by type of node and together.
+    """Two tables: the hardware, and the costs by type of node and in total.
 
     Args:
-        types: of nodes that worked.
+        types: of the nodes used.
         whole: the run's resources.
     """
     hardware = [
         [
             _letter(number),
-            str(len(one.nodes)),
-            one.hardware["brand"],
-            one.hardware["cpu"],
-            str(one.hardware["cores"]),
-            fixed(one.hardware["clock_ghz"], 2),
-            fixed(one.hardware["ram_gb"], 1),
-            one.hardware.get("gpu") or NOTHING,
-            one.hardware["os"],
+            str(len(item.nodes)),
+            item.hardware["brand"],
+            item.hardware["cpu"],
+            str(item.hardware["cores"]),
+            fixed(item.hardware["clock_ghz"], 2),
+            fixed(item.hardware["ram_gb"], 1),
+            item.hardware.get("gpu") or NOTHING,
+            item.hardware["os"],
         ]
-        for number, one in enumerate(types)
+        for number, item in enumerate(types)
     ]
-    costs = [[f"type {_letter(number)} alone", *_figures(one.factors)] for number, one in enumerate(types)]
+    costs = [[f"type {_letter(number)} alone", *_figures(item.factors)] for number, item in enumerate(types)]
     costs.append(["all", *_figures(whole)])
-    count = sum(len(one.nodes) for one in types)
+    count = sum(len(item.nodes) for item in types)
     kinds = "1 type" if len(types) == 1 else f"{len(types)} types"
     nodes = "node" if count == 1 else "nodes"
     used = f"Indexing and searching ran on {count} {nodes} of {kinds}. {NOTHING}: none, or not known"
@@ -60,11 +60,11 @@ def system_description(types: tuple[TypeCost, ...], whole: Resources) -> list[Ta
     ]
 
 
-def _figures(found: Factors | Resources) -> list[str]:
+def _figures(results: Factors | Resources) -> list[str]:
     return [
-        *map(short, (found.isf, found.ssf, found.ssf_hours)),
-        *(fixed(value, 3) for value in (found.pmu_index_gb, found.pmu_search_gb)),
-        *map(short, (found.pl, found.pl_hours)),
+        *map(short, (results.isf, results.ssf, results.ssf_hours)),
+        *(fixed(value, 3) for value in (results.pmu_index_gb, results.pmu_search_gb)),
+        *map(short, (results.pl, results.pl_hours)),
     ]
 
 

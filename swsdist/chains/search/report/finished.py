@@ -1,4 +1,4 @@
-"""This module reads a finished run, local or `s3://`: its config, and its scored system, to compare it with others."""
+"""Finished runs, local or `s3://`: their configs, and their scored systems for comparison."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from swsdist.chains.search.report.reporting import FINAL
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import chains as codes
-from swsdist.evaluation.properties import Scored, decided, threshold_of, valued_at
+from swsdist.evaluation.scored_system import ScoredSystem, finite_threshold, if_decided, values_at
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.loading import config_of, load_chain_run, plan_of
-from swsdist.score.compare.results import About, DetLine
-from swsdist.score.measures.curve import Point
+from swsdist.score.compare.results import DetLine, SystemInfo
+from swsdist.score.measures.curve import CurvePoint
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.score.measures.twv import PER_TERM
 from swsdist.stages.inputs.population import COLUMNS, spans_of
@@ -29,90 +29,90 @@ from swsdist.store.digest import combined
 
 
 def run_config(folder: str, sets: Sequence[str] = ()) -> Config:
-    """The config of a run folder, as its plan has it; its paths are absolute, wherever it lies.
+    """The config of a run folder's plan, with absolute paths.
 
     Args:
         folder: local or `s3://`.
         sets: as of `swsdist.config.load_config`.
 
     Raises:
-        StoreError: it is not a run folder, or another version of swsdist wrote it.
-        ConfigError: `sets` are wrong.
+        StoreError: not a run folder, or written by another version of swsdist.
+        ConfigError: invalid `sets`.
     """
     run = Folder(folder.rstrip("/"))
     return config_from_dict(config_of(run, plan_of(run)).model_dump(mode="json"), run.root, sets)
 
 
-def from_run(name: str, path: str) -> Scored:
+def from_run(name: str, path: str) -> ScoredSystem:
     """A run folder that has been scored, local or `s3://`.
 
     Raises:
-        UserError: it was not scored.
+        UserError: not scored.
     """
     return scored_of(name, load_chain_run(Folder(path)))
 
 
-def scored_of(name: str, chain_run: ChainRun) -> Scored:
+def scored_of(name: str, chain_run: ChainRun) -> ScoredSystem:
     """A plan that has been scored.
 
     Raises:
-        UserError: it was not scored.
+        UserError: not scored.
     """
     path = chain_run.run.path()
-    told = chain_run.results("score", Measured)
-    if not told:
+    result = chain_run.results("score", Measured)
+    if not result:
         raise codes.UNSCORED_RUN(where=path)
-    measures, point = told[0].measures, told[0].point
+    measures, point = result[0].measures, result[0].point
 
     def parts() -> Iterable[pa.Table]:
         return chain_run.read("align.final", "trials")
 
     rules = protocol_of(chain_run.config.score)
     time = rules.trials == "time"
-    own: CorpusInputs = chain_run.chain.inputs
+    inputs: CorpusInputs = chain_run.chain.inputs
     terms = pa.concat_tables(chain_run.read("measure", "terms")).sort_by("query_id")
-    cut = threshold_of(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
-    return Scored(
+    cut = finite_threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
+    return ScoredSystem(
         name,
-        decided(terms.select(PER_TERM.names)),
-        valued_at(parts(), cut, point["trials"], point["beta"]),
+        if_decided(terms.select(PER_TERM.names)),
+        values_at(parts(), cut, point["trials"], point["beta"]),
         cut,
         parts,
         point["trials"],
         point["beta"],
         rules.rules.rate(rules.trials_per_second) if time else None,
-        _searched(own) if time else None,
+        _searched(inputs) if time else None,
         reject_all=rules.rules.rejects_all,
-        about=_about(name, path, chain_run, told[0]),
+        about=_about(name, path, chain_run, result[0]),
         line=lambda: _line(name, chain_run, measures),
         measures=lambda: measures,
     )
 
 
-def _searched(own: CorpusInputs) -> pa.Table:
-    """Seconds of each document as trials name it: of its recording, where documents are places in recordings."""
-    found = spans_of(own.store.open().documents(columns=COLUMNS))
-    seconds = pc.if_else(pc.equal(found["channel"], 1), found["duration"], 0.0)
-    return pa.table({"doc_id": found["doc_id"], "seconds": seconds})
+def _searched(inputs: CorpusInputs) -> pa.Table:
+    """Seconds of each document named by trials, which is its recording if documents are segments."""
+    results = spans_of(inputs.store.open().documents(columns=COLUMNS))
+    seconds = pc.if_else(pc.equal(results["channel"], 1), results["duration"], 0.0)
+    return pa.table({"doc_id": results["doc_id"], "seconds": seconds})
 
 
-def _about(name: str, path: str, chain_run: ChainRun, told: Measured) -> About:
-    """What a run says of itself; date and versions are those of its report, if it has one."""
-    config, own = chain_run.config, chain_run.chain.inputs
+def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> SystemInfo:
+    """Facts of a run; date and versions are those of its report, if any."""
+    config, inputs = chain_run.config, chain_run.chain.inputs
     report: dict[str, Any] = {}
     if chain_run.run.exists("report.json"):
         report = json.loads(chain_run.run.read_bytes("report.json"))
-    frames = {} if own.store.manifest is None else own.store.manifest.libraries
+    frames = {} if inputs.store.manifest is None else inputs.store.manifest.libraries
     corpus, rules = config.corpus, protocol_of(config.score)
-    return About(
+    return SystemInfo(
         name=name,
         kind="run",
         path=path,
         label=config.system,
         digest=combined(digests(chain_run, FINAL)),
-        corpus=tuple(str(one) for one in (corpus.documents, corpus.queries, corpus.references) if one is not None),
-        point=(point := OperatingPoint(**told.point)),
-        told=rules.told(point),
+        corpus=tuple(str(item) for item in (corpus.documents, corpus.queries, corpus.references) if item is not None),
+        point=(point := OperatingPoint(**result.point)),
+        protocol_text=rules.describe(point),
         tolerance=rules.tolerance if rules.trials == "time" else None,
         detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
         made=report.get("created"),
@@ -122,13 +122,13 @@ def _about(name: str, path: str, chain_run: ChainRun, told: Measured) -> About:
 
 
 def _line(name: str, chain_run: ChainRun, measures: Mapping[str, Any]) -> DetLine | None:
-    """The DET curve that the run's report draws."""
+    """The DET curve of the run's report."""
 
-    def point(of: str) -> Point | None:
+    def point(of: str) -> CurvePoint | None:
         value, pmiss, pfa = (measures.get(key) for key in (of, f"{of}_pmiss", f"{of}_pfa"))
         if value is None or pmiss is None or pfa is None:
             return None
-        return Point(value, pmiss, pfa, measures.get(f"{of}_threshold"))
+        return CurvePoint(value, pmiss, pfa, measures.get(f"{of}_threshold"))
 
     for curve in chain_run.read("score", "det"):
         threshold, pmiss, pfa = (curve[column].to_numpy() for column in ("threshold", "pmiss", "pfa"))

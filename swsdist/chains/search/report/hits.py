@@ -1,4 +1,4 @@
-"""This module prepares a run's best hits, with sound, for the page."""
+"""A run's best hits, with sound, for the page."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 
 def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
-    """With the sound of the hit and of the query."""
-    own: CorpusInputs = chain_run.chain.inputs
+    """The best hits, with sound of hit and query."""
+    inputs: CorpusInputs = chain_run.chain.inputs
     queries: dict[str, dict[str, Any]] = {}
-    if own.store.manifest is None:
+    if inputs.store.manifest is None:
         return ()
     if chain_run.config.corpus.queries is not None:
-        for row in own.corpus.queries.to_pylist():
+        for row in inputs.corpus.queries.to_pylist():
             queries.setdefault(row["query_id"], row)
     scored, trials = (
         top_hits.files(chain_run.parts(step, table))
         for step, table in (("decide", "scored"), ("align.final", "trials"))
     )
     hits = []
-    for row in top_hits.rows(chain_run.run, scored, trials, own.store.open(), chain_run.config.report.clips):
+    for row in top_hits.rows(chain_run.run, scored, trials, inputs.store.open(), chain_run.config.report.clips):
         query = queries.get(row["query_id"], {})
         hits.append(
             Hit(
@@ -53,7 +53,7 @@ def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
 def _sound(
     chain_run: ChainRun, path: str | None, channel: int, start: float | None, end: float | None, pad: float
 ) -> str | None:
-    """A data URI; None where there is no recording, or none any more: the page then shows the hit without sound."""
+    """A data URI; None without a readable recording: the page then shows the hit without sound."""
     if not path:
         return None
     storage = chain_run.config.storage

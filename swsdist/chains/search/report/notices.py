@@ -1,4 +1,4 @@
-"""A run ends with these warnings, and a part of it with a line on the store."""
+"""Warnings at the end of a run, and a summary of its store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.calibrate.threshold import undecided
+from swsdist.calibrate.threshold import queries_without_threshold
 from swsdist.core.codes import chains as codes
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
 from swsdist.methods.query import bands
@@ -22,106 +22,110 @@ from swsdist.store.libraries import made_with
 
 
 def notices(chain_run: ChainRun) -> list[str]:
-    """What is odd in the tables, exports left out, queries that cannot be scored, statistics of recordings that are gone."""
-    own: CorpusInputs = chain_run.chain.inputs
-    own.notices.force = True  # what is implausible has ended the run before, or is wanted
-    own.check_tables()
-    again = own.check_measured(seconds_in(chain_run))
-    note_supervision(own, again)
+    """All warnings: suspicious tables, omitted exports, queries that cannot be scored, statistics of missing recordings."""
+    inputs: CorpusInputs = chain_run.chain.inputs
+    inputs.notices.force = True  # implausible inputs ended the run before, or were forced
+    inputs.check_tables()
+    again = inputs.check_measured(seconds_in(chain_run))
+    note_supervision(inputs, again)
     _tell_of_bands(chain_run, again)
     settings = chain_run.config.calibrate
     by_speaker = [name for name, entry in settings.entries().items() if "speaker" in entry.columns]
-    if by_speaker and not any(own.corpus.documents["speaker"].to_pylist()):
+    if by_speaker and not any(inputs.corpus.documents["speaker"].to_pylist()):
         again.add(
             codes.MISSING_SPEAKERS,
             where=chain_run.config.corpus.documents,
             step=by_speaker[0],
-            count=own.corpus.documents.num_rows,
+            count=inputs.corpus.documents.num_rows,
         )
     _tell_of_undecided(chain_run, again)
     doubted = (barrier(chain_run, step, force=True) for step in ("index", "queries") if step in chain_run.outcomes)
-    found = [str(notice) for notices in (*doubted, own.notices, again) for notice in notices.found.values()]
-    found += [warning for told in chain_run.results("export", Exported) for warning in told.warnings]
-    late, store = Notices(), own.store.folder.path()
+    results = [str(notice) for notices in (*doubted, inputs.notices, again) for notice in notices.found.values()]
+    results += [warning for result in chain_run.results("export", Exported) for warning in result.warnings]
+    late, store = Notices(), inputs.store.folder.path()
     references = str(chain_run.config.corpus.references or chain_run.config.corpus.documents)
-    for told in chain_run.results("score", Measured):
-        measures, count = told.measures, told.point["true"]
+    for result in chain_run.results("score", Measured):
+        measures, count = result.measures, result.point["true"]
         if measures.get("stwv") == 0:
             late.add(codes.ALL_MISSED, where=references, count=count)
         elif measures.get("pooled_maximum") == 1 and measures.get("mtwv") == 1 and count >= MANY:
             late.add(codes.ALL_FOUND, where=references, count=count)
-        if told.left_out:
-            late.add(codes.UNSCORED_QUERIES, where=told.left_out[0], count=len(told.left_out))
-    if labels := sorted({source.file for source in supervisions(own)}):
+        if result.left_out:
+            late.add(codes.UNSCORED_QUERIES, where=result.left_out[0], count=len(result.left_out))
+    if labels := sorted({source.file for source in supervisions(inputs)}):
         late.add(codes.UNCOUNTED_LABEL_COST, where=", ".join(labels), count=len(labels))
-    if own.store.manifest is not None:
-        here = made_with(own.store.manifest.libraries)
-        for name, known in own.store.manifest.libraries.items():
+    if inputs.store.manifest is not None:
+        here = made_with(inputs.store.manifest.libraries)
+        for name, known in inputs.store.manifest.libraries.items():
             if name == "ffmpeg" and (program := ffmpeg.program()) is not None:
                 here = {**here, name: ffmpeg.version(program)}
             if set(known) != {here.get(name)}:
                 stored, installed = ", ".join(known), here.get(name, "none")
                 late.add(codes.OTHER_LIBRARY, where=store, library=name, stored=stored, installed=installed)
-    if own.store.manifest is not None and not own.from_audio:
-        paths = own.store.open().documents(columns=["path"])["path"].to_pylist()
+    if inputs.store.manifest is not None and not inputs.from_audio:
+        paths = inputs.store.open().documents(columns=["path"])["path"].to_pylist()
         if 0 < paths.count("") < len(paths):  # where none has one, the export of clips says so
             late.add(codes.SOUNDLESS_DOCUMENTS, where=store, count=paths.count(""), of=len(paths))
-    if own.store.manifest is not None and (gone := own.store.manifest.counts["statistics_gone"]):
+    if inputs.store.manifest is not None and (gone := inputs.store.manifest.counts["statistics_gone"]):
         late.add(codes.GONE_RECORDINGS, where=store, count=int(gone), store=store)
-    return [*found, *(str(notice) for notice in late.found.values())]
+    return [*results, *(str(notice) for notice in late.found.values())]
 
 
 def _tell_of_undecided(chain_run: ChainRun, notices: Notices) -> None:
-    """ATWV counts all of a query as missed that no threshold decides."""
-    own: CorpusInputs = chain_run.chain.inputs
-    for told in chain_run.results("fit", Fitted):
-        queries = undecided(set(own.corpus.queries["query_id"].to_pylist()), told.thresholds)
+    """Note queries without a threshold, whose occurrences ATWV counts as missed."""
+    inputs: CorpusInputs = chain_run.chain.inputs
+    for result in chain_run.results("fit", Fitted):
+        queries = queries_without_threshold(set(inputs.corpus.queries["query_id"].to_pylist()), result.thresholds)
         if queries:
             notices.add(codes.UNDECIDED_QUERIES, where=queries[0], count=len(queries))
 
 
 def _tell_of_bands(chain_run: ChainRun, notices: Notices) -> None:
-    own: CorpusInputs = chain_run.chain.inputs
-    highest = bands.reach(source.extractor for source in own.features.sources)
-    if own.store.manifest is None or not highest:
+    inputs: CorpusInputs = chain_run.chain.inputs
+    highest = bands.reach(source.extractor for source in inputs.features.sources)
+    if inputs.store.manifest is None or not highest:
         return
-    documents = own.store.open().documents(columns=["doc_id", "bandwidth"])
+    documents = inputs.store.open().documents(columns=["doc_id", "bandwidth"])
     if (found := bands.narrow(documents, highest)) is not None:
         notices.add(codes.NARROW_BAND, where=str(found), count=found.documents)
     if "queries" in chain_run.outcomes:
         of = documents.num_rows
         several = bands.apart(bandwidths_in(chain_run), documents, highest)
-        odd = [found for found in several if found.documents > of / 2]
+        odd = [results for results in several if results.documents > of / 2]
         if odd:
             notices.add(codes.DIFFERENT_BAND, where=str(odd[0]), count=len(odd))
 
 
 def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
-    """What is implausible of what a step has made: most of the documents, or of the queries, were rejected; times do not fit.
+    """Check a finished step for implausible results: most documents or queries rejected, or inconsistent times.
 
     Args:
         chain_run: of the plan.
-        step: that has ended.
-        force: note it, and do not raise.
+        step: name of the finished step.
+        force: note, do not raise.
 
     Raises:
         ImplausibleError: see `swsdist.io.notices`.
     """
-    own: CorpusInputs = chain_run.chain.inputs
-    found = Notices(force=force)
-    if step == "index" and own.store.manifest is not None:
-        own.check_measured({}, force=force)
+    inputs: CorpusInputs = chain_run.chain.inputs
+    results = Notices(force=force)
+    if step == "index" and inputs.store.manifest is not None:
+        inputs.check_measured({}, force=force)
         _weigh_rejected(
-            own.store.open().rejected().to_pylist(), own.corpus.documents.num_rows, "documents", chain_run, found
+            inputs.store.open().rejected().to_pylist(),
+            inputs.corpus.documents.num_rows,
+            "documents",
+            chain_run,
+            results,
         )
-    elif step == "queries" and isinstance(own.corpus.queries, pa.Table):
+    elif step == "queries" and isinstance(inputs.corpus.queries, pa.Table):
         rows = [row for receipt in chain_run.receipts("queries") for row in receipt.rejected]
-        _weigh_rejected(rows, own.corpus.queries.num_rows, "examples of queries", chain_run, found)
-    return found
+        _weigh_rejected(rows, inputs.corpus.queries.num_rows, "examples of queries", chain_run, results)
+    return results
 
 
 def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: ChainRun, notices: Notices) -> None:
-    if len(rows) > FEW and REJECTED * of < len(rows) < of:  # of none that can be used there is nothing to search
+    if len(rows) > FEW and REJECTED * of < len(rows) < of:  # without any usable input the next step fails
         first = rows[0]
         notices.doubt(
             codes.MANY_REJECTED,
@@ -134,17 +138,19 @@ def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: Chain
 
 
 def summary(chain_run: ChainRun) -> list[str]:
-    """What the store holds, what was new to it, and what the user wanted to be left out."""
-    own: CorpusInputs = chain_run.chain.inputs
-    if own.store.manifest is None:
+    """The contents of the store, its changes, and exclusions that the user asked for."""
+    inputs: CorpusInputs = chain_run.chain.inputs
+    if inputs.store.manifest is None:
         return []
-    counts = own.store.manifest.counts
-    line = f"{own.store.folder.path()}: {counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h of audio"
-    if own.store.comparison is not None:
-        found, refused = own.store.comparison.counts, own.store.open().rejected()
-        fresh = int((places_in(keys_of(refused["id"], refused["part"]), own.store.earlier_keys) < 0).sum())
-        line += f"; {max(found.new - fresh, 0)} new, {found.changed} changed, {found.gone} gone"
-        line += f", {found.moved} moved" if found.moved else ""
-        line += f" ({found.held} renamed or copied: their frames were there)" if found.held else ""
-    asked = [str(notice) for notice in own.notices.wanted.values()]
+    counts = inputs.store.manifest.counts
+    line = (
+        f"{inputs.store.folder.path()}: {counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h of audio"
+    )
+    if inputs.store.comparison is not None:
+        results, refused = inputs.store.comparison.counts, inputs.store.open().rejected()
+        fresh = int((places_in(keys_of(refused["id"], refused["part"]), inputs.store.earlier_keys) < 0).sum())
+        line += f"; {max(results.new - fresh, 0)} new, {results.changed} changed, {results.gone} gone"
+        line += f", {results.moved} moved" if results.moved else ""
+        line += f" ({results.held} renamed or copied: their frames were there)" if results.held else ""
+    asked = [str(notice) for notice in inputs.notices.wanted.values()]
     return [f"{line}, {counts['rejected']:.0f} rejected", *asked]

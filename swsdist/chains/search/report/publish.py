@@ -1,4 +1,4 @@
-"""This module writes the report of a run to its folder."""
+"""Write the report of a run to its folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JSON, PAGE, REJECTED_NAME = "report.json", "report.html", "rejected.parquet"
 
 
 NODES_NAME = "nodes.parquet"
-#: True occurrences that were scored, where queries' own places are left out of the corpus' references.
+#: The scored references, if source places of queries are excluded.
 SCORED = "references.csv"
 FILES = (JSON, PAGE, REJECTED_NAME, NODES_NAME, MARKDOWN, LATEX, SCORED)
 
@@ -43,20 +43,20 @@ def publish_report(
 ) -> ReportData | None:
     """Write rejected.parquet, nodes.parquet, the system's description, report.html, and at last report.json.
 
-    The last says what all were made of.
+    report.json, written last, holds the fingerprint of all.
 
     Args:
         outcome: of the whole run.
         chain_run: that came to its last step, or stopped earlier by choice.
-        force: also when nothing was done and the report is there.
-        made: makes the data; by default that of a search.
+        force: write even if nothing was done and the report exists.
+        made: makes the data; by default for a search.
 
     Returns:
-        What was written; None if the report that is there is of these tables and this config.
+        The report's data; None if the present report is up to date.
     """
     run = chain_run.run
     if "score" not in chain_run.outcomes:
-        return None  # an early stop by choice: there is nothing to report on
+        return None  # stopped early by choice
     mine = _made_of(chain_run)
     if not force and outcome.tasks_done == 0 and not outcome.failures and run.exists(PAGE) and _of(run) == mine:
         return None
@@ -65,7 +65,7 @@ def publish_report(
         data = _with_history_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(chain_run)], REJECTED)
     if chain_run.chain.inputs.corpus.own_places and (scored := chain_run.chain.inputs.corpus.references) is not None:
-        table = io.BytesIO()  # of the list by itself `swsdist score` gives the same values with these
+        table = io.BytesIO()  # for `swsdist score`, which gives the same values with these
         pyarrow.csv.write_csv(scored, table)
         run.write_bytes(SCORED, table.getvalue())
     described = system_description(data.types, data.resources)
@@ -73,7 +73,7 @@ def publish_report(
     run.write_bytes(LATEX, latex(described).encode())
     run.write_bytes(PAGE, render_page(data).encode())
     if data.accounts is not None:
-        # Last, for what the report took is the driver's, too.
+        # Last, so that the driver's cost of the report is included.
         table = data.accounts.table((os.getpid(), sum(cpu_seconds())) if outcome.tasks_done else None)
         parquet.publish(run, NODES_NAME, [table], NODES)
     run.write_bytes(JSON, json.dumps(write_report_json(data), indent=1, ensure_ascii=False).encode())
@@ -81,25 +81,27 @@ def publish_report(
 
 
 def _made_of(chain_run: ChainRun) -> str:
-    """Fingerprint of what a report shows: the plan's tables, the config, and the texts of queries, which are in no table."""
-    own: CorpusInputs = chain_run.chain.inputs
-    terms = own.corpus.queries.select(["query_id", "term"]).to_pylist() if own.config.corpus.queries is not None else []
+    """Fingerprint of a report's contents: the plan's tables, the config, and the texts of queries, which are in no table."""
+    inputs: CorpusInputs = chain_run.chain.inputs
+    terms = (
+        inputs.corpus.queries.select(["query_id", "term"]).to_pylist()
+        if inputs.config.corpus.queries is not None
+        else []
+    )
     sections = ((name, getattr(chain_run.config, name)) for name in type(chain_run.config).model_fields)
     settings = {name: section.matters() for name, section in sections if isinstance(section, Section)}
     chain, state, steps = chain_run.plan.tables()
-    tables = {
-        name: list(tasks) for name, tasks in steps.items() if name != "export"
-    }  # what others are given is not shown
+    tables = {name: list(tasks) for name, tasks in steps.items() if name != "export"}  # exports are not in the report
     return fingerprint("report", SCHEMA, chain, state, tables, settings, chain_run.config.system, terms)
 
 
 def _of(run: Folder) -> str | None:
-    """What the report that is there was made of."""
+    """The fingerprint of the present report."""
     try:
-        found = json.loads(run.read_bytes(JSON))["made_of"]
+        results = json.loads(run.read_bytes(JSON))["made_of"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return found if isinstance(found, str) else None
+    return results if isinstance(results, str) else None
 
 
 def _with_history_of(run: Folder, data: ReportData) -> ReportData:
@@ -116,7 +118,7 @@ def _with_history_of(run: Folder, data: ReportData) -> ReportData:
 
 
 def _as_done(row: StageRow, earlier: Mapping[str, Any]) -> StageRow:
-    """A stage as an earlier report has it, if it had as many tasks, of which as many failed."""
+    """The stage of an earlier report, if its counts of tasks and failures are the same."""
     if any(earlier.get(name) != getattr(row, name) for name in ("tasks", "failed")):
         return row
     return replace(row, **{name: earlier[name] for name in ("done", "skipped", "wall_s") if name in earlier})

@@ -1,4 +1,4 @@
-"""This module turns receipts and journals into the report's data."""
+"""The report's data, from receipts and journals."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from swsdist.stages.task_results import Bucket, Extracted, Fitted, Measured
 from swsdist.store.digest import combined
 from swsdist.store.reading import Store
 
-#: Tables whose digest the report shows: the end of the way, which is quick to read.
+#: Tables of the result digest: the last ones, which are quick to read.
 FINAL = ("scored", "terms", "measures")
 
 
 def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
-    """All that the report shows of a run that has come to its end."""
-    own: CorpusInputs = chain_run.chain.inputs
+    """The report's data for a finished run."""
+    inputs: CorpusInputs = chain_run.chain.inputs
     rejected = rejected_rows(chain_run)
     before = _earlier_searches(chain_run)
     all_spent = receipts_by_phase(*before, chain_run)
-    accounts = Costs(records(*(one.run for one in (*before, chain_run))), all_spent.all())
+    accounts = Costs(records(*(item.run for item in (*before, chain_run))), all_spent.all())
     queries, det, scores = scored_rows(chain_run)
     measures = _measures(chain_run)
-    # A task that two systems of a fusion did is no attempt that was lost.
-    apart = [Costs(records(one.run), receipts_by_phase(one).all()) for one in before]
+    # A task that two systems of a fusion did is not a lost attempt.
+    apart = [Costs(records(item.run), receipts_by_phase(item).all()) for item in before]
     mine = Costs(records(chain_run.run), receipts_by_phase(chain_run).all()) if before else accounts
-    repeated = math.fsum(one.repeated() for one in (*apart, mine))
+    repeated = math.fsum(item.repeated() for item in (*apart, mine))
     resources = _resources(outcome, chain_run, accounts, all_spent, repeated)
     return report.ReportData(
         name=chain_run.run.root.rstrip("/").rpartition("/")[2],
@@ -66,7 +66,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
         protocol=_protocol(chain_run),
         measures=measures,
         mtwv_interval=mtwv_interval(chain_run),
-        unscored=None if measures is not None else _why_unscored(own),
+        unscored=None if measures is not None else _why_unscored(inputs),
         looked_at=_looked_at(chain_run),
         queries_from=_queries_from(chain_run),
         warnings=tuple(chain_run.notices()),
@@ -90,7 +90,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
 
 
 def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:
-    """Of another corpus, if they are."""
+    """The other corpus of the queries, if any."""
     theirs = chain_run.config.corpus.queries_from
     if theirs.documents is None or chain_run.config.corpus.queries is None:
         return None
@@ -100,7 +100,7 @@ def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:
         documents=theirs.documents,
         same_speakers=theirs.same_speakers,
         statistics=theirs.statistics if normalised else "none",
-        taken_from=sum(one.documents for one in taken if one.extractor == 0),
+        taken_from=sum(item.documents for item in taken if item.extractor == 0),
     )
 
 
@@ -118,20 +118,20 @@ def _nodes(accounts: Costs) -> tuple[report.NodeRow, ...]:
 
 
 def _earlier_searches(chain_run: ChainRun) -> list[ChainRun]:
-    """Other plans that searched what this one shows."""
-    own: CorpusInputs = chain_run.chain.inputs
-    return [one for one in own.searches(chain_run) if one is not chain_run]
+    """Other plans whose searches this report includes."""
+    inputs: CorpusInputs = chain_run.chain.inputs
+    return [search for search in inputs.searches(chain_run) if search is not chain_run]
 
 
 def rejected_rows(chain_run: ChainRun) -> pa.Table:
     """REJECTED: documents and queries of the present corpus that could not be used, and tasks that failed; each once."""
     tables = [REJECTED.empty_table()]
     rows: list[dict[str, Any]] = []
-    for one in (*_earlier_searches(chain_run), chain_run):
-        own: CorpusInputs = one.chain.inputs
-        if own.store.manifest is not None:
-            tables.append(Store(own.store.folder, own.store.manifest).rejected().drop_columns(["identity"]))
-        for receipt in (*one.receipts("queries"), *one.receipts("queries.cohort")):
+    for item in (*_earlier_searches(chain_run), chain_run):
+        inputs: CorpusInputs = item.chain.inputs
+        if inputs.store.manifest is not None:
+            tables.append(Store(inputs.store.folder, inputs.store.manifest).rejected().drop_columns(["identity"]))
+        for receipt in (*item.receipts("queries"), *item.receipts("queries.cohort")):
             rows += receipt.rejected
     rows += [failure.row() for ended in chain_run.outcomes.values() for failure in ended.failures]
     tables.append(pa.Table.from_pylist(rows, REJECTED))
@@ -143,14 +143,14 @@ def rejected_rows(chain_run: ChainRun) -> pa.Table:
 
 @dataclass(frozen=True)
 class ReceiptsByPhase:
-    """Receipts of all that a run shows, by what they count as; nothing else says what ISF and SSF count.
+    """Receipts of a run by phase. This class defines what ISF and SSF include.
 
     Attributes:
-        index: of what was made of the documents before any query was asked for: shards of the store, models that were fitted,
-            indexes of first passes; whoever made it, and when.
-        search: of what was made for the queries.
-        score: of the rest, which is in no factor.
-        complete: whether `index` is all of it: one cannot tell where somebody else made a part of a store.
+        index: of products of the documents alone: shards of the store, fitted models,
+            indexes of first passes; of any run.
+        search: of products for the queries.
+        score: of the rest, which no factor includes.
+        complete: whether `index` has all receipts; those of other runs' shards may be missing.
     """
 
     index: list[Receipt]
@@ -159,60 +159,60 @@ class ReceiptsByPhase:
     complete: bool
 
     def all(self) -> list[Receipt]:
-        """Of all of them."""
+        """All receipts."""
         return [*self.index, *self.search, *self.score]
 
 
 def receipts_by_phase(*chain_runs: ChainRun) -> ReceiptsByPhase:
-    """What some plans spent; what several of them have of one store counts once."""
+    """Receipts of some plans; those of a shared store count once."""
     index: dict[str, Receipt] = {}
     rest: dict[str, list[Receipt]] = {"search": [], "score": []}
     whole = True
-    for one in chain_runs:
-        if any(step.name == "index" for step in one.chain.steps):
-            shards = _of_store(one)
+    for course in chain_runs:
+        if any(step.name == "index" for step in course.chain.steps):
+            shards = _of_store(course)
             whole = whole and bool(shards)
-            index |= {receipt.fingerprint: receipt for receipt in (*shards, *_other_index_receipts(one))}
-        for step in (step for step in one.steps if step.phase != "index" and step.name in one.outcomes):
-            rest[step.phase] += one.outcomes[step.name].receipts
+            index |= {receipt.fingerprint: receipt for receipt in (*shards, *_other_index_receipts(course))}
+        for step in (step for step in course.steps if step.phase != "index" and step.name in course.outcomes):
+            rest[step.phase] += course.outcomes[step.name].receipts
     return ReceiptsByPhase(list(index.values()), rest["search"], rest["score"], whole and bool(index))
 
 
 def _of_store(chain_run: ChainRun) -> list[Receipt]:
-    own: CorpusInputs = chain_run.chain.inputs
-    if own.store.manifest is None:
+    inputs: CorpusInputs = chain_run.chain.inputs
+    if inputs.store.manifest is None:
         return []
     stage = chain_run.chain.step("index").stage.name
     made = {
         part.name: receipt
-        for receipt in chain_run.ledger.receipts(stage, own.store.folder.root).values()
+        for receipt in chain_run.ledger.receipts(stage, inputs.store.folder.root).values()
         for part in receipt.outputs
     }
-    files = [file.name for shard in own.store.manifest.shards for file in shard.files.values()]
+    files = [file.name for shard in inputs.store.manifest.shards for file in shard.files.values()]
     if any(name not in made for name in files):
-        return []  # somebody else made a part of it, so what it cost is not known
-    # Several tracks of one pass are one receipt's.
+        return []  # another run made a part, at an unknown cost
+    # Several tracks of one pass share a receipt.
     return list({made[name].fingerprint: made[name] for name in files}.values())
 
 
 def _other_index_receipts(chain_run: ChainRun) -> list[Receipt]:
-    """Receipts of what a plan uses of a store besides its shards: of its own tasks, and of models that are pinned."""
-    own: CorpusInputs = chain_run.chain.inputs
-    found: list[Receipt] = []
+    """Receipts of index products other than shards: of the plan's tasks, and of pinned models."""
+    inputs: CorpusInputs = chain_run.chain.inputs
+    results: list[Receipt] = []
     for step in (step for step in chain_run.chain.steps if step.phase == "index" and step.name != "index"):
-        pinned = {each.file for each in own.features.fitted}
-        if step.stage.name == Quantise.name and own.store.manifest is not None:
-            pinned = {codebook_file(own.store.open(), chain_run.config.search) or ""}
+        pinned = {item.file for item in inputs.features.fitted}
+        if step.stage.name == Quantise.name and inputs.store.manifest is not None:
+            pinned = {codebook_file(inputs.store.open(), chain_run.config.search) or ""}
         for receipt in chain_run.ledger.receipts(step.stage.name, chain_run.place(step)).values() if pinned else ():
             if receipt.result.get("model") in pinned or any(part.name in pinned for part in receipt.outputs):
-                found.append(receipt)
-        found += chain_run.outcomes[step.name].receipts if step.name in chain_run.outcomes else ()
-    return found
+                results.append(receipt)
+        results += chain_run.outcomes[step.name].receipts if step.name in chain_run.outcomes else ()
+    return results
 
 
 def _phases(chain_run: ChainRun, whole: bool) -> dict[str, str]:
-    """Phases of all stages, by the names that receipts have; without that of the index where it is not known whole."""
-    steps = [step for one in (*_earlier_searches(chain_run), chain_run) for step in one.chain.steps]
+    """Phases of all stages, by name; without the index phase if its receipts are incomplete."""
+    steps = [step for item in (*_earlier_searches(chain_run), chain_run) for step in item.chain.steps]
     return {step.stage.name: step.phase for step in steps if whole or step.phase != "index"}
 
 
@@ -227,13 +227,13 @@ def _gpu(receipts: Iterable[Receipt]) -> float:
 def _resources(
     outcome: Outcome, chain_run: ChainRun, accounts: Costs, all_spent: ReceiptsByPhase, repeated: float
 ) -> report.Resources:
-    own: CorpusInputs = chain_run.chain.inputs
+    inputs: CorpusInputs = chain_run.chain.inputs
     wall: dict[str, float] = {}
     for step in (step for step in chain_run.steps if step.name in chain_run.outcomes):
         wall[step.phase] = wall.get(step.phase, 0.0) + chain_run.outcomes[step.name].wall
     queries = chain_run.results("queries", Extracted)
     searched = math.fsum(group.seconds for group in queries)
-    manifest = own.store.manifest
+    manifest = inputs.store.manifest
     return report.Resources(
         index_cpu_s=_cpu(all_spent.index) if all_spent.complete else None,
         search_cpu_s=_cpu(all_spent.search),
@@ -261,7 +261,7 @@ def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase) -> tuple[report.Sta
     rows = []
     for step in (step for step in chain_run.steps if step.name in chain_run.outcomes):
         ended = chain_run.outcomes[step.name]
-        made = [one for one in all_spent.index if one.stage == step.stage.name and step.phase == "index"]
+        made = [item for item in all_spent.index if item.stage == step.stage.name and step.phase == "index"]
         receipts = made or ended.receipts
         tasks = max(ended.tasks, len(receipts))
         rows.append(
@@ -282,9 +282,9 @@ def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase) -> tuple[report.Sta
 
 
 def _counts(chain_run: ChainRun, rejected: pa.Table) -> report.Counts:
-    own: CorpusInputs = chain_run.chain.inputs
+    inputs: CorpusInputs = chain_run.chain.inputs
     groups = chain_run.results("queries", Extracted)
-    known = own.store.manifest.counts if own.store.manifest is not None else {}
+    known = inputs.store.manifest.counts if inputs.store.manifest is not None else {}
     return report.Counts(
         documents=int(known.get("documents", 0)),
         speech=known["speech_seconds"] / known["heard_seconds"] if known.get("heard_seconds") else None,
@@ -292,7 +292,7 @@ def _counts(chain_run: ChainRun, rejected: pa.Table) -> report.Counts:
         examples=sum(group.examples for group in groups),
         trimmed=sum(len(group.cuts) for group in groups),
         detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
-        references=own.corpus.references.num_rows if own.corpus.references is not None else None,
+        references=inputs.corpus.references.num_rows if inputs.corpus.references is not None else None,
         rejected=rejected.num_rows,
     )
 
@@ -307,7 +307,7 @@ def _protocol(chain_run: ChainRun) -> report.Protocol | None:
     if measured is None:
         return None
     point, rules = measured.point, protocol_of(chain_run.config.score)
-    own: CorpusInputs = chain_run.chain.inputs
+    inputs: CorpusInputs = chain_run.chain.inputs
     return report.Protocol(
         name=rules.name,
         beta=point["beta"],
@@ -315,7 +315,7 @@ def _protocol(chain_run: ChainRun) -> report.Protocol | None:
         trials_are=rules.trials,
         trials_per_second=rules.trials_per_second,
         trials=point["trials"],
-        seconds=own.seconds,
+        seconds=inputs.seconds,
         conventions=rules.conventions,
     )
 
@@ -336,9 +336,9 @@ def _looked_at(chain_run: ChainRun) -> tuple[Looks, ...]:
     return looked_at(settings.steps, settings.entries(), fit=how, threshold=settings.threshold, cohort=known)
 
 
-def _why_unscored(own: CorpusInputs) -> str:
-    if not own.config.corpus.tells_truth:
+def _why_unscored(inputs: CorpusInputs) -> str:
+    if not inputs.config.corpus.has_references:
         return "no references were given (corpus.references)"
-    if own.corpus.references is not None and own.corpus.references.num_rows == 0:
+    if inputs.corpus.references is not None and inputs.corpus.references.num_rows == 0:
         return "the table of references has no rows"
     return "scoring was not reached"

@@ -1,4 +1,4 @@
-"""This module makes what the report shows of scores: the table by query, the DET curve, the histogram."""
+"""Scores in the report: the table by query, the DET curve, the histogram."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from swsdist.evaluation.properties import threshold_of
+from swsdist.evaluation.scored_system import finite_threshold
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.report import data as report
 from swsdist.score.compare.bootstrap import bootstrap_terms
@@ -23,10 +23,10 @@ from swsdist.stages.task_results import Bucket, Extracted, Measured
 def scored_rows(
     chain_run: ChainRun,
 ) -> tuple[tuple[report.QueryRow, ...], report.DetCurve | None, report.ScoreHistogram | None]:
-    """The table of queries, the DET curve and the histograms; what of them there is."""
-    own: CorpusInputs = chain_run.chain.inputs
+    """The table of queries, the DET curve and the histograms, if available."""
+    inputs: CorpusInputs = chain_run.chain.inputs
     terms: dict[str, str | None] = {}
-    for row in own.corpus.queries.select(["query_id", "term"]).to_pylist():
+    for row in inputs.corpus.queries.select(["query_id", "term"]).to_pylist():
         terms.setdefault(row["query_id"], row["term"])
     durations: dict[str, float] = {}
     for (query_id, _), seconds in seconds_in(chain_run).items():
@@ -60,12 +60,12 @@ def scored_rows(
 
 
 def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
-    """Of MTWV, over queries, as `swsdist compare` takes it by default: they are drawn anew, the threshold stays."""
-    told = chain_run.results("score", Measured)
-    if not told or told[0].measures.get("mtwv") is None:
+    """Bootstrap interval of MTWV over queries, at a fixed threshold, as of `swsdist compare`."""
+    result = chain_run.results("score", Measured)
+    if not result or result[0].measures.get("mtwv") is None:
         return None
-    measures, point = told[0].measures, told[0].point
-    cut = threshold_of(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
+    measures, point = result[0].measures, result[0].point
+    cut = finite_threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     values: dict[str, float] = {}
     for part in chain_run.read("align.final", "trials"):
         at_it = per_term(decided_at(part, cut), trials=point["trials"], beta=point["beta"], best=False)
@@ -80,16 +80,16 @@ def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
 
 
 def _histogram(chain_run: ChainRun) -> report.ScoreHistogram | None:
-    """Of the scores of paired and unpaired detections, a bucket at a time on common edges."""
+    """Histograms of the scores of target and non-target detections, on common edges."""
     lists = [bucket for bucket in chain_run.results("decide", Bucket) if bucket.rows]
     if not lists:
         return None
-    low, high = min(one.low for one in lists), max(one.high for one in lists)
+    low, high = min(item.low for item in lists), max(item.high for item in lists)
     edges = np.linspace(low, high if high > low else low + 1.0, 61)
     true, false = np.zeros(60, np.int64), np.zeros(60, np.int64)
     for table in chain_run.read("align.final", "trials", ["score", "ref_start"]):
-        found = table.filter(pc.is_valid(table["score"]))
-        paired = pc.is_valid(found["ref_start"])
-        true += np.histogram(found.filter(paired)["score"].to_numpy(), edges)[0]
-        false += np.histogram(found.filter(pc.invert(paired))["score"].to_numpy(), edges)[0]
+        results = table.filter(pc.is_valid(table["score"]))
+        paired = pc.is_valid(results["ref_start"])
+        true += np.histogram(results.filter(paired)["score"].to_numpy(), edges)[0]
+        false += np.histogram(results.filter(pc.invert(paired))["score"].to_numpy(), edges)[0]
     return report.ScoreHistogram(edges, true, false)

@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from swsdist.core.codes import methods as codes
 from swsdist.core.errors import UserError
 from swsdist.kernels.cuda.rows import FRAMES
 from swsdist.kernels.cuda.threads import QUERIES, WARP
@@ -125,13 +126,8 @@ def _whole(size: int) -> int:
 
 
 def _too_little(needed: int, room: int, batch: Batch | None = None) -> UserError:
-    what = "" if batch is None else f" for a query in {int(batch.warps[0, 1])} frames of documents"
-    return UserError(
-        f"the GPU's memory that the search may use does not suffice{what}: {needed / 1e9:.3g} GB are needed where there are "
-        f"{room / 1e9:.3g} GB",
-        where="search.device_memory_gb",
-        remedy="raise it, search shorter queries or documents, or set search.backend to cpu",
-    )
+    use = "" if batch is None else f" for a query in {int(batch.warps[0, 1])} frames of documents"
+    return codes.GPU_MEMORY(where="search.device_memory_gb", use=use, needed=needed / 1e9, available=room / 1e9)
 
 
 class _Pinned:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import methods as codes
 from swsdist.kernels.products import Element, Layout
 from swsdist.kernels.vectors import WIDTH
 
@@ -85,11 +85,7 @@ def probe(chosen: Multiply) -> None:
     out = np.empty((64, 64), np.float32)
     chosen.into(left.astype(np.float32), np.ascontiguousarray(right.T, np.float32), out)
     if not np.array_equal(out, (left @ right.T).astype(np.float64)):
-        raise UserError(
-            f"the float32 matrix product of {chosen.name} is not exact on integers below 2^24 on this machine",
-            where="search.backend",
-            remedy="switch off reduced precision, or set search.backend to int16",
-        )
+        raise codes.INEXACT_PRODUCT(where="search.backend", library=chosen.name)
 
 
 def _numpy(left: NDArray[np.float32], right: NDArray[np.float32], out: NDArray[np.float32]) -> None:

@@ -7,6 +7,7 @@ import platform
 from typing import TYPE_CHECKING
 
 from swsdist.accounts.hardware import gpu_count
+from swsdist.core.codes import methods as codes
 from swsdist.core.errors import UserError
 from swsdist.registry.registries import BACKENDS
 
@@ -43,17 +44,9 @@ def granted(name: str, gpus: float) -> str:
 def missing() -> UserError | None:
     """What a search on a GPU lacks here: the extra `gpu`, or a GPU that can be used; None: nothing."""
     if importlib.util.find_spec("numba_cuda") is None:
-        return UserError(
-            "a search on a GPU needs numba-cuda, which is not installed",
-            where="search.backend",
-            remedy="pip install 'swsdist[gpu]', or set search.backend to cpu",
-        )
+        return codes.NO_NUMBA_CUDA(where="search.backend")
     from numba import cuda
 
     if not cuda.is_available():  # the simulator's is
-        return UserError(
-            "this machine has no GPU that can be used",
-            where="search.backend",
-            remedy="set search.backend to cpu, or see what `swsdist doctor` says of GPU",
-        )
+        return codes.NO_GPU(where="search.backend")
     return None

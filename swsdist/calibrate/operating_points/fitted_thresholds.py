@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.calibrate.points.rescoring import Rescored, Rescoring
+from swsdist.calibrate.operating_points.rescoring import RescoredPoints, Rescoring
 from swsdist.calibrate.threshold import fold_of
 from swsdist.score.measures.curve import TIE, Means
 
@@ -30,7 +30,7 @@ Bools = NDArray[np.bool_]
 _BLOCK = 256
 
 
-class Best(NamedTuple):
+class BestThreshold(NamedTuple):
     """The threshold of the maximum of TWV: None where there are no scores; and whether it rejects everything."""
 
     threshold: float | None
@@ -38,7 +38,7 @@ class Best(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sorted:
+class SortedDetections:
     """The detections of some terms with references, by class of Ntrue and score.
 
     Attributes:
@@ -69,7 +69,7 @@ class Sorted:
             kept.append((self.hits[end + k] - self.hits[below], self.false_alarms[end + k] - self.false_alarms[below]))
         return Means.of(self.ntrue, self.terms, trials=trials).rates(kept)
 
-    def best(self, betas: Floats, *, trials: int, reject_all: bool = True) -> list[Best]:
+    def best(self, betas: Floats, *, trials: int, reject_all: bool = True) -> list[BestThreshold]:
         """The maximum of TWV for each beta, the lowest threshold of equal ones.
 
         Args:
@@ -82,19 +82,19 @@ class Sorted:
         starts = np.arange(0, last, _BLOCK)
         ends = np.minimum(starts + _BLOCK, last) - 1
         pmiss, pfa = self.rates(np.concatenate([starts, ends]), trials)
-        known: dict[int, tuple[Floats, Floats]] = {}
-        found = []
+        evaluated: dict[int, tuple[Floats, Floats]] = {}
+        results = []
         for beta in betas.tolist():
             ceiling = 1 - (pmiss[: len(starts)] + beta * pfa[len(starts) :])
             floor = float((1 - (pmiss + beta * pfa)).max())
             blocks = np.flatnonzero(ceiling >= floor - TIE)
-            new = [block for block in blocks.tolist() if block not in known]
+            new = [block for block in blocks.tolist() if block not in evaluated]
             if new:
                 places = [np.arange(starts[block], ends[block] + 1) for block in new]
                 borders = np.cumsum([len(some) for some in places])[:-1]
                 rated = [np.split(rate, borders) for rate in self.rates(np.concatenate(places), trials)]
-                known |= dict(zip(new, zip(*rated, strict=True), strict=True))
-            values = [1 - (known[block][0] + beta * known[block][1]) for block in blocks.tolist()]
+                evaluated |= dict(zip(new, zip(*rated, strict=True), strict=True))
+            values = [1 - (evaluated[block][0] + beta * evaluated[block][1]) for block in blocks.tolist()]
             top = max(float(some.max()) for some in values)
             block, k = next(
                 (block, int(np.flatnonzero(some >= top - TIE)[0]))
@@ -103,87 +103,87 @@ class Sorted:
             )
             place = int(starts[block]) + k
             label = None if not size else float(self.distinct[min(place, size - 1)])
-            found.append(Best(label, place == size))
-        return found
+            results.append(BestThreshold(label, place == size))
+        return results
 
 
-class Fitting:
+class ThresholdFitter:
     """A list whose terms are sorted once, to be cut by folds.
 
     Args:
         whole: its terms with references; scores of any kind.
     """
 
-    def __init__(self, whole: Rescoring) -> None:
-        self._whole = whole
-        size, standing = whole.end - whole.begin, np.argsort(whole.begin, kind="stable")
-        self._term = np.repeat(standing, size[standing])
-        self._order = np.lexsort((-whole.negative, whole.ntrue[self._term]))
-        self._ascending = np.argsort(-whole.negative, kind="stable")
-        begins = np.zeros(len(whole.negative), dtype=bool)
-        begins[whole.begin[size > 0]] = True
+    def __init__(self, rescoring: Rescoring) -> None:
+        self._whole = rescoring
+        size, by_begin = rescoring.end - rescoring.begin, np.argsort(rescoring.begin, kind="stable")
+        self._term = np.repeat(by_begin, size[by_begin])
+        self._order = np.lexsort((-rescoring.negative, rescoring.ntrue[self._term]))
+        self._ascending = np.argsort(-rescoring.negative, kind="stable")
+        begins = np.zeros(len(rescoring.negative), dtype=bool)
+        begins[rescoring.begin[size > 0]] = True
         self._hits, self._false_alarms = (
             np.where(begins, sums, np.diff(sums, prepend=0)).astype(np.int64)
-            for sums in (whole.hits, whole.false_alarms)
+            for sums in (rescoring.hits, rescoring.false_alarms)
         )
 
-    def of(self, terms: Bools) -> Sorted:
+    def of(self, terms: Bools) -> SortedDetections:
         """The detections of some terms, (Q,)."""
-        whole = self._whole
+        rescoring = self._whole
         order = self._order[terms[self._term[self._order]]]
-        ascending = -whole.negative[self._ascending[terms[self._term[self._ascending]]]]
-        classes, counts = np.unique(whole.ntrue[terms], return_counts=True)
-        mine = whole.ntrue[self._term[order]]
-        first = np.append(np.searchsorted(mine, classes), len(mine)).astype(np.int64)
+        ascending = -rescoring.negative[self._ascending[terms[self._term[self._ascending]]]]
+        classes, counts = np.unique(rescoring.ntrue[terms], return_counts=True)
+        ntrue_of_rows = rescoring.ntrue[self._term[order]]
+        first = np.append(np.searchsorted(ntrue_of_rows, classes), len(ntrue_of_rows)).astype(np.int64)
         sums = []
         for events in (self._hits[order], self._false_alarms[order]):
             parts = [np.append(0, np.cumsum(events[begin:end])) for begin, end in pairwise(first.tolist())]
             sums.append(np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64))
         distinct = ascending[np.append(True, np.diff(ascending) != 0)[: len(ascending)]]
-        return Sorted(classes, counts, first, -whole.negative[order], sums[0], sums[1], distinct)
+        return SortedDetections(classes, counts, first, -rescoring.negative[order], sums[0], sums[1], distinct)
 
 
-class Fitted(NamedTuple):
+class FittedPoints(NamedTuple):
     """What is kept at P points by the fitted thresholds, and at the maxima of TWV; of these the thresholds, float64 (P,), NaN
     where there are no scores."""
 
-    decided: Rescored
-    best: Rescored
+    decided: RescoredPoints
+    best: RescoredPoints
     threshold: Floats
 
 
-def at_fitted(whole: Rescoring, folds: int, betas: Floats, *, trials: int, rejects_all: bool) -> Fitted:
+def rescore_fitted(rescoring: Rescoring, folds: int, betas: Floats, *, trials: int, rejects_all: bool) -> FittedPoints:
     """ATWV by thresholds that are fitted for each beta, and MTWV.
 
     Args:
-        whole: a list; scores of any kind.
+        rescoring: a list; scores of any kind.
         folds: that thresholds are fitted on the others of; 1: on all (oracle).
         betas: (P,), positive.
         trials: T.
         rejects_all: whether the curve of MTWV has a point that rejects everything.
     """
-    fitting = Fitting(whole)
-    fold = np.array([fold_of(name, folds) for name in whole.names.to_pylist()], np.int64)
+    fitting = ThresholdFitter(rescoring)
+    fold = np.array([fold_of(name, folds) for name in rescoring.names.to_pylist()], np.int64)
     limits = np.full((len(fold), len(betas)), math.inf)
     for k in range(folds):
         others = fold != k if folds > 1 else np.ones(len(fold), dtype=bool)
-        mine = fold == k
-        if not mine.any() or not others.any():
+        own_fold = fold == k
+        if not own_fold.any() or not others.any():
             continue
         learnt = fitting.of(others)
         if not len(learnt.distinct):
             continue  # nothing to learn from: such a fold decides NO
-        limits[mine] = [_threshold(best) for best in learnt.best(betas, trials=trials)]
+        limits[own_fold] = [_threshold(best) for best in learnt.best(betas, trials=trials)]
     maxima = fitting.of(np.ones(len(fold), dtype=bool)).best(betas, trials=trials, reject_all=rejects_all)
-    at_best = np.array([math.inf if one.rejecting or one.threshold is None else one.threshold for one in maxima])
-    return Fitted(
-        whole.above(limits, betas, trials=trials),
-        whole.above(np.broadcast_to(at_best, limits.shape), betas, trials=trials),
-        np.array([math.nan if one.threshold is None else one.threshold for one in maxima]),
+    at_best = np.array([math.inf if item.rejecting or item.threshold is None else item.threshold for item in maxima])
+    return FittedPoints(
+        rescoring.above(limits, betas, trials=trials),
+        rescoring.above(np.broadcast_to(at_best, limits.shape), betas, trials=trials),
+        np.array([math.nan if item.threshold is None else item.threshold for item in maxima]),
     )
 
 
-def _threshold(best: Best) -> float:
+def _threshold(best: BestThreshold) -> float:
     """As it is fitted in a run: one that rejects everything is the next double above the highest score."""
     assert best.threshold is not None
     return float(np.nextafter(best.threshold, math.inf)) if best.rejecting else best.threshold

@@ -1,4 +1,4 @@
-"""Queries and documents of a scored system have properties, known or from a user's tables, for breakdowns."""
+"""Scored systems, and properties of their queries and documents for breakdowns."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.posterior import PosteriorSums
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.codes import evaluation as codes
 from swsdist.core.text import suggestion
 from swsdist.core.types import CORPUS, QUERIES
 from swsdist.io.tables import names_in, read_table
 from swsdist.score.compare.breakdown import reference_durations, word_counts
 from swsdist.score.compare.paired import decided_at
-from swsdist.score.compare.results import About, DetLine
+from swsdist.score.compare.results import DetLine, SystemInfo
 from swsdist.score.measures.twv import PER_TERM, per_term
 
-#: Properties of queries that need no table: Ntrue, words of the term, mean s of its references, sum of its scores.
-MADE = ("ntrue", "words", "duration", "posterior_sum")
+#: Properties of queries without a table: Ntrue, words of the term, mean length of its references (s), sum of its scores.
+COMPUTED = ("ntrue", "words", "duration", "posterior_sum")
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredSystem:
     """A system with the values of its queries.
 
     Attributes:
-        name: what it is called.
+        name: of the system.
         decided: table PER_TERM at the decisions made; None where a detection of a query with references is not decided.
         maximal: table PER_TERM at the threshold of MTWV; None where there is no aligned list.
         threshold: that threshold; None rejects everything.
-        parts: reads the aligned list, in parts that hold their queries whole; None where there is none.
-        trials, beta, rate: N, weight of false alarms, trials per second of audio; None where not known.
-        documents: `doc_id`, `seconds` as trials are counted; None where not known.
-        terms: `query_id` and what else is known of queries; None if nothing is.
+        parts: reads the aligned list, in parts with all rows of their queries; None if there is none.
+        trials, beta, rate: N, weight of false alarms, trials per second of audio; None if unknown.
+        documents: `doc_id`, `seconds` as trials are counted; None if unknown.
+        terms: `query_id` and further attributes; None if there are none.
         reject_all: whether rejecting everything is a point of its curve (not KWSEval's).
-        about: what is known of it.
+        about: provenance of the system.
         line: reads its DET curve; None where there is none.
-        measures: makes its values by key, as far as they are known.
+        measures: computes known values by key.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Scored:
     documents: pa.Table | None = None
     terms: pa.Table | None = None
     reject_all: bool = True
-    about: About | None = None
+    about: SystemInfo | None = None
     line: Callable[[], DetLine | None] | None = None
     measures: Callable[[], Mapping[str, float | None]] = dict
 
@@ -64,35 +64,31 @@ class Scored:
             UserError: there is none.
         """
         if self.parts is None:
-            raise UserError(
-                f"a per-term table does not tell what {what} needs",
-                where=self.name,
-                remedy="name a run folder, or a system list with --ecf, --rttm and --terms",
-            )
+            raise codes.PER_TERM_TABLE_ONLY(where=self.name, purpose=what)
         return list(self.parts())
 
 
 def query_property(
-    column: str, terms: pa.Table, systems: Sequence[Scored], queries: str | None
+    column: str, terms: pa.Table, systems: Sequence[ScoredSystem], queries: str | None
 ) -> pa.Array | pa.ChunkedArray | None:
-    """A property of each query, null where it is not known; None if there is no such column.
+    """A property of each query, null if unknown; None if there is no such column.
 
-    It comes from the user's table, or the attributes of the term list, or is made (`MADE`): durations and posterior sums
-    from the aligned list of the first system.
+    It comes from the user's table or the attributes of the term list, or is computed (`COMPUTED`); durations and posterior
+    sums use the aligned list of the first system.
 
     Args:
         column: its name.
-        terms: per-term table, whose queries are asked for.
+        terms: per-term table of the queries.
         systems: in order.
         queries: the user's table.
 
     Raises:
-        UserError: what it is made from is not there, or there is no such table.
+        UserError: the inputs of a computed property are missing, or there is no such table.
         TableError: the table is broken.
     """
     if queries is not None and column in names_in(queries):
         return _joined(terms, _column(queries, "query_id", column), column)
-    listed = next((one.terms for one in systems if one.terms is not None), None)
+    listed = next((system.terms for system in systems if system.terms is not None), None)
     if listed is not None and column in listed.column_names and column != "query_id":
         return _joined(terms, listed, column)
     if column == "ntrue":
@@ -102,9 +98,7 @@ def query_property(
         if text is None and queries is not None and "term" in names_in(queries):
             text = _column(queries, "query_id", "term")
         if text is None:
-            raise UserError(
-                "words are not known", remedy="give the term list, or a table of queries with a column term"
-            )
+            raise codes.UNKNOWN_WORDS()
         return _joined(terms, word_counts(text.filter(pc.is_valid(text["term"]))), "words")
     if column == "duration":
         true = pa.concat_tables(systems[0].aligned("the duration of terms"))
@@ -119,8 +113,8 @@ def query_property(
     return None
 
 
-def demand_property(column: str, documents: str | None, queries: str | None) -> None:
-    """A column that is no property of queries is one of the table of documents.
+def check_document_property(column: str, documents: str | None, queries: str | None) -> None:
+    """Check that the table of documents has a column.
 
     Raises:
         UserError: no table has it.
@@ -128,17 +122,18 @@ def demand_property(column: str, documents: str | None, queries: str | None) -> 
     header = names_in(documents) if documents is not None else []
     if column not in header:
         listed = [] if queries is None else names_in(queries)
-        raise UserError(
-            f"there is no property {column!r} of queries or documents{suggestion(column, [*MADE, *listed, *header])}",
-            remedy=f"name one of {', '.join(MADE)}, an attribute of the term list, or a column of a table: "
-            f"{_told('--queries', queries)}; {_told('--documents', documents)}",
+        raise codes.UNKNOWN_PROPERTY(
+            column=column,
+            meant=suggestion(column, [*COMPUTED, *listed, *header]),
+            properties=", ".join(COMPUTED),
+            tables=f"{_told('--queries', queries)}; {_told('--documents', documents)}",
         )
 
 
-def searched_documents(system: Scored, documents: str | None, column: str | None = None) -> pa.Table:
-    """The documents that a system searched: `doc_id`, `seconds`, and a property, null where it is not known.
+def searched_documents(system: ScoredSystem, documents: str | None, column: str | None = None) -> pa.Table:
+    """The documents that a system searched: `doc_id`, `seconds`, and a property, null if unknown.
 
-    Seconds are those of the user's table if it has them, else what is known of the system.
+    The user's table overrides the seconds of the system.
 
     Raises:
         UserError: seconds are not known.
@@ -148,15 +143,11 @@ def searched_documents(system: Scored, documents: str | None, column: str | None
         schema = [pa.field("doc_id", pa.string(), False), pa.field("seconds", pa.float64(), False)]
         table = read_table(documents, pa.schema(schema), key=("doc_id",))
         if (table["seconds"].to_numpy() < 0).any():
-            raise TableError("seconds are negative", where=documents, remedy="give how much of each was searched")
+            raise codes.NEGATIVE_SECONDS(where=documents)
     elif system.documents is not None:
         table = system.documents
     else:
-        raise UserError(
-            "it is not known how much of each document was searched",
-            where=system.name,
-            remedy="give an ECF, or --documents with the columns doc_id and seconds",
-        )
+        raise codes.UNKNOWN_SEARCHED_SECONDS(where=system.name)
     if column is None:
         return table
     assert documents is not None
@@ -164,36 +155,43 @@ def searched_documents(system: Scored, documents: str | None, column: str | None
 
 
 def _told(option: str, path: str | None) -> str:
-    """What columns a table has, if it was given."""
+    """The columns of an option's table."""
     return f"{option} was not given" if path is None else f"that of {option} has {', '.join(names_in(path))}"
 
 
 def _column(path: str, key: str, column: str) -> pa.Table:
-    """A column by key, each key once: rows of one key (examples of a query) agree, or hold numbers, whose mean counts.
+    """A column with one row per key. Rows of one key (examples of a query) must agree, or are averaged if numeric.
 
     Raises:
         TableError: they hold texts that differ.
     """
-    # Columns that our own tables have are of their types, any other is text.
-    kind = next((known.field(column).type for known in (QUERIES, CORPUS) if column in known.names), pa.string())
+    # Columns of known tables have their types; all others are text.
+    kind = next((schema.field(column).type for schema in (QUERIES, CORPUS) if column in schema.names), pa.string())
     fields = {key: pa.field(key, pa.string(), False), column: pa.field(column, kind)}
     table = read_table(path, pa.schema(fields.values()))
     values: dict[str, list[str]] = {}
     for name, value in zip(table[key].to_pylist(), table[column].cast(pa.string()).to_pylist(), strict=True):
-        mine = values.setdefault(name, [])
+        key_values = values.setdefault(name, [])
         if value is not None:
-            mine.append(value)
-    found = [_one(mine, f"{key} {name!r} has several values of {column}", path) for name, mine in values.items()]
-    return pa.table({key: list(values), column: pa.array(found, pa.string())})
+            key_values.append(value)
+    merged = []
+    for name, texts in values.items():
+        try:
+            merged.append(_merged(texts))
+        except ValueError:
+            raise codes.CONFLICTING_VALUES(where=path, key=key, name=name, column=column, value=texts[0]) from None
+    return pa.table({key: list(values), column: pa.array(merged, pa.string())})
 
 
-def _one(values: list[str], what: str, path: str) -> str | None:
+def _merged(values: list[str]) -> str | None:
+    """The common value, else the mean of numbers.
+
+    Raises:
+        ValueError: the values differ and are not numbers.
+    """
     if len(set(values)) <= 1:
         return values[0] if values else None
-    try:
-        return repr(math.fsum(map(float, values)) / len(values))
-    except ValueError:
-        raise TableError(f"{what}: {values[0]!r}, ...", where=path, remedy="keep one, or give numbers") from None
+    return repr(math.fsum(map(float, values)) / len(values))
 
 
 def _joined(rows: pa.Table, table: pa.Table, column: str, key: str = "query_id") -> pa.Array:
@@ -201,18 +199,18 @@ def _joined(rows: pa.Table, table: pa.Table, column: str, key: str = "query_id")
     return table[column].combine_chunks().take(place.combine_chunks())
 
 
-def decided(table: pa.Table) -> pa.Table | None:
-    """The table, or None where a detection of a query with references was not decided."""
+def if_decided(table: pa.Table) -> pa.Table | None:
+    """The table, or None if a detection of a query with references is not decided."""
     rated = table.filter(pc.greater(table["ntrue"], 0))
     return None if rated["twv"].null_count else table
 
 
-def threshold_of(threshold: float | None, pmiss: float, pfa: float) -> float | None:
-    """None where rejecting everything is best, which is labelled with the highest score."""
+def finite_threshold(threshold: float | None, pmiss: float, pfa: float) -> float | None:
+    """The threshold; None if rejecting everything is best, which the curve labels with the highest score."""
     return None if pmiss == 1.0 and pfa == 0.0 else threshold
 
 
-def valued_at(parts: Iterable[pa.Table], threshold: float | None, trials: int, beta: float) -> pa.Table:
-    """Per-term values with all detections decided by a threshold."""
+def values_at(parts: Iterable[pa.Table], threshold: float | None, trials: int, beta: float) -> pa.Table:
+    """Per-term values, with all detections decided by a threshold."""
     tables = (per_term(decided_at(part, threshold), trials=trials, beta=beta) for part in parts)
     return pa.concat_tables([PER_TERM.empty_table(), *tables])

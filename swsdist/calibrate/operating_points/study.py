@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.calibrate.points.rescoring import Rescoring, query_values
+from swsdist.calibrate.operating_points.rescoring import Rescoring, query_values
 from swsdist.calibrate.thresholding import Method, Thresholding
-from swsdist.core.errors import UserError
+from swsdist.core.codes import calibrate as codes
 from swsdist.score.compare.significance import TTest, Wilcoxon, paired_t, wilcoxon
 from swsdist.score.measures.curve import TIE
 
@@ -36,7 +36,7 @@ ALPHAS: Floats = np.arange(10, 31) / 10
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class StudyEntry:
     """A system to study.
 
     Attributes:
@@ -63,7 +63,7 @@ class Tests(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Studied:
+class SystemStudy:
     """A system, studied.
 
     Attributes:
@@ -75,7 +75,7 @@ class Studied:
         over_terms: tests of kst against sto.
     """
 
-    entry: Entry
+    entry: StudyEntry
     curves: dict[Method, Floats]
     atwv: dict[Method, float]
     values: dict[Method, Floats]
@@ -116,7 +116,7 @@ class Study:
     """
 
     alphas: Floats
-    systems: tuple[Studied, ...]
+    systems: tuple[SystemStudy, ...]
     mean: dict[Method, Floats]
     best: dict[Method, float]
     chosen: bool
@@ -126,7 +126,7 @@ class Study:
     by_ntrue: Breakdown
 
 
-def study(entries: Sequence[Entry], *, alphas: ArrayLike = ALPHAS, alpha: float | None = None) -> Study:
+def study(entries: Sequence[StudyEntry], *, alphas: ArrayLike = ALPHAS, alpha: float | None = None) -> Study:
     """Study some systems.
 
     Args:
@@ -138,20 +138,20 @@ def study(entries: Sequence[Entry], *, alphas: ArrayLike = ALPHAS, alpha: float 
         UserError: there is no system, two have one name, or an alpha is not positive.
     """
     if not entries:
-        raise UserError("there is no system to study", remedy="name one or more system lists")
+        raise codes.NO_SYSTEMS_TO_STUDY()
     names = [entry.name for entry in entries]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise UserError(f"two systems have the name {twice!r}", remedy="name them apart: NAME=PATH")
+        raise codes.DUPLICATE_SYSTEM_NAME(name=twice)
     tried = np.asarray(alphas, dtype=np.float64)
     methods: tuple[Method, ...] = ("kst", "sto")
     curves: list[dict[Method, Floats]] = [
-        {method: one.sweep.at(method, tried, one.beta, trials=one.trials).points.twv for method in methods}
-        for one in entries
+        {method: entry.sweep.at(method, tried, entry.beta, trials=entry.trials).points.twv for method in methods}
+        for entry in entries
     ]
     mean = {method: _mean_rows([curve[method] for curve in curves]) for method in methods}
     best = {method: _best(tried, mean[method]) if alpha is None else alpha for method in methods}
-    systems = tuple(_studied(one, curve, best) for one, curve in zip(entries, curves, strict=True))
+    systems = tuple(_studied(item, curve, best) for item, curve in zip(entries, curves, strict=True))
     every: tuple[Method, ...] = ("oracle-kst", "kst", "sto")
     return Study(
         alphas=tried,
@@ -159,26 +159,29 @@ def study(entries: Sequence[Entry], *, alphas: ArrayLike = ALPHAS, alpha: float 
         mean=mean,
         best=best,
         chosen=alpha is not None,
-        atwv={method: math.fsum(one.atwv[method] for one in systems) / len(systems) for method in every},
-        over_systems=_tests(*([one.atwv[method] for one in systems] for method in methods)),
+        atwv={method: math.fsum(system.atwv[method] for system in systems) / len(systems) for method in every},
+        over_systems=_tests(*([system.atwv[method] for system in systems] for method in methods)),
         by_sum=_by_sum(systems),
         by_ntrue=_by_ntrue(systems[0]),
     )
 
 
-def _studied(one: Entry, curves: dict[Method, Floats], best: dict[Method, float]) -> Studied:
+def _studied(study_entry: StudyEntry, curves: dict[Method, Floats], best: dict[Method, float]) -> SystemStudy:
     values: dict[Method, Floats] = {}
     limits: dict[Method, Floats] = {}
     atwv: dict[Method, float] = {}
     methods: tuple[Method, ...] = ("oracle-kst", "kst", "sto")
     for method in methods:
-        how = Thresholding(method, one.trials, one.beta, best.get(method, 1.0))
-        found, ntrue = one.sweep.at(method, how.alpha, one.beta, trials=one.trials), one.sweep.ntrue
-        kept = found.hits[:, 0], found.false_alarms[:, 0]
-        values[method] = query_values(ntrue, *kept, beta=one.beta, trials=one.trials)
-        limits[method] = how.thresholds(one.sweep.sums, ntrue)
-        atwv[method] = float(found.points.twv[0])
-    return Studied(one, curves, atwv, values, limits, _tests(values["kst"], values["sto"]))
+        how = Thresholding(method, study_entry.trials, study_entry.beta, best.get(method, 1.0))
+        rescored, ntrue = (
+            study_entry.sweep.at(method, how.alpha, study_entry.beta, trials=study_entry.trials),
+            study_entry.sweep.ntrue,
+        )
+        kept = rescored.hits[:, 0], rescored.false_alarms[:, 0]
+        values[method] = query_values(ntrue, *kept, beta=study_entry.beta, trials=study_entry.trials)
+        limits[method] = how.thresholds(study_entry.sweep.sums, ntrue)
+        atwv[method] = float(rescored.points.twv[0])
+    return SystemStudy(study_entry, curves, atwv, values, limits, _tests(values["kst"], values["sto"]))
 
 
 def _tests(first: ArrayLike, second: ArrayLike) -> Tests:
@@ -195,21 +198,23 @@ def _best(alphas: Floats, values: Floats) -> float:
     return float(alphas[np.flatnonzero(values >= values.max() - TIE)].min())
 
 
-def _by_sum(systems: Sequence[Studied]) -> Breakdown:
-    sums = [one.entry.sweep.sums for one in systems]
+def _by_sum(systems: Sequence[SystemStudy]) -> Breakdown:
+    sums = [system.entry.sweep.sums for system in systems]
     edges = np.arange(math.floor(max(float(each.max()) for each in sums)) + 2, dtype=np.float64)
     parts = [
-        _binned(np.floor(each).astype(np.int64), one.values["kst"] - one.values["sto"], len(edges) - 1)
-        for each, one in zip(sums, systems, strict=True)
+        _binned(np.floor(each).astype(np.int64), item.values["kst"] - item.values["sto"], len(edges) - 1)
+        for each, item in zip(sums, systems, strict=True)
     ]
     terms, total = (_mean_rows([part[k] for part in parts]) for k in range(2))
     return _breakdown(edges, terms, total)
 
 
-def _by_ntrue(one: Studied) -> Breakdown:
-    ntrue = one.entry.sweep.ntrue
+def _by_ntrue(system_study: SystemStudy) -> Breakdown:
+    ntrue = system_study.entry.sweep.ntrue
     edges = np.arange(1, int(ntrue.max()) + 2, dtype=np.float64)
-    return _breakdown(edges, *_binned(ntrue - 1, one.values["kst"] - one.values["oracle-kst"], len(edges) - 1))
+    return _breakdown(
+        edges, *_binned(ntrue - 1, system_study.values["kst"] - system_study.values["oracle-kst"], len(edges) - 1)
+    )
 
 
 def _binned(member: Ints, gains: Floats, bins: int) -> tuple[Floats, Floats]:

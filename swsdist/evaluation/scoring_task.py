@@ -1,4 +1,4 @@
-"""Scoring compares what a system was asked with what it answered; these are the two values."""
+"""The inputs of scoring: the task and a system's list."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from swsdist.score.trials.excerpts import excerpt_documents
 
 @dataclass(frozen=True, eq=False)
 class ScoringTask:
-    """A scoring task is what a system was asked.
+    """Queries, references and operating point that systems are scored against.
 
     Attributes:
         protocol: the rules.
         references: table REFERENCES, of the queries in `terms`.
         terms: table TERMS, in the order of the list, maybe with more columns.
-        excerpts: table EXCERPTS; None where the seconds were given instead.
+        excerpts: table EXCERPTS; None if only the seconds are known.
         point: the operating point.
         segments: table SEGMENTS of segment trials, else None.
-        notices: what was odd.
+        notices: oddities.
     """
 
     protocol: Protocol
@@ -38,7 +38,7 @@ class ScoringTask:
 
     @cached_property
     def places(self) -> Places | None:
-        """The documents of an ECF: each excerpt is one, as of a run whose documents an ECF names. None without an ECF."""
+        """The documents of an ECF, one per excerpt; None without an ECF."""
         return None if self.excerpts is None else Places(excerpt_documents(self.excerpts, self.conventions))
 
     @property
@@ -58,20 +58,20 @@ class ScoringTask:
 
     @property
     def conventions(self) -> Conventions:
-        """Whose rules of counting hold."""
+        """Rules of the scoring program."""
         return self.protocol.rules
 
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """A system is known by what it answered.
+    """A system's list.
 
     Attributes:
         detections: query_id, doc_id, channel, start, end, duration (s), score, decision (may be null).
         attributes: of the list's outermost element; of a table, nothing.
-        search_times: of each query that has a list (maybe an empty one), as written; None of a table, where a query
-            without detections cannot be told from one that was not searched.
-        path: where it was read.
+        search_times: by query with a list (maybe empty), as written; None for a table, which does not distinguish
+            queries without detections from queries that were not searched.
+        path: its file.
     """
 
     detections: pa.Table

@@ -10,12 +10,11 @@ from swsdist.report.schema import SCHEMA, ReportJson
 _PREFACE = """\
 # report.json
 
-What a run measured and what it cost, in `report.json` of the run folder. This page is made from the code
-(`swsdist.report.schema`), and a test holds the two together.
+<!-- Generated from swsdist/report/schema.py: make docs -->
 
-The key `schema` names the version, now `{schema}`. Within a version keys may be added; none is removed,
-renamed or changed in meaning. Infinite and undefined values are null. Times are seconds, GB are 1e9 bytes. The
-block `measures` is the same, byte for byte, however the work was cut and wherever it ran.
+Measures and costs of a run, in `report.json` of the run folder. `schema` is the version, now `{schema}`: within a version
+keys may be added; none is removed, renamed or changed in meaning. Infinite and undefined values are null. Times are seconds,
+GB are 1e9 bytes. The block `measures` does not depend on shards, workers or executor. A key marked `?` may be null.
 
 The JSON Schema, for a validator:
 
@@ -28,7 +27,7 @@ print(schema["properties"]["ssf"]["description"])
 """
 
 
-def reference_page() -> str:
+def page() -> str:
     """The Markdown text of docs/reference/report-json.md."""
     schema = cast(_Schema, ReportJson.model_json_schema())
     parts = [_PREFACE.format(schema=SCHEMA), *_section("Top level", schema), *_below(schema, schema["$defs"])]
@@ -67,10 +66,8 @@ def _section(title: str, schema: _Schema) -> Iterator[str]:
     yield f"## {title}\n"
     if title != "Top level":
         yield schema["description"].replace("\n", " ") + "\n"
-    yield "| key | type | meaning |"
-    yield "|---|---|---|"
     for key, field in schema["properties"].items():
-        yield f"| `{key}` | {_type(field)} | {field['description']} |"
+        yield f"- `{key}` {_type(field)}: {field['description']}"
     yield ""
 
 
@@ -85,7 +82,8 @@ def _reference(field: _Schema) -> str | None:
 
 def _type(field: _Schema) -> str:
     if "anyOf" in field:
-        return " or ".join(_type(each) for each in field["anyOf"])
+        kinds = [_type(item) for item in field["anyOf"]]
+        return "/".join(kind for kind in kinds if kind != "null") + ("?" if "null" in kinds else "")
     if "const" in field:
         return f"`{field['const']}`"
     if "enum" in field:
@@ -101,4 +99,4 @@ def _type(field: _Schema) -> str:
 
 
 if __name__ == "__main__":
-    print(reference_page(), end="")
+    print(page(), end="")

@@ -1,14 +1,12 @@
-"""A list that is scored at many points without being read or aligned again: every measure of a sweep's point that decides.
+"""Scores one list at many operating points without reading or aligning it again: all measures of decided points of a sweep.
 
-Every term's scores are sorted once, with counts of hits and false alarms from the top down, so a point, which is a threshold a
-term, costs a binary search a term. Thresholds are those of KST and STO, or fitted ones (`swsdist.calibrate.points.fitted`).
-What an alignment of the final scores could pair otherwise is kept apart and is paired anew at each point
-(`swsdist.score.trials.contested`); its least and greatest score come from those of each term, for within a term a normalised
-score never falls as the probability rises. Counts are integers per class of Ntrue, and rates are evaluated from them as
-`swsdist.score.measures.twv` does. So every value is the very double that a run at that point gives.
-
-Source: Wang and Metze 2014, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
-eqs. 3 to 6.
+The scores of each term are sorted once, with counts of hits and false alarms from the top down. A point is one threshold per
+term and costs one binary search per term. Thresholds are those of KST and STO, or fitted ones
+(`swsdist.calibrate.operating_points.fitted_thresholds`). Detections that an alignment of the final scores could pair
+differently are stored separately and paired again at each point (`swsdist.score.trials.contested`). The least and greatest
+final scores follow from those of each term, because within a term a normalised score never falls as the probability rises.
+Counts are integers per class of Ntrue, and rates are computed from them as in `swsdist.score.measures.twv`, so each value is
+the double that a run at that point computes.
 """
 
 from __future__ import annotations
@@ -24,14 +22,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from swsdist.calibrate.posterior import PosteriorSums, checked
 from swsdist.calibrate.thresholding import Method, Thresholding, thresholds
-from swsdist.core.errors import UserError
+from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
 from swsdist.kernels.coding import coded
 from swsdist.score import score_limits
 from swsdist.score.conventions import conventions_of
 from swsdist.score.measures.curve import Means
 from swsdist.score.measures.ranking import Ranking
-from swsdist.score.trials.contested import Contest, apart, contested
+from swsdist.score.trials.contested import Contest, contested, split_contested
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,7 +56,7 @@ RANKS = pa.schema(
 )
 
 
-class Compacted(NamedTuple):
+class CompactList(NamedTuple):
     """What rescoring needs of some queries: tables TERMS_OF (queries in any order), RANKS (in the order of the queries), and
     the contested rows of the aligned list (TRIALS)."""
 
@@ -67,7 +65,7 @@ class Compacted(NamedTuple):
     contested: pa.Table
 
 
-class Points(NamedTuple):
+class MeanRates(NamedTuple):
     """ATWV and the mean rates at each point, float64 (P,)."""
 
     twv: Floats
@@ -75,7 +73,7 @@ class Points(NamedTuple):
     pfa: Floats
 
 
-class Rescored(NamedTuple):
+class RescoredPoints(NamedTuple):
     """Values at P points, and what each of the Q queries with references keeps there.
 
     Attributes:
@@ -83,19 +81,19 @@ class Rescored(NamedTuple):
         hits, false_alarms: int64 (Q, P), queries by id.
     """
 
-    points: Points
+    points: MeanRates
     hits: Ints
     false_alarms: Ints
 
 
-def compacted(
+def compact_list(
     aligned: pa.Table,
     *,
     tolerance: float | None,
     conventions: str,
     probabilities: bool = True,
     listed: pa.Table | None = None,
-) -> Compacted:
+) -> CompactList:
     """Sort and count an aligned list.
 
     Args:
@@ -118,10 +116,10 @@ def compacted(
         checked(scores.filter(pc.is_valid(scores)).to_numpy())
     rest, rows = aligned, aligned.slice(0, 0)
     if tolerance is not None:
-        rest, rows = apart(aligned, contested(aligned, tolerance=tolerance, conventions=conventions))
+        rest, rows = split_contested(aligned, contested(aligned, tolerance=tolerance, conventions=conventions))
     names, code = coded(every["query_id"])
-    known = scores.is_valid().to_numpy()
-    p, query = scores.drop_null().to_numpy(), code[known]
+    detected = scores.is_valid().to_numpy()
+    p, query = scores.drop_null().to_numpy(), code[detected]
     low, high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
     np.minimum.at(low, query, p)
     np.maximum.at(high, query, p)
@@ -130,13 +128,13 @@ def compacted(
     sizes = np.bincount(ranking.query, minlength=len(place))
     order = sorted(range(len(names)), key=lambda k: names[k])
     rated = [place.get(names[k]) for k in order]
-    found = np.isfinite(low)[order]
+    finite = np.isfinite(low)[order]
     terms = [
         pa.array([names[k] for k in order], pa.string()),
         pa.array([0 if at is None else int(ranking.ntrue[at]) for at in rated], pa.int64()),
         pa.array(PosteriorSums.of(every).values([names[k] for k in order]) if probabilities else np.zeros(len(names))),
-        pa.array(low[order], mask=~found),
-        pa.array(high[order], mask=~found),
+        pa.array(low[order], mask=~finite),
+        pa.array(high[order], mask=~finite),
         pa.array([0 if at is None else int(sizes[at]) for at in rated], pa.int64()),
     ]
     ranks = [
@@ -144,7 +142,7 @@ def compacted(
         pa.array((ranking.hits_above + ranking.hits).astype(np.int32)),
         pa.array((ranking.false_above + ranking.false_alarms).astype(np.int32)),
     ]
-    return Compacted(
+    return CompactList(
         pa.Table.from_arrays(terms, schema=TERMS_OF),
         pa.Table.from_arrays(ranks, schema=RANKS),
         rows.select(TRIALS.names),
@@ -187,12 +185,12 @@ class Rescoring:
     rules: str
 
     @classmethod
-    def of(cls, parts: Sequence[Compacted], *, tolerance: float | None, conventions: str) -> Rescoring:
+    def of(cls, parts: Sequence[CompactList], *, tolerance: float | None, conventions: str) -> Rescoring:
         """Put the parts of a list together; no query is in two of them.
 
         Args:
             parts: at least one.
-            tolerance, conventions: as of `compacted`.
+            tolerance, conventions: as of `compact_list`.
 
         Raises:
             UserError: no query has a reference.
@@ -200,10 +198,7 @@ class Rescoring:
         terms = pa.concat_tables([part.terms for part in parts])
         referenced = terms.filter(pc.greater(terms["ntrue"], 0))
         if not referenced.num_rows:
-            raise UserError(
-                "no query has a reference, so TWV is not defined",
-                remedy="check that query ids of references and detections are the same",
-            )
+            raise score_codes.NO_REFERENCES(measure="TWV")
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(referenced["ranks"].to_numpy())])
         negative, hits, false_alarms = (
             np.concatenate([part.ranks[name].to_numpy() for part in parts]) for name in RANKS.names
@@ -239,11 +234,11 @@ class Rescoring:
     def of_list(
         cls, aligned: pa.Table, listed: pa.Table | None = None, *, tolerance: float | None, conventions: str
     ) -> Rescoring:
-        """The same of a whole aligned list; arguments as of `compacted`."""
-        part = compacted(aligned, tolerance=tolerance, conventions=conventions, listed=listed)
+        """The same of a whole aligned list; arguments as of `compact_list`."""
+        part = compact_list(aligned, tolerance=tolerance, conventions=conventions, listed=listed)
         return cls.of([part], tolerance=tolerance, conventions=conventions)
 
-    def at(self, method: Method, alpha: ArrayLike, beta: ArrayLike, *, trials: int) -> Rescored:
+    def at(self, method: Method, alpha: ArrayLike, beta: ArrayLike, *, trials: int) -> RescoredPoints:
         """Score at some points of KST or STO.
 
         Args:
@@ -259,7 +254,7 @@ class Rescoring:
         )
         for name, values in (("alpha", alphas), ("beta", betas)):
             if not (np.isfinite(values) & (values > 0)).all():
-                raise UserError(f"{name} is not finite and positive throughout", remedy=f"give every {name} above 0")
+                raise score_codes.VALUE_NOT_POSITIVE(name=name, value=values[~(np.isfinite(values) & (values > 0))][0])
         limits = thresholds(
             method, self.sums[:, None], self.ntrue[:, None], alpha=alphas[None], beta=betas[None], trials=trials
         )
@@ -272,9 +267,9 @@ class Rescoring:
                 more = np.bincount(self.term[paired], minlength=len(limits))
                 hits[:, k] += more
                 false_alarms[:, k] -= more
-        return Rescored(self._means(hits, false_alarms, betas, trials), hits, false_alarms)
+        return RescoredPoints(self._means(hits, false_alarms, betas, trials), hits, false_alarms)
 
-    def above(self, limits: Floats, betas: Floats, *, trials: int) -> Rescored:
+    def above(self, limits: Floats, betas: Floats, *, trials: int) -> RescoredPoints:
         """Score where some thresholds decide scores that no point changes.
 
         Args:
@@ -286,7 +281,7 @@ class Rescoring:
             UserError: a query occurs in every trial.
         """
         hits, false_alarms = self._kept(limits)
-        return Rescored(self._means(hits, false_alarms, betas, trials), hits, false_alarms)
+        return RescoredPoints(self._means(hits, false_alarms, betas, trials), hits, false_alarms)
 
     def _kept(self, limits: Floats) -> tuple[Ints, Ints]:
         """Hits and false alarms of each term at each point, int64 (Q, P)."""
@@ -299,12 +294,12 @@ class Rescoring:
             false_alarms[term, some] = self.false_alarms[last]
         return hits, false_alarms
 
-    def _means(self, hits: Ints, false_alarms: Ints, betas: Floats, trials: int) -> Points:
+    def _means(self, hits: Ints, false_alarms: Ints, betas: Floats, trials: int) -> MeanRates:
         order = np.argsort(self.ntrue, kind="stable")
         classes, first, terms = np.unique(self.ntrue[order], return_index=True, return_counts=True)
         by_class = (np.add.reduceat(counts[order], first) for counts in (hits, false_alarms))
         pmiss, pfa = Means.of(classes, terms, trials=trials).rates(zip(*by_class, strict=True))
-        return Points(1 - (pmiss + betas * pfa), pmiss, pfa)
+        return MeanRates(1 - (pmiss + betas * pfa), pmiss, pfa)
 
     def _paired(self, contest: Contest, how: Thresholding) -> NDArray[np.bool_]:
         ntrue = self.ntrue[self.term]

@@ -109,7 +109,7 @@ def test_what_is_odd_begins_with_what_is_worst() -> None:
         rejected=(*run.rejected, RejectedRow(kind="task", id="shard 1", reason="bug", message="no\nmemory")),
     )
     lines = [one.line for one in issues(failed)]
-    assert lines[0] == "failed: 2 tasks, and the figures lack their part; the first: shard 1: no memory"
+    assert lines[0] == "failed: 2 tasks, not included in the figures; the first: shard 1: no memory"
     assert lines[2] == (
         "rejected: 1 document(s), truncated; the first: audio/broken_01.flac: the file ends after 1.2 of 4.0 s; copy it again"
     )
@@ -138,7 +138,7 @@ def test_a_dozen_lines_with_room_for_what_is_odd(make: Callable[[], ReportData],
     assert len(lines) + len(shown) <= 12
     assert lines[0].split()[:1] == ["measures" if run.measures is None else "protocol"]
     assert [line.split("  ")[0] for line in lines[1:7]] == [row.name for row in key_figures(run)]
-    assert lines[-1] == "digest 3b7c3b7c3b7c3b7c, report /data/runs/mboshi-dev/report.html"
+    assert lines[-1] == "result digest 3b7c3b7c3b7c3b7c, report /data/runs/mboshi-dev/report.html"
 
 
 def test_on_a_terminal_names_are_bold_and_what_counts_is_green() -> None:
@@ -163,16 +163,16 @@ def sections(text: str) -> list[str]:
 
 
 def test_sections_of_a_scored_run() -> None:
-    first, rest = ["odd", "det", "hits"], ["summary", "measures", "queries", "resources", "rejected", "config"]
+    first, rest = ["issues", "det", "hits"], ["summary", "measures", "queries", "resources", "rejected", "config"]
     text = render_page(an_odd_run())
     assert sections(text) == [*first, *rest]
     assert re.findall(r'<a href="#(\w+)">', text) == sections(text)
-    assert text.index('class="figures"') < text.index('id="odd"')
+    assert text.index('class="figures"') < text.index('id="issues"')
 
 
 def test_sections_of_a_run_without_references() -> None:
     text = render_page(an_unscored_run())
-    assert sections(text) == ["odd", "hits", "next", "queries", "summary", "resources", "rejected", "config"]
+    assert sections(text) == ["issues", "hits", "next", "queries", "summary", "resources", "rejected", "config"]
     assert re.findall(r'<a href="#(\w+)">', text) == sections(text)
 
 
@@ -180,7 +180,7 @@ def test_sections_of_a_run_without_references() -> None:
 def test_the_page_has_the_six_figures(make: Callable[[], ReportData]) -> None:
     text = render_page(make())
     assert Elements(text).open == []
-    block = text[text.index('<dl class="figures"') : text.index('id="odd"')]
+    block = text[text.index('<dl class="figures"') : text.index('id="issues"')]
     assert re.findall(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>", block) == [
         (row.name, row.value) for row in key_figures(make())
     ]
@@ -188,14 +188,14 @@ def test_the_page_has_the_six_figures(make: Callable[[], ReportData]) -> None:
 
 def test_the_page_shows_three_oddities_and_folds_the_others() -> None:
     text = render_page(an_odd_run())
-    block = text[text.index('id="odd"') : text.index('id="det"')]
+    block = text[text.index('id="issues"') : text.index('id="det"')]
     shown, _, folded = block.partition("<details><summary>4 more</summary>")
     assert shown.count("<li>") == 3
     assert "copy it again" in shown
     assert [f"oddity {number}" in folded for number in range(4)] == [True] * 4
     quiet = render_page(a_quiet_run())
-    assert "no warning, nothing rejected, no task failed" in quiet
-    assert "<li>" not in quiet[quiet.index('id="odd"') : quiet.index('id="det"')]
+    assert "no warnings, no rejected inputs, no failed tasks" in quiet
+    assert "<li>" not in quiet[quiet.index('id="issues"') : quiet.index('id="det"')]
 
 
 @pytest.mark.slow
@@ -206,7 +206,7 @@ def test_the_first_screen_has_figures_oddities_curve_and_hits(make: Callable[[],
     const box = (name) => document.querySelector(name).getBoundingClientRect();
     const figures = [...document.querySelectorAll(".figure")].map((one) => one.getBoundingClientRect().top);
     const cut = [...document.querySelectorAll(".figure dd")].filter((one) => one.scrollWidth > one.clientWidth);
-    const tops = [figures[0], box("#odd").top, box("#det").top, box("svg").top, box("td audio").bottom];
+    const tops = [figures[0], box("#issues").top, box("#det").top, box("svg").top, box("td audio").bottom];
     const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
     return [new Set(figures).size, figures.length, cut.length, tops, box("#hits").top, wide];"""
     rows, count, broken, tops, hits, wide = in_browser(render_page(make()), script, tmp_path)

@@ -1,0 +1,154 @@
+"""Codes of configs, corpus files and `--set`."""
+
+from __future__ import annotations
+
+from swsdist.core.codes import Code
+from swsdist.core.errors import ConfigError
+
+# Files
+
+UNREADABLE_CONFIG = Code("unreadable-config", ConfigError, "cannot read the {what}: {reason}", "check the path{hint}")
+CONFIG_NOT_UTF8 = Code("config-not-utf8", ConfigError, "the {what} is not UTF-8 text", "save it as UTF-8")
+UNREADABLE_CORPUS = Code("unreadable-corpus", ConfigError, "{path}: {reason}", "check the path")
+INVALID_CONFIG = Code("invalid-config", ConfigError, "{count} errors{listing}", "correct each of them")
+
+# YAML
+
+INVALID_YAML = Code("invalid-yaml", ConfigError, "not valid YAML: {reason}", "correct the line")
+YAML_ANCHOR = Code("yaml-anchor", ConfigError, "anchors and aliases (&{anchor}) are not allowed", "write the value out")
+YAML_TAG = Code("yaml-tag", ConfigError, "tags ({tag}) are not allowed", "remove the tag")
+KEY_NOT_TEXT = Code("key-not-text", ConfigError, "a key must be plain text", "quote the key")
+DUPLICATE_KEY = Code("duplicate-key", ConfigError, "duplicate key{earlier}", "keep one of them")
+SINGLE_DOLLAR = Code(
+    "single-dollar", ConfigError, "single dollar sign", "write ${{NAME}} for a variable, $$ for a dollar sign"
+)
+UNSET_VARIABLE = Code(
+    "unset-variable",
+    ConfigError,
+    "the environment variable {name} is not set",
+    "set it, or write ${{{name}:-default}}",
+)
+NOT_A_MAPPING = Code("not-a-mapping", ConfigError, "a {what} must be a mapping of keys to values", "write KEY: VALUE")
+SECTION_NOT_MAPPING = Code(
+    "section-not-mapping", ConfigError, "{value} is not a mapping of keys to values", "give a dict: {{KEY: VALUE}}"
+)
+
+# Keys and values
+
+UNKNOWN_KEY = Code("unknown-key", ConfigError, "unknown key{meant}", "use one of the keys {keys}")
+RENAMED_KEY = Code("renamed-key", ConfigError, "the key {old} is now {new}", "write {new}{note}")
+MISSING_KEY = Code("missing-key", ConfigError, "missing key", "give it: {allowed}{meaning}")
+INVALID_VALUE = Code("invalid-value", ConfigError, "{value} is not allowed{meant}", "write {allowed}{quote}")
+INFINITE_VALUE = Code("infinite-value", ConfigError, "{value} is not allowed", "write a finite number")
+UNSUPPORTED_TYPE = Code(
+    "unsupported-type",
+    ConfigError,
+    "a config cannot hold a value of type {type}",
+    "give text, a number, a list or a mapping",
+)
+UNCLEAR_PATH = Code(
+    "unclear-path", ConfigError, "{value} looks like {meant}", "write {meant}; or ./{value}, if it is a file"
+)
+INVALID_ASSIGNMENT = Code(
+    "invalid-assignment", ConfigError, "{assignment} is not KEY=VALUE", "write, for example, search.distance=cosine"
+)
+NOT_A_SECTION = Code("not-a-section", ConfigError, "{above} is {value} and has no keys", "set {above} itself")
+INVALID_SETTING = Code("invalid-setting", ConfigError, "the setting is refused: {reason}", "change the setting")
+
+# Corpus
+
+DOCUMENTS_NOT_GIVEN = Code(
+    "documents-not-given",
+    ConfigError,
+    "queries_from.{name} is given, but not queries_from.documents",
+    "give queries_from.documents",
+)
+REFERENCES_AND_TEXT = Code(
+    "references-and-text", ConfigError, "references and text both say where queries occur", "give one of them"
+)
+
+# Features
+
+NO_EXTRACTOR = Code("no-extractor", ConfigError, "the list features is empty", "name an extractor")
+DUPLICATE_TRACK = Code(
+    "duplicate-track", ConfigError, "{count} tracks are called {track}", "set features.track of each"
+)
+NO_SUCH_TRACK = Code("no-such-track", ConfigError, "no track {track!r}", "name one of the tracks {tracks}")
+NO_SUCH_COLUMNS = Code(
+    "no-such-columns",
+    ConfigError,
+    "the track {track} has {columns} columns, not {stop}",
+    "count columns from the track's first one",
+)
+
+# Search
+
+STREAM_WITHOUT_COLUMNS = Code(
+    "stream-without-columns",
+    ConfigError,
+    "the stream has neither a track nor columns",
+    "set track, or columns: [first, after the last]",
+)
+EMPTY_STREAM = Code(
+    "empty-stream", ConfigError, "{place}no columns from {first} to {stop}", "give first < after the last"
+)
+NORMALISED_POSTERIORS = Code(
+    "normalised-posteriors",
+    ConfigError,
+    "{place}{distance} compares posteriors, and normalise is {normalise}",
+    "set normalise: none",
+)
+NORMALISATION_CONFLICT = Code(
+    "normalisation-conflict",
+    ConfigError,
+    "{place} to {stop} are in two streams with different normalise",
+    "set the same normalise in both",
+)
+OPTION_TWICE = Code(
+    "option-twice", ConfigError, "{options} is given as a key and among the options", "remove one of the two"
+)
+UNUSED_OPTION = Code("unused-option", ConfigError, "the distance {distance} takes no {option}", "remove {option}")
+WRONG_FACTORS = Code(
+    "wrong-factors", ConfigError, "the first pass {name} takes {takes} factors", "change search.first_pass.factors"
+)
+VISIT_NOT_TAKEN = Code(
+    "visit-not-taken", ConfigError, "the first pass {name} takes no visit: false", "set search.first_pass.visit: true"
+)
+KEYS_AMONG_OPTIONS = Code(
+    "keys-among-options", ConfigError, "{options} among the options of a first pass", "set search.first_pass.{options}"
+)
+FIRST_PASS_CONFLICT = Code(
+    "first-pass-conflict",
+    ConfigError,
+    "a first pass does not work with {setting}",
+    "set {remedy}, or first_pass: {{name: none}}",
+)
+
+# Reduce, calibrate
+
+EXAMPLES_CONFLICT = Code(
+    "examples-conflict",
+    ConfigError,
+    "search.examples: {examples} needs {needs}",
+    "set {needs}, or search.examples: best",
+)
+SUM_OF_SCORES = Code(
+    "sum-of-scores",
+    ConfigError,
+    "reduce.merge: sum adds posteriors, and {method} gives the score {score}",
+    "set reduce.merge: best",
+)
+NO_SUCH_STEP = Code("no-such-step", ConfigError, "no calibration step {step}{meant}", "name one of {steps}")
+OPTIONS_WITHOUT_STEP = Code(
+    "options-without-step",
+    ConfigError,
+    "options of {step}, which is not among the steps",
+    "add the step, or remove the options",
+)
+STEPS_MISFIT = Code("steps-misfit", ConfigError, "the calibration steps do not fit: {reason}", "change calibrate.steps")
+STEP_NOT_FITTED = Code(
+    "step-not-fitted",
+    ConfigError,
+    "the step {step} must be fitted, and {lacks}",
+    "set {remedy}, or remove the step",
+)

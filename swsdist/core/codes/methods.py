@@ -1,0 +1,126 @@
+"""Codes of methods: queries, search, backends, first passes."""
+
+from __future__ import annotations
+
+from swsdist.core.codes import Code
+from swsdist.core.errors import AudioError, ConfigError, StoreError, UserError
+
+# Queries
+
+TEXT_QUERY = Code(
+    "text-query",
+    AudioError,
+    "the query is text, and the method {method} takes spoken queries",
+    "give a recording of it (path, or corpus.spoken for a TLIST or KWLIST), or a place in a document (doc_id), or search "
+    "with a method for text",
+)
+NO_SPEECH = Code(
+    "no-speech",
+    AudioError,
+    "the query contains no speech, only silence, hum, noise, a tone or clicks",
+    "record it again, name the place (start, end), or do not trim it (queries.trim: none, --no-trim)",
+)
+PHRASE_TOO_LONG = Code(
+    "phrase-too-long",
+    AudioError,
+    "the recording lasts {seconds:.0f} s, one phrase of it {phrase:.0f} s, too long for a query",
+    "mark a place: FILE:START-END (in a table: start, end); or do not trim it: queries.trim: none, --no-trim",
+)
+PLACE_TOO_SHORT = Code(
+    "place-too-short", AudioError, "the place is shorter than one frame ({seconds:g} s)", "give a longer place"
+)
+TOO_LONG = Code("too-long", AudioError, "the query has {frames} frames; at most {longest} can be {use}", "{fix}")
+
+# Search
+
+NOT_METHOD_STORE = Code(
+    "not-method-store",
+    UserError,
+    "the method {method} reads a store of {expected}, and the store holds {kind}",
+    "name another store, or another method (search.method)",
+)
+DTW_OPTIONS = Code(
+    "dtw-options",
+    ConfigError,
+    "the method dtw has no {options} in search.method_options",
+    "set its options in the section search",
+)
+UNUSED_SEARCH_KEY = Code(
+    "unused-search-key",
+    ConfigError,
+    "the method windows does not use {key}",
+    "remove it, or search with another method (search.method: dtw)",
+)
+DOCUMENT_TOO_LONG = Code(
+    "document-too-long",
+    UserError,
+    "a document of {frames} frames is too long for the recurrence {recurrence}",
+    "cut it into documents of at most {longest} frames, or search with another recurrence (search.recurrence)",
+)
+UNKNOWN_SPEECH = Code(
+    "unknown-speech",
+    StoreError,
+    "the store has no speech marks of document {doc_id}",
+    "search all frames (search.skip_silence: false); features of other programs have no speech marks",
+)
+NO_SUCH_FRAME = Code(
+    "no-such-frame",
+    UserError,
+    "the document has {frames} frames, none with the number {frame}",
+    "give the end of a detection",
+)
+NO_PATH = Code(
+    "no-path",
+    UserError,
+    "no path ends at frame {frame}",
+    "give the end of a detection; a query of bounded slope needs half as many frames before it",
+)
+
+# Backends
+
+GPU_MEMORY = Code(
+    "gpu-memory",
+    UserError,
+    "the GPU memory for the search is too small{use}: {needed:.3g} GB are needed, {available:.3g} GB available",
+    "raise it, search shorter queries or documents, or set search.backend to cpu",
+)
+INEXACT_PRODUCT = Code(
+    "inexact-product",
+    UserError,
+    "the float32 matrix product of {library} is not exact on integers below 2^24 on this machine",
+    "switch off reduced precision, or set search.backend to int16",
+)
+NO_NUMBA_CUDA = Code(
+    "no-numba-cuda",
+    UserError,
+    "the GPU search needs numba-cuda, which is not installed",
+    "pip install 'swsdist[gpu]', or set search.backend to cpu",
+)
+NO_GPU = Code(
+    "no-gpu",
+    UserError,
+    "this machine has no usable GPU",
+    "set search.backend to cpu, or see the GPU line of `swsdist doctor`",
+)
+
+# First passes
+
+FACTORS_NOT_FALLING = Code(
+    "factors-not-falling",
+    ConfigError,
+    "the factors {factors} do not fall",
+    "order them from the largest to the smallest",
+)
+FACTOR_OF_ONE = Code("factor-of-one", ConfigError, "a factor of 1 averages nothing", "use factors of 2 and more")
+OTHER_INDEX = Code(
+    "other-index",
+    StoreError,
+    "the index of the first pass names frames that the documents do not have",
+    "check the store (`swsdist store check`), and index again",
+)
+INDEX_TOO_LARGE = Code(
+    "index-too-large",
+    UserError,
+    "the first pass quantised holds at most {longest} averaged frames, and the documents have {frames}",
+    "set search.first_pass.over: document with more shards (index.shard_hours), or a larger factor",
+)

@@ -1,0 +1,269 @@
+"""Codes of chains, runs and their locks, executors, forecasts and accounts."""
+
+from __future__ import annotations
+
+from swsdist.core.codes import Code
+from swsdist.core.errors import CancelledError, IncompleteError, LockedError, StorageError, StoreError, UserError
+
+# -- chains -----------------------------------------------------------------------------------------------------------
+
+DUPLICATE_STEP = Code(
+    "duplicate-step", UserError, "the chain {chain} has two steps {step!r}", "give each step its own name"
+)
+UNKNOWN_SOURCE = Code(
+    "unknown-source",
+    UserError,
+    "step {step} of the chain {chain} reads {source}, which no earlier step makes",
+    "name a source `step:table` of an earlier step",
+)
+DUPLICATE_STAGE = Code(
+    "duplicate-stage",
+    UserError,
+    "steps {first} and {second} of the chain {chain} use different stages of one name, {stage!r}",
+    "rename one of the stages: tasks find their stage by its name",
+)
+DUPLICATE_DIGEST = Code(
+    "duplicate-digest",
+    UserError,
+    "two tables of the chain {chain} are digested under one name: {names}",
+    "give one of the steps other names in `digests`",
+)
+MISSING_TABLE = Code(
+    "missing-table",
+    UserError,
+    "step {step} of the chain {chain} takes {table}, which no earlier step makes",
+    "name its source: Step({step!r}, ..., {{{word!r}: 'step:{table}'}})",
+)
+AMBIGUOUS_TABLE = Code(
+    "ambiguous-table",
+    UserError,
+    "step {step} of the chain {chain} takes {table}, which several steps make: {makers}",
+    "name its source: Step({step!r}, ..., {{{word!r}: 'step:{table}'}})",
+)
+NO_SUCH_STAGE = Code("no-such-stage", UserError, "the chain has no stage {stage!r}", "name one of the stages: {stages}")
+MISSING_CHAIN_INPUTS = Code(
+    "missing-chain-inputs",
+    UserError,
+    "the stage {stage} needs {kind}, which this chain does not have",
+    "use the stage in a chain that has it",
+)
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+
+DIFFERENT_RUN_FOLDERS = Code(
+    "different-run-folders", UserError, "plans of one ledger have different run folders", "give all the same `run`"
+)
+DIFFERENT_EXECUTORS = Code(
+    "different-executors",
+    UserError,
+    "plans of one ledger have different executors",
+    "give all the same section `executor`",
+)
+PREREQUISITE_FAILED = Code(
+    "prerequisite-failed",
+    IncompleteError,
+    "{count} task{s} of the prerequisite run {name} failed: {failure}",
+    "run again: computed results are kept",
+)
+EARLIER_STAGE_OPEN = Code(
+    "earlier-stage-open",
+    UserError,
+    "stage {stage} is not done: {left} of {tasks} tasks are left",
+    "leave --only out, or run that stage first",
+)
+EARLIER_STAGE_UNCOMMITTED = Code(
+    "earlier-stage-uncommitted",
+    UserError,
+    "stage {stage} is not done: it has no task left, but its results are not committed",
+    "leave --only out, or run that stage first",
+)
+INCOMPLETE_STAGE = Code(
+    "incomplete-stage",
+    StoreError,
+    "stage {stage} is not done: {left} of {tasks} tasks are left",
+    "finish the run; only a finished run has a digest",
+)
+INCOMPLETE_SOURCE = Code(
+    "incomplete-source", StoreError, "step {step} of the source run is not done", "finish that run, then run this one"
+)
+NO_SUCH_SOURCE = Code(
+    "no-such-source",
+    StoreError,
+    "the source run has no step {step} in a plan {plan!r}",
+    "name one of its plans ({plans}) and one of their steps ({steps})",
+)
+FOREIGN_FOLDER = Code(
+    "foreign-folder",
+    UserError,
+    "this folder holds files that are not of a swsdist run: {names}",
+    "name an empty or new folder, or that of a run: `run` in the file, or --run FOLDER; nothing was written",
+)
+STORE_AS_RUN = Code(
+    "store-as-run",
+    UserError,
+    "this is a feature store, not the folder of a run",
+    "name an empty or new folder, or that of a run: `run` in the file, or --run FOLDER; nothing was written",
+)
+NOT_A_RUN = Code("not-a-run", StoreError, "this is not a run folder: it has no plan.json", "name the folder of a run")
+DAMAGED_PLAN = Code(
+    "damaged-plan",
+    StoreError,
+    "plan.json is damaged ({detail})",
+    "run the config again: the plan is written anew, and computed results are kept",
+)
+OTHER_PLAN_VERSION = Code(
+    "other-plan-version",
+    StoreError,
+    "plan.json was written by another version of swsdist",
+    "run the config again",
+)
+NO_SUCH_PLAN = Code("no-such-plan", StoreError, "the run has no plan {plan!r}", "name one of its plans: {plans}")
+MISSING_EXTENSION = Code(
+    "missing-extension",
+    StoreError,
+    "the run's {kind} {name!r} is not installed here",
+    "install its package (an entry point of {group}), or call it from Python after {registry}.add",
+)
+CONSECUTIVE_FAILURES = Code(
+    "consecutive-failures", StorageError, "{count} tasks failed one after the other: {detail}", "{advice}"
+)
+STORAGE_FAILURES = Code(
+    "storage-failures", StorageError, "{count} of {tasks} tasks of {stage} failed: {detail}", "{advice}"
+)
+
+# -- locks and operation ----------------------------------------------------------------------------------------------
+
+FOLDER_IN_USE = Code(
+    "folder-in-use",
+    LockedError,
+    "process {pid} on {host} is working here",
+    "wait for it, or stop it (`swsdist cancel`); a dead process loses its lock {seconds:.0f} s after its last heartbeat",
+)
+LOCK_CONFLICT = Code(
+    "lock-conflict", LockedError, "another process locked this folder at the same moment", "run again later"
+)
+LOCK_LOST = Code(
+    "lock-lost",
+    LockedError,
+    "the lock was lost: another process took it over or removed it",
+    "run again when no other process works here; computed results are kept",
+)
+NO_RUNNING_PROCESS = Code(
+    "no-running-process",
+    UserError,
+    "no process works here",
+    "see `swsdist status` for the state of the run; there is nothing to cancel",
+)
+DEAD_PROCESS = Code(
+    "dead-process",
+    UserError,
+    "process {pid} on {host} is dead",
+    "see `swsdist status` for the state of the run; there is nothing to cancel",
+)
+STILL_RUNNING = Code(
+    "still-running",
+    IncompleteError,
+    "process {pid} on {host} was asked to stop, and is still running",
+    "wait: it stops after its present task at the latest; see `swsdist status`",
+)
+RUN_CANCELLED = Code(
+    "run-cancelled",
+    CancelledError,
+    "cancelled from {host}",
+    "run the same command again to go on; computed results are kept",
+)
+NEITHER_RUN_NOR_STORE = Code(
+    "neither-run-nor-store",
+    StoreError,
+    "this is neither a run folder nor a store",
+    "name a folder that has a plan or a manifest",
+)
+
+# -- executors --------------------------------------------------------------------------------------------------------
+
+NO_FITTING_NODE = Code(
+    "no-fitting-node",
+    UserError,
+    "no worker fits: it needs {needs}, the largest node of Ray has {node}",
+    "lower executor.cpus_per_worker or executor.memory_per_worker_gb, {gpu}or add nodes",
+)
+UNSCHEDULABLE_WORKER = Code(
+    "unschedulable-worker",
+    UserError,
+    "Ray cannot place a worker: {detail}",
+    "lower the resources of a worker, or add nodes",
+)
+UNUSABLE_WORKERS = Code(
+    "unusable-workers",
+    UserError,
+    "no worker can be used: {reason}",
+    "install the same versions on all nodes, or add what the others lack",
+)
+WORKERS_CANNOT_START = Code(
+    "workers-cannot-start",
+    UserError,
+    "no worker can start: {detail}",
+    "check that swsdist is installed on the nodes, for the same Python",
+)
+WORKER_START_TIMEOUT = Code(
+    "worker-start-timeout",
+    UserError,
+    "no worker started within {seconds:.0f} s",
+    "see `ray status`: the cluster may be full",
+)
+NO_NODE_LEFT = Code(
+    "no-node-left",
+    UserError,
+    "no node is left on which a worker fits",
+    "start nodes, and run again: computed results are kept",
+)
+RAY_HEAD_LOST = Code(
+    "ray-head-lost",
+    UserError,
+    "the head of the Ray cluster is gone ({detail})",
+    "restart it, and run again: computed results are kept",
+)
+NO_RAY_CLUSTER = Code(
+    "no-ray-cluster",
+    UserError,
+    "no Ray cluster answers ({detail})",
+    "start it (`ray start --head`), correct the address, or leave it out for a private local one",
+)
+OTHER_RAY_CONNECTION = Code(
+    "other-ray-connection",
+    UserError,
+    "{requested} is requested, but this process is connected to the Ray at {address}",
+    "call ray.shutdown() first, start another process (`swsdist run`), or leave the address out (RAY_ADDRESS too) to use "
+    "the present connection",
+)
+
+# -- forecasts and accounts -------------------------------------------------------------------------------------------
+
+WORKER_TOO_LARGE = Code(
+    "worker-too-large",
+    UserError,
+    "no worker fits a node: it needs {cpus} CPUs and {memory_gb:g} GB",
+    "give the nodes more, or lower executor.cpus_per_worker or executor.memory_per_worker_gb",
+)
+UNKNOWN_CLUSTER_KEY = Code(
+    "unknown-cluster-key", UserError, "{key} is not a key of a cluster", "see docs/how-to/benchmark-a-cluster.md"
+)
+INVALID_CLUSTER_VALUE = Code(
+    "invalid-cluster-value", UserError, "{key} is not valid: {detail}", "see docs/how-to/benchmark-a-cluster.md"
+)
+UNKNOWN_HOURS = Code(
+    "unknown-hours",
+    UserError,
+    "no receipt says how many hours were indexed",
+    "forecast from a run that made its own store (run, or index, with its own folder)",
+)
+INVALID_FORECAST_SIZE = Code(
+    "invalid-forecast-size", UserError, "hours and queries must be above 0", "give other numbers"
+)
+RUN_WITHOUT_QUERIES = Code(
+    "run-without-queries", UserError, "the run had no queries", "forecast from a run that searched"
+)
+INVALID_PL_WEIGHT = Code(
+    "invalid-pl-weight", UserError, "the weight lambda of PL is {weight}", "set report.pl_lambda between 0 and 1"
+)
+INVALID_COST = Code("invalid-cost", UserError, "the {quantity} is {value}", "give a finite number that is not negative")

@@ -1,0 +1,322 @@
+"""Codes of scoring: measures, protocols, alignment, comparisons and breakdowns."""
+
+from __future__ import annotations
+
+from swsdist.core.codes import Code
+from swsdist.core.errors import ConfigError, DataError, OddError, TableError, UserError
+
+_SAME_SCORING = "re-score both with the same references, audio and protocol"
+_CHECK_AUDIO = "check seconds of audio, trials per second and the number of queries"
+_SEARCHED = "give the durations of all documents"
+
+# Tables and rows.
+NOT_TABULAR = Code(
+    "not-tabular",
+    TableError,
+    "not a table: {reason}",
+    "give an arrow table, a pandas DataFrame, a mapping of columns or a list of rows",
+)
+ABSENT_COLUMN = Code("absent-column", TableError, "no column {column!r}", "add it; the columns are: {columns}")
+WRONG_COLUMN_TYPE = Code(
+    "wrong-column-type", TableError, "column {column} is {type}, not {expected}", "give {expected}"
+)
+INVALID_DECISION = Code(
+    "invalid-decision", TableError, "decision {decision!r}", "give YES, NO or nothing, or true and false"
+)
+EMPTY_CELL = Code("empty-cell", TableError, "{column} is empty", "fill it in, or leave the row out")
+NOT_FINITE_NUMBER = Code(
+    "not-finite-number", TableError, "{column} is {value}, not a finite number", "correct the row or leave it out"
+)
+END_BEFORE_START = Code("end-before-start", TableError, "the end is before the start", "correct the times")
+SCORE_RANGE_TOO_WIDE = Code(
+    "score-range-too-wide",
+    TableError,
+    "scores from {lowest} to {highest} differ by more than a double can hold",
+    "scale them",
+)
+INVALID_TERM_ROW = Code(
+    "invalid-term-row",
+    TableError,
+    "query {query!r} has ntrue {ntrue} and {value} {number}",
+    "correct the row, or score the system again",
+)
+DUPLICATE_TERM_ROW = Code("duplicate-term-row", TableError, "duplicate query {query!r}", "keep one of its rows")
+CONFLICTING_DOCUMENT_ROWS = Code(
+    "conflicting-document-rows", TableError, "document {doc_id!r} has two values of {column}", "keep one"
+)
+
+# Parameters.
+VALUE_NOT_POSITIVE = Code(
+    "value-not-positive", UserError, "{name} is {value}, not a finite number above 0", "give a finite number above 0"
+)
+INVALID_PRIOR = Code("invalid-prior", UserError, "the prior {prior} is not between 0 and 1", "give a probability")
+INVALID_RANK = Code("invalid-rank", UserError, "P@{rank} is not defined", "give a rank of at least 1")
+INVALID_CONFIDENCE_LEVEL = Code(
+    "invalid-confidence-level",
+    UserError,
+    "the confidence level {level} is not between 0 and 1",
+    "give one between 0 and 1, such as 0.95",
+)
+TOO_FEW_RESAMPLES = Code(
+    "too-few-resamples", UserError, "{resamples} resamples are too few", "ask for at least 1, better 1000 or more"
+)
+UNKNOWN_CONVENTIONS = Code("unknown-conventions", UserError, "unknown conventions {name!r}", "choose one of: {names}")
+UNKNOWN_PROTOCOL = Code("unknown-protocol", UserError, "unknown protocol {name!r}", "choose one of: {names}")
+UNKNOWN_MEASURE = Code("unknown-measure", ConfigError, "unknown measure {key!r}{meant}", "measures are {measures}")
+
+# Protocols and trials.
+PROTOCOL_VALUE_OUT_OF_RANGE = Code("protocol-value-out-of-range", UserError, "{part} is {value}", "it must be {range}")
+CONFLICTING_BETA = Code(
+    "conflicting-beta",
+    UserError,
+    "beta and {parts} are both given, though beta is computed from them",
+    "give either beta, or cost, value and prior",
+)
+BETA_OUT_OF_RANGE = Code(
+    "beta-out-of-range", UserError, "cost, value and prior make beta {beta}", "give a prior farther from 0 and 1"
+)
+NO_AS_RUN_VARIANT = Code(
+    "no-as-run-variant",
+    UserError,
+    "no as-run variant: only sws2012, for its African data, was run differently from its plan",
+    "leave as_run out",
+)
+SEGMENT_TRIALS_UNSUPPORTED = Code(
+    "segment-trials-unsupported",
+    UserError,
+    "segment trials are KWSEval's",
+    "use kwseval or openkws13",
+)
+INVALID_TRIAL_COUNT = Code(
+    "invalid-trial-count",
+    UserError,
+    "{seconds} s of audio with {rate} trials per second make no valid number of trials",
+    "score at least one second of audio; check the trials per second, and the durations (of the ECF, or of a run's "
+    "documents: those of channel 1 count)",
+)
+UNDEFINED_BETA = Code(
+    "undefined-beta",
+    UserError,
+    "beta cannot be computed from {true} true occurrences in {trials} trials",
+    "give score.beta, or use a protocol whose beta is fixed",
+)
+UNKNOWN_SEGMENT_COUNT = Code(
+    "unknown-segment-count",
+    UserError,
+    "protocol {protocol} counts segments as trials, and their number is unknown",
+    "give an ECF, and stretches of speech (SPEAKER records of an RTTM)",
+)
+UNKNOWN_DOCUMENT_COUNT = Code(
+    "unknown-document-count",
+    UserError,
+    "protocol {protocol} counts documents as trials, and their number is unknown",
+    "give the number of documents, or an ECF that lists them",
+)
+MISSING_SEGMENTS = Code(
+    "missing-segments",
+    UserError,
+    "segment trials need stretches of speech",
+    "name them in score.speech; for a list give an ECF, and an RTTM that has SPEAKER records besides the words",
+)
+NEGATIVE_FALSE_ALARM_RATES = Code(
+    "negative-false-alarm-rates",
+    OddError,
+    "{count} term{s} with up to {largest} references in {trials} trials: false-alarm rates are negative",
+    "check the trials per second and the ECF",
+)
+NO_NONTARGET_TRIALS = Code(
+    "no-nontarget-trials",
+    UserError,
+    "a query has {trials} true occurrences in {trials} trials, so its false-alarm rate is not defined",
+    "raise trials_per_second, or check that all the searched audio is counted",
+)
+NO_REFERENCES = Code(
+    "no-references",
+    UserError,
+    "no query has a reference, so {measure} is not defined",
+    "check that query ids of references and detections are the same; a run without references exports",
+)
+UNDECIDED_DETECTIONS = Code(
+    "undecided-detections",
+    UserError,
+    "{count} detection{s} without a decision, so actual values are not defined",
+    "decide them (calibrate.fit in a config, or swsdist calibrate), or take maximum values only",
+)
+NO_FITTABLE_DETECTION = Code(
+    "no-fittable-detection",
+    UserError,
+    "no query with references has a detection, so no threshold can be fitted",
+    "fit on more queries (fewer folds), or give a fitted FILE in calibrate.fit",
+)
+
+# Cross entropies.
+INVALID_COSTS = Code(
+    "invalid-costs",
+    UserError,
+    "the costs are {cost_miss} (miss) and {cost_false_alarm} (false alarm)",
+    "give positive, finite costs",
+)
+TOO_MANY_TRIALS = Code(
+    "too-many-trials",
+    UserError,
+    "{submitted} {kind} trials were submitted, but the whole set has {total}",
+    _CHECK_AUDIO,
+)
+TOO_MANY_QUERIES = Code(
+    "too-many-queries", UserError, "the list has {listed} queries, the whole set {queries}", "count all queries"
+)
+UNDEFINED_CROSS_ENTROPY = Code(
+    "undefined-cross-entropy",
+    UserError,
+    "no cross entropy is defined for {true} target and {false} non-target trials",
+    "provide at least one of each: check references, seconds of audio and trials per second",
+)
+
+# QUESST.
+NO_TARGET_DOCUMENT = Code(
+    "no-target-document", DataError, "no query has a target document", "check the ids of the references"
+)
+NO_NONTARGET_DOCUMENT = Code(
+    "no-nontarget-document",
+    DataError,
+    "every trial is a target",
+    "check the references: cross entropies need non-targets too",
+)
+UNSCORED_TRIALS = Code(
+    "unscored-trials",
+    DataError,
+    "{count} trial{s} without a score",
+    "give a score for every query and document, or a default score",
+)
+INVALID_TRIAL = Code("invalid-trial", DataError, "{column} {problem}", "correct the row or drop it")
+DUPLICATE_TRIAL = Code("duplicate-trial", DataError, "duplicate trial", "give one score per query and document")
+DUPLICATE_TARGETS = Code("duplicate-targets", OddError, "{count} duplicate reference{s}", "list each once")
+DUPLICATE_TRIAL_ID = Code("duplicate-trial-id", DataError, "duplicate {kind} {name!r}", "drop or rename one")
+
+# Measures and their part tables.
+DUPLICATE_PART_TABLE = Code(
+    "duplicate-part-table", ConfigError, "two measures have a part table {part!r}", "rename one"
+)
+UNDECLARED_MEASURE_VALUE = Code(
+    "undeclared-measure-value",
+    ConfigError,
+    "measure {measure} gives {names}, which its entry does not declare",
+    "add a Quantity to `gives` of its MeasureEntry (docs/how-to/add-a-measure.md)",
+)
+PART_SCHEMA_MISMATCH = Code(
+    "part-schema-mismatch", TableError, "the part has the columns {columns}", "its schema requires {expected}"
+)
+DUPLICATE_PART_KEY = Code("duplicate-part-key", TableError, "duplicate key", "sum the rows of one key")
+MISMATCHED_SQUARES = Code(
+    "mismatched-squares",
+    UserError,
+    "counts and squares are of different lists",
+    "compute both from the same aligned list",
+)
+
+# Comparisons.
+UNSEARCHED_DOCUMENT = Code(
+    "unsearched-document", DataError, "document {doc_id} is in the list but was not searched", _SEARCHED
+)
+SPLIT_QUERY = Code(
+    "split-query",
+    UserError,
+    "the list has no parts, or a query is in two of them",
+    "put all detections of a query in one part",
+)
+DIFFERENT_DOCUMENTS = Code("different-documents", UserError, "the systems searched different documents", _SAME_SCORING)
+DIFFERENT_REFERENCES = Code("different-references", UserError, "the systems have different references", _SAME_SCORING)
+DIFFERENT_REFERENCE_COUNTS = Code(
+    "different-reference-counts",
+    UserError,
+    "query {query!r} has {count} reference{s} here and {other_count} in {other}",
+    _SAME_SCORING,
+)
+DIFFERENT_QUERIES = Code(
+    "different-queries",
+    UserError,
+    "the two systems have different queries with references",
+    f"{_SAME_SCORING}; or compare them with swsdist compare, which has a rule for it",
+)
+UNDEFINED_STATISTIC = Code(
+    "undefined-statistic",
+    UserError,
+    "no value is defined: no query has a reference, or a query has no non-target trial",
+    "check the references and the durations of the documents",
+)
+NOTHING_TO_RESAMPLE = Code(
+    "nothing-to-resample", UserError, "no {unit} to resample", "check the references and the list of documents"
+)
+NO_TARGET_IN_RESAMPLES = Code(
+    "no-target-in-resamples", UserError, "no resample of queries has a true occurrence", "check the references"
+)
+UNTESTABLE_VALUES = Code(
+    "untestable-values",
+    UserError,
+    "no test is possible with {queries} queries and {permutations} permutations",
+    "give queries with references, and ask for 1000 permutations or more",
+)
+UNKNOWN_TERM_VALUE = Code(
+    "unknown-term-value", UserError, "{value!r} is not a value of a query", "choose one of: {values}"
+)
+TOO_FEW_SYSTEMS = Code(
+    "too-few-systems", UserError, "a comparison needs two systems, not {systems}", "name two systems or more"
+)
+UNDECIDED_QUERY = Code(
+    "undecided-query",
+    UserError,
+    "query {query!r} has no {value}: its detections have no decisions",
+    "decide them (swsdist calibrate), or compare best_twv",
+)
+UNPAIRED_CONDITIONS = Code(
+    "unpaired-conditions",
+    UserError,
+    "the systems of the conditions cannot be paired: {systems}",
+    "give the value of each system under each of two conditions or more",
+)
+UNPAIRED_VALUES = Code(
+    "unpaired-values",
+    UserError,
+    "values of shapes {first} and {second} cannot be paired",
+    "give two sequences of one length",
+)
+NOT_FINITE_PAIR = Code("not-finite-pair", UserError, "a paired value is not finite", "leave its pair out")
+
+# Breakdowns.
+INVALID_BIN_EDGES = Code(
+    "invalid-bin-edges", UserError, "bin edges {edges} are not finite and ascending", "give finite, ascending numbers"
+)
+TOO_MANY_BINS = Code(
+    "too-many-bins",
+    UserError,
+    "values from {low} to {high} make too many bins of width 1",
+    "give edges, or quantiles",
+)
+TOO_FEW_BINS = Code("too-few-bins", UserError, "{bins} bins are too few", "ask for at least 1")
+NOT_NUMERIC = Code(
+    "not-numeric", UserError, "bins {bins!r} need numbers: {reason}", "leave the bins out, or correct the values"
+)
+UNKNOWN_BINS = Code(
+    "unknown-bins", UserError, "unknown bins {bins!r}", "give `unit`, quantiles such as q4, or edges such as 0.2,0.5,1"
+)
+UNSEARCHED_GROUP = Code(
+    "unsearched-group",
+    UserError,
+    "the list has documents with {column} {value}, of which {seconds} s were searched",
+    "check the durations of the documents",
+)
+MISMATCHED_REFERENCES = Code(
+    "mismatched-references",
+    UserError,
+    "the aligned list and the per-term values have different references",
+    "take both from one scoring",
+)
+MISMATCHED_GROUPS = Code(
+    "mismatched-groups", UserError, "{queries} queries, but groups of {members}", "group the same rows"
+)
+UNREFERENCED_QUERY = Code(
+    "unreferenced-query",
+    UserError,
+    "a query without references has no value",
+    "take the rows whose ntrue is not 0",
+)

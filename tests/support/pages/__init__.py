@@ -1,0 +1,21 @@
+"""Generators of pages in docs/reference; `python -m tests.support.pages` writes all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from swsdist.config.template import reference
+from tests.support.pages import api, codes, commands, renamed, report_json
+
+FOLDER = Path(__file__).parents[3] / "docs" / "reference"
+
+#: What gives the text of each page.
+PAGES: Mapping[str, Callable[[], str]] = {
+    "api.md": api.page,
+    "codes.md": codes.page,
+    "commands.md": commands.page,
+    "config.md": reference,
+    "renamed.md": renamed.page,
+    "report-json.md": report_json.page,
+}
