@@ -1,4 +1,4 @@
-"""Numbers that somebody gives to a public function: each is one, and within its bounds, or an error names the argument."""
+"""Checks of numeric arguments of public functions: an error names the argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets are told to nobody: what a message, a traceback or a journal says goes through `redacted` first.
+"""Secrets never leave the program: messages, tracebacks and journals pass `redacted` first.
 
 Libraries put into their messages whatever they were given: a url with a password, a signed request. Known as secret are
 

@@ -1,4 +1,4 @@
-"""Names that others chose, as a line of text shows them, and what they may have meant.
+"""Names chosen by users, printed on one line; and suggestions for misspelled ones.
 
 A file may be called by anything but a slash: a line break or a tab in a name would break a table of lines, and an escape
 sequence would be obeyed by the terminal.

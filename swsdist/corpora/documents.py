@@ -1,7 +1,7 @@
-"""What is searched: documents, from tables, folders of audio and the lists of others to our schemas.
+"""Documents, read from tables, folders of audio and lists of other programs.
 
 **Documents.** Of a table: `doc_id, path`, and maybe `channel, duration, speaker`. Of a folder: every recording below
-it, told by its ending; `doc_id` is the path in the folder without ending, with `/`; each channel that the header tells
+it, recognised by its ending; `doc_id` is the path in the folder without ending, with `/`; each channel that the header tells
 is a document. A recording whose header cannot be read still becomes a document, of channel 1, so that indexing rejects
 it and says why. Files whose names begin with a dot, and what swsdist wrote, are left out. Of a recording by itself: the
 same of this one. Of Kaldi's data folders, lhotse's manifests, data sets of Hugging Face and an ECF: see `swsdist.corpora`.
@@ -74,7 +74,7 @@ def read_documents(
         source: local or `s3://`.
         storage: options for s3fs.
         speakers: table of the speakers of documents that do not tell theirs.
-        notices: told of what is odd.
+        notices: collects oddities.
         prefer: endings, the best first: of files of a folder that differ in their endings only one is a document.
         audio_folder: that the paths of Kaldi's lists and of an ECF are relative to.
         audio: without it a row of a table needs no recording; its path is then empty.
@@ -265,7 +265,7 @@ def recordings(
         storage: options for s3fs.
         prefer: endings, the best first: of files that differ in their endings only the best is taken. Without, all are: the
             best by `_BEST` is called by its name without ending, the others by their whole names.
-        notices: told of what is left out.
+        notices: collects files that are left out.
     """
     folder, noted = Folder(source, storage or {}), notices if notices is not None else Notices()
 

@@ -45,7 +45,7 @@ def kaldi_documents(
         source: folder that holds `wav.scp`, or that file; local or `s3://`.
         storage: options for s3fs.
         audio: folder that relative paths are relative to.
-        notices: told of lines about utterances or recordings that are not there.
+        notices: collects lines about unknown utterances or recordings.
 
     Returns:
         table PLACED with `segments`, else CORPUS; in the order of the lists.

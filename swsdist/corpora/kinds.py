@@ -1,9 +1,9 @@
-"""What a key of the section `corpus` names, told by the content where a file can say it, and what each key reads.
+"""What a key of the section `corpus` names, recognised by content where possible, and what each key reads.
 
 A folder that holds a `wav.scp` is one of Kaldi's, one with a `state.json` and a `dataset_info.json` a data set of Hugging
-Face; one of files of frames is none of recordings. Of a file the first bytes tell: XML by its outermost element, a manifest of
+Face; one of files of frames is none of recordings. A file is recognised by its first bytes: XML by its outermost element, a manifest of
 lhotse by its first line, an RTTM by the type that its first line begins with, Parquet and recordings by their magic; a
-`wav.scp` and a CTM have nothing of the kind, and are told by their names; so are other files of a Kaldi data folder, where
+`wav.scp` and a CTM have nothing of the kind, and are recognised by their names; so are other files of a Kaldi data folder, where
 their first lines are of that form. What is none of these is a table, whose reader says what is wrong with it.
 
 On S3 a name that ends as a file does is a file; what else there is, is a folder.

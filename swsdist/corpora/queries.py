@@ -1,4 +1,4 @@
-"""What is looked for: examples of queries, from tables, folders of audio and term lists to our schema.
+"""Query examples, read from tables, folders of audio and term lists.
 
 Of a table: `query_id` and `path`, or `doc_id` of a document, and maybe `example, channel, start, end, speaker, term`. A query
 given by `doc_id` takes path and, where it gives none itself, channel, speaker and place from that document; of one that is a
@@ -45,7 +45,7 @@ def read_queries(
         documents: table CORPUS or PLACED, which a `doc_id` of a query is looked up in.
         examples: `primary` keeps of each query the example of least number.
         storage: options for s3fs.
-        notices: told of what is odd.
+        notices: collects oddities.
         spoken: table or folder of the spoken examples of a term list.
         audio: without it a row needs no recording; its path is then empty.
 

@@ -1,4 +1,4 @@
-"""Files as they come: plain, gzip or xz, told by their first bytes, local or `s3://`; and the lines of text files.
+"""Files as they come: plain, gzip or xz, recognised by their first bytes, local or `s3://`; and the lines of text files.
 
 A packed file that ends early, or is damaged, is an error that names it: what was read before is never taken for all.
 """

@@ -1,4 +1,4 @@
-"""What stages share that have a task a bucket."""
+"""Base of stages with a task a bucket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module finds a run's detections of highest score."""
+"""A run's detections of highest score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames that somebody else made, on their way into a store: of documents, and of examples of queries.
+"""Precomputed frames on their way into a store: of documents, and of examples of queries.
 
 A row of a document that is to be read names its item (`item`, as a list: a task is plain JSON), or None where there is none.
 """

@@ -38,7 +38,7 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
 
     Args:
         path: a file, or a folder of files of one format; local or `s3://`.
-        form: the format; by default it is told by the ending.
+        form: the format; by default recognised by the ending.
         storage: options for s3fs.
 
     Returns:

@@ -51,7 +51,7 @@ def read_rttm(
         path: plain or packed, local or `s3://`.
         storage: options for s3fs.
         fields: how many fields every line must have (KWSEval: 9); None: a word's first six, a stretch's first five.
-        notices: takes channels that are not written as numbers.
+        notices: collects channels that are not written as numbers.
 
     Raises:
         UserError: there is no such file, or it is a pipe.

@@ -23,7 +23,7 @@ SPEECH = pa.schema(
 
 
 def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
-    """Stretches of speech, told by content: a Parquet file, a CSV whose first line names `doc_id`, or an RTTM.
+    """Stretches of speech, recognised by content: a Parquet file, a CSV whose first line names `doc_id`, or an RTTM.
 
     Args:
         path: plain or packed, local or `s3://`.

@@ -139,7 +139,7 @@ class _Rows(ValuesView[Row]):
 
 @dataclass
 class StoreContents:
-    """What a store holds of a config's tracks.
+    """The contents of a store for a config's tracks.
 
     Attributes:
         kept: names of tracks that it has as they are wanted.

@@ -1,4 +1,4 @@
-"""A feature store of frames that somebody else made, without a config: what `index` makes of `features: external`."""
+"""A feature store of precomputed frames, made without a config, as `index` makes it of `features: external`."""
 
 from __future__ import annotations
 

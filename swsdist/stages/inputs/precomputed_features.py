@@ -1,4 +1,4 @@
-"""Frames that somebody else made, in a plan: which item is a document's, or an example's, and what it is identified by."""
+"""Precomputed frames in a plan: the item of each document and example, and its identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a calibration was fitted on, and whether that is what it is applied to."""
+"""The training data of a calibration, and whether it is also the test data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the queries of a corpus truly occur: a table says so, or their terms are looked up in what was said.
+"""True occurrences of the queries: from a table, or looked up in a transcript.
 
 - A table of references: see `swsdist.corpora.references`.
 - An RTTM or CTM: the terms are looked up as the scorers do it, by the rules of the config's protocol, which also say what
@@ -71,7 +71,7 @@ def find_references(
         config: whose corpus, and whose protocol.
         documents: CORPUS or PLACED.
         queries: QUERIES.
-        notices: told of what is odd.
+        notices: collects oddities.
 
     Raises:
         UserError: a file is not there, or is of another kind; or trials are not what the references tell of.

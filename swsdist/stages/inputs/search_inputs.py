@@ -1,4 +1,4 @@
-"""What stages know before the first of them: the corpus, the features, the store's state, and what is odd in them."""
+"""Inputs of the stages: the corpus, the features, the store's state, and their oddities."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class CorpusInputs(ChainInputs):
             check_scorable(self.corpus.documents, self.config.corpus.documents, known, self.folds)
 
     def is_first(self, what: str) -> bool:
-        """Whether nobody has asked this before: each thing that is odd is told once."""
+        """Whether this is the first call with a name: each oddity is noted once."""
         first = what not in self._looked
         self._looked.add(what)
         return first

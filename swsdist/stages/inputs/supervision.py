@@ -1,4 +1,4 @@
-"""Features that were fitted by labels: a run that has them is not zero resource, and says so."""
+"""Features fitted by labels: a run that uses them is not zero resource, and says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not fit together in the tables of a corpus, and can still be searched: told with a count and the first case.
+"""Oddities in the tables of a corpus that can still be searched: noted with a count and the first case.
 
 Before the work the durations that a table or a header gives are what there is; afterwards those that were measured.
 """
