@@ -1,12 +1,12 @@
-"""What a key of the section `corpus` names, recognised by content where possible, and what each key reads.
+"""The kind of file or folder that a key of the section `corpus` names, recognised by content where possible.
 
-A folder that holds a `wav.scp` is one of Kaldi's, one with a `state.json` and a `dataset_info.json` a data set of Hugging
-Face; one of files of frames is none of recordings. A file is recognised by its first bytes: XML by its outermost element, a manifest of
-lhotse by its first line, an RTTM by the type that its first line begins with, Parquet and recordings by their magic; a
-`wav.scp` and a CTM have nothing of the kind, and are recognised by their names; so are other files of a Kaldi data folder, where
-their first lines are of that form. What is none of these is a table, whose reader says what is wrong with it.
+A folder with a `wav.scp` is a Kaldi data folder, one with a `state.json` and a `dataset_info.json` a data set of Hugging Face;
+a folder of files of frames holds no recordings. Files are recognised by their first bytes: XML by its outermost element, a
+manifest of lhotse by its first line, an RTTM by the type at the beginning of its first line, Parquet and recordings by their
+magic. A `wav.scp` and a CTM are recognised by their names, other files of a Kaldi data folder by name and first line. Any other
+file is a table, whose reader reports its faults.
 
-On S3 a name that ends as a file does is a file; what else there is, is a folder.
+On S3 a name with the ending of a file is a file, any other a folder.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Either may be packed by gzip or xz. CSV is UTF-8 (a byte order mark is ignored) with a header, RFC 4180. Its columns are
 separated by commas, or as the header shows by semicolons or tabs; its numbers may have decimal commas, if all of them do; and
-`yes` and `no` are `true` and `false`, as are 1 and 0. Parquet is recognised by its first bytes. Columns that a schema does not name
-are dropped. A column of the schema may be absent, or a cell of it empty, if it is nullable (then it is null), or if it is
+`yes` and `no` are `true` and `false`, as are 1 and 0. Parquet is recognised by its first bytes. Columns that a schema does not
+name are dropped. A column of the schema may be absent, or a cell of it empty, if it is nullable (then it is null), or if it is
 `channel` (then it is 1); `example` may be absent (then the rows of a `query_id` count 1, 2, ... in their order).
 
 What a schema says of a row is checked here: numbers are finite, `channel` and `example` at least 1, times not

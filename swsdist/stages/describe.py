@@ -19,9 +19,9 @@ from swsdist.calibrate.statistics import Tally, from_table, load_statistics, sum
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.types import QUERY_STATISTICS
-from swsdist.features.interface import Given, kind_of
+from swsdist.features.interface import Precomputed, kind_of
 from swsdist.methods.query.extraction import examples_of
-from swsdist.methods.query.hearing import hear
+from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
@@ -62,7 +62,7 @@ class Describe(Stage[Describing]):
         own = inputs.chain_inputs(SearchInputs)
         names = list(load_statistics(required_statistics(inputs.config.calibrate), "examples"))
         needs_speech = ExampleSpeech.name in names
-        given = any(isinstance(source.extractor, Given) for source in own.features.sources)
+        given = any(isinstance(source.extractor, Precomputed) for source in own.features.sources)
         trim, rows = inputs.config.queries.trim == "auto" and not given, defaultdict[str, list[Values]](list)
         for row in own.examples if needs_speech else ():
             rows[row["query_id"]].append(row)
@@ -112,7 +112,7 @@ def measure_examples(
         row = known[query_id, example]
         if row["path"] is None:
             raise codes.EXAMPLE_WITHOUT_SPEECH(where=f"query {query_id}, example {example}")
-        result = hear(row, _RATE, storage, trim)
+        result = trim_to_speech(row, _RATE, storage, trim)
         place = {"channel": row["channel"], "start": result.start, "end": result.end, "storage": storage}
         blocks = read_blocks(row["path"], rate=_RATE, **place)
         return np.concatenate([np.empty(0, np.float32), *blocks]), _RATE

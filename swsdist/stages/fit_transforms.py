@@ -27,7 +27,7 @@ from swsdist.corpora.documents import part_of
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
 from swsdist.features.fitting.interface import Document, Rounds, Totals
 from swsdist.features.fitting.labels import Labels, read_labels
-from swsdist.features.interface import Extractor, Given
+from swsdist.features.interface import Extractor, Precomputed
 from swsdist.features.model import Model, load_model
 from swsdist.features.sources import Planned, needs_of_all
 from swsdist.features.threads import one_thread
@@ -280,7 +280,7 @@ def _heard(
 
 
 def _read(
-    row: dict[str, Any], extractor: Extractor | Given, folder: Folder, listen: bool
+    row: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder, listen: bool
 ) -> tuple[list[NDArray[np.float32]], NDArray[np.bool_] | None]:
     """Frames of a document, and, if somebody is to listen, in which of them there is speech."""
     reading = (read_with_speech if listen else read_recording)(row, extractor, folder)

@@ -14,9 +14,9 @@ from swsdist.core.codes import stages as codes
 from swsdist.core.needs import Needs
 from swsdist.core.types import CANDIDATES
 from swsdist.io.filesystem import Folder
-from swsdist.methods.dtw.backends.registry import granted
+from swsdist.methods.create import create, demand_readable, identity
+from swsdist.methods.dtw.backends.create import granted
 from swsdist.methods.method import Method
-from swsdist.methods.registry import create, demand_readable, identity
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput

@@ -37,8 +37,8 @@ from swsdist.core.codes import store as codes
 from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.path_safety import demand_inside
 from swsdist.core.types import DOCUMENTS, REJECTED
+from swsdist.features.extractors import recipe_fingerprint
 from swsdist.features.interface import Kind
-from swsdist.features.registry import recipe_fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet, totals
 from swsdist.store.libraries import with_these
@@ -99,7 +99,7 @@ class Track:
 
     Attributes:
         name: what configs and readers call it.
-        recipe: of the extractor (`features.registry.recipe`), or of what derived it.
+        recipe: of the extractor (`features.extractors.recipe`), or of what derived it.
         fingerprint: of the recipe.
         dimension: numbers a frame.
         columns: their names.

@@ -17,13 +17,13 @@ from swsdist.audio.reader import probe
 from swsdist.core.codes import store as codes
 from swsdist.core.errors import AudioError
 from swsdist.corpora.places import SLACK
-from swsdist.features.interface import Given, frame_count, frame_shift, frames_seconds
+from swsdist.features.interface import Precomputed, frame_count, frame_shift, frames_seconds
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames.item import MISSING, UNREADABLE, Item
 
 
 def precomputed_frames(
-    document: Mapping[str, Any], given: Given, folder: Folder
+    document: Mapping[str, Any], given: Precomputed, folder: Folder
 ) -> Generator[NDArray[np.float32], None, float]:
     """Frames of a document; what it returns is its duration: its recording's, else the table's, else that of the frames.
 
@@ -54,7 +54,7 @@ def precomputed_frames(
     return float(seconds) if seconds is not None else frames_seconds(given, frames)
 
 
-def precomputed_example(document: Mapping[str, Any], given: Given, folder: Folder) -> NDArray[np.float32]:
+def precomputed_example(document: Mapping[str, Any], given: Precomputed, folder: Folder) -> NDArray[np.float32]:
     """Frames of an example of a query: all that are given of it, or those of its place in a document.
 
     Args:

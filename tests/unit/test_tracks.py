@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import soundfile
 
-from swsdist.audio.marks import packed, unpacked
+from swsdist.audio.marks import pack_marks, unpack_marks
 from swsdist.core.codes import store as store_codes
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.io.filesystem import Folder
@@ -143,7 +143,7 @@ def test_marks_of_speech_are_of_whichever_track_has_them(store: Store, tmp_path:
     tables = {track.name: store.documents(track=track.name) for track in store.manifest.tracks}
     spoken = {name: np.arange(frames) % 3 == (frames - 1) % 3 for name, frames in marks.items()}
     for name, table in tables.items():
-        bits = [packed(spoken[row]) if name == "sums" else None for row in table["doc_id"].to_pylist()]
+        bits = [pack_marks(spoken[row]) if name == "sums" else None for row in table["doc_id"].to_pylist()]
         index = table.schema.get_field_index("speech")
         tables[name] = table.set_column(index, table.schema.field(index), pa.array(bits, pa.large_binary()))
     tracks = [made_of(name, [table], 1 + (name == "high")) for name, table in tables.items()]
@@ -154,7 +154,7 @@ def test_marks_of_speech_are_of_whichever_track_has_them(store: Store, tmp_path:
         found = Tracks(again, names).documents(columns=["doc_id", "speech", "frames"])
         for row in found.to_pylist():
             own = spoken[row["doc_id"]]
-            heard = unpacked(row["speech"], row["frames"])
+            heard = unpack_marks(row["speech"], row["frames"])
             assert np.array_equal(heard[: len(own)], own)
             assert heard[len(own) :].all()
     first = again.manifest.shards[0].name

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from swsdist.config import config_from_dict
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import StoreError
-from swsdist.features.interface import Given
-from swsdist.features.registry import create
+from swsdist.features.extractors import create
+from swsdist.features.interface import Precomputed
 from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
@@ -60,7 +60,7 @@ def import_store(
         IncompleteError: some shards could not be made; the same call goes on.
     """
     given = create("external", dict(options))
-    assert isinstance(given, Given)
+    assert isinstance(given, Precomputed)
     with tempfile.TemporaryDirectory(dir=scratch()) as place:
         if documents is None:
             documents = str(Path(place) / "keys.parquet")

@@ -12,7 +12,7 @@ import pyarrow as pa
 from swsdist.core.codes import stages as codes
 from swsdist.core.types import PLACED
 from swsdist.corpora.places import Places
-from swsdist.features.interface import Given, document_key, example_key, frame_shift
+from swsdist.features.interface import Precomputed, document_key, example_key, frame_shift
 from swsdist.features.sources import Source
 from swsdist.io.frames.item import MISSING, Item
 
@@ -126,12 +126,12 @@ def row_for(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _found(
     sources: Sequence[Source], queries: bool, storage: Mapping[str, object]
-) -> dict[str, tuple[Given, Mapping[str, Item]]]:
+) -> dict[str, tuple[Precomputed, Mapping[str, Item]]]:
     """Items of each extractor whose frames are given."""
     return {
         source.fingerprint: (source.extractor, source.extractor.items(queries, storage))
         for source in sources
-        if isinstance(source.extractor, Given)
+        if isinstance(source.extractor, Precomputed)
     }
 
 
@@ -147,7 +147,7 @@ def _identity(item: Item | None, duration: float | None) -> str:
     return item.identity if duration is None else f"{item.identity} of {duration!r} s"
 
 
-def _rates(result: Mapping[str, tuple[Given, Mapping[str, Item]]]) -> dict[str, float]:
+def _rates(result: Mapping[str, tuple[Precomputed, Mapping[str, Item]]]) -> dict[str, float]:
     """Seconds a byte of each extractor's frames, as far as their size tells."""
     return {recipe: frame_shift(given) / (_FLOAT32 * given.dimension) for recipe, (given, _) in result.items()}
 

@@ -17,7 +17,7 @@ from swsdist.core.codes import stages as codes
 from swsdist.features.interface import frame_shift
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
-from swsdist.methods.dtw.backends.registry import missing
+from swsdist.methods.dtw.backends.create import missing
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import BACKENDS

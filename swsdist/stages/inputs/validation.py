@@ -265,4 +265,4 @@ def demand_one_speaker(documents: pa.Table) -> None:
         DataError: documents are places in recordings, and several speak in one of these.
     """
     if is_placed(documents):
-        Speakers(documents.select(WHO)).demand_one_each()
+        Speakers(documents.select(WHO)).demand_single_speakers()
