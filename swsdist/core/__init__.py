@@ -1,1 +1,1 @@
-"""Words that everybody uses: errors, types of tables, times, names of things."""
+"""Errors, codes, schemas of tables, times and fingerprints."""

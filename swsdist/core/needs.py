@@ -1,4 +1,4 @@
-"""What a piece of work needs of a machine."""
+"""Resources that a task needs of a machine."""
 
 from __future__ import annotations
 

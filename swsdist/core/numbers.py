@@ -1,4 +1,4 @@
-"""Numbers that somebody gives to a public function: each is one, and within its bounds, or an error names the argument."""
+"""Checks of numeric arguments of public functions: an error names the argument."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def number(given: object, name: str, above: float | None = None) -> float:
     raise _refused(given, name, "a finite number" if above is None else f"a number above {above:g}", "1.5")
 
 
-def _refused(given: object, name: str, wanted: str, example: str) -> UserError:
-    return codes.BAD_ARGUMENT(where=name, value=f"{given!r:.60}", expected=wanted, name=name, example=example)
+def _refused(given: object, name: str, required: str, example: str) -> UserError:
+    return codes.BAD_ARGUMENT(where=name, value=f"{given!r:.60}", expected=required, name=name, example=example)

@@ -1,4 +1,4 @@
-"""Which part of a partitioned table a key belongs to.
+"""Slots and buckets of a partitioned table.
 
 A table's partition key (a query, a document, a class) hashes to one of 4096 fixed slots. A bucket is a range of slots: bucket
 k of B holds the slots with ``slot * B // 4096 == k``. So tables of runs that were cut into different numbers of buckets meet

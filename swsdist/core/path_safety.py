@@ -46,10 +46,10 @@ def demand_no_detour(root: Path, name: str) -> None:
     for part in name.split("/"):
         place = place / part
         try:
-            found = place.lstat()
+            result = place.lstat()
         except OSError:
             return  # it is not there, or who opens it tells what is wrong
-        if not os.path.islink(place) or found.st_uid in trusted:  # noqa: PTH114
+        if not os.path.islink(place) or result.st_uid in trusted:  # noqa: PTH114
             continue
         base = base or os.path.realpath(root)
         if os.path.commonpath([base, os.path.realpath(place)]) != base:

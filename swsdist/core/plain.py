@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def fields(value: DataclassInstance) -> dict[str, object]:
     """The fields of a dataclass by name, as `plain` has them."""
-    return {one.name: plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+    return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
 
 
 def plain(value: object) -> object:

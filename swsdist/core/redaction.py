@@ -1,4 +1,4 @@
-"""Secrets are told to nobody: what a message, a traceback or a journal says goes through `redacted` first.
+"""Secrets never leave the program: messages, tracebacks and journals pass `redacted` first.
 
 Libraries put into their messages whatever they were given: a url with a password, a signed request. Known as secret are
 
@@ -36,8 +36,8 @@ _known: set[str] = set()
 def redacted(text: str) -> str:
     """The text with every secret that is known replaced by `HIDDEN`."""
     text = _SIGNED.sub(rf"\1{HIDDEN}", _USER_INFO.sub(r"\1", text))
-    found = {value for name, value in os.environ.items() if len(value) >= _LEAST and _SECRET.search(name)}
-    for secret in sorted(found | _known, key=len, reverse=True):
+    result = {value for name, value in os.environ.items() if len(value) >= _LEAST and _SECRET.search(name)}
+    for secret in sorted(result | _known, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return text
 

@@ -1,4 +1,4 @@
-"""Names that others chose, as a line of text shows them, and what they may have meant.
+"""Names chosen by users, printed on one line; and suggestions for misspelled ones.
 
 A file may be called by anything but a slash: a line break or a tab in a name would break a table of lines, and an escape
 sequence would be obeyed by the terminal.
@@ -21,7 +21,7 @@ def shown(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(repr(one)[1:-1] if unicodedata.category(one) in _BREAKING else one for one in text)
+    return "".join(repr(item)[1:-1] if unicodedata.category(item) in _BREAKING else item for item in text)
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:

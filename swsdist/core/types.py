@@ -1,4 +1,4 @@
-"""The words everyone uses: column names and types of every table, in one place.
+"""Schemas of all tables: column names and types, in one place.
 
 A table between two stages is a Parquet file with one of these schemas. Times are float64 seconds, `channel` counts
 from 1, higher scores are more likely occurrences. See docs/reference/tables.md for each column's meaning.

@@ -1,1 +1,1 @@
-"""Corpora as others keep them, into our tables: Kaldi's data folders, NIST's lists."""
+"""Corpora of tables, of folders, and of lists of Kaldi, lhotse, NIST and Hugging Face."""

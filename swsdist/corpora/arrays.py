@@ -59,8 +59,8 @@ def save_corpus(
         samples, rate = sounds[path] = check_samples(sound, where)
         return path, samples.size / rate
 
-    made = [recording("d", k, sound, f"documents[{name!r}]") for k, (name, sound) in enumerate(documents.items())]
-    paths, durations = zip(*made, strict=True)
+    result = [recording("d", k, sound, f"documents[{name!r}]") for k, (name, sound) in enumerate(documents.items())]
+    paths, durations = zip(*result, strict=True)
     tables = {"documents": pa.table({"doc_id": list(documents), "path": paths, "duration": durations})}
     if queries is not None:
         examples = [
@@ -72,7 +72,7 @@ def save_corpus(
             recording("q", k, sound, f"queries[{name!r}], example {number}")[0]
             for k, (name, number, sound) in enumerate(examples)
         ]
-        names, numbers = [one[0] for one in examples], [one[1] for one in examples]
+        names, numbers = [example[0] for example in examples], [example[1] for example in examples]
         tables["queries"] = pa.table({"query_id": names, "example": numbers, "path": cut})
     if references is not None:
         tables["references"] = _references(references, {"query_id": queries, "doc_id": documents})
@@ -93,7 +93,7 @@ def _new_place(folder: str | Path) -> Path:
     if "://" in str(folder):
         raise codes.ARRAYS_TO_REMOTE_FOLDER(where=str(folder))
     root = Path(folder).absolute()
-    there = next(one for one in (root, *root.parents) if one.exists())
+    there = next(parent for parent in (root, *root.parents) if parent.exists())
     if not there.is_dir():
         raise codes.CORPUS_FOLDER_IS_A_FILE(where=str(there))
     for name, what in _OTHERS.items():

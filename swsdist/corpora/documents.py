@@ -1,7 +1,7 @@
-"""What is searched: documents, from tables, folders of audio and the lists of others to our schemas.
+"""Documents, read from tables, folders of audio and lists of other programs.
 
 **Documents.** Of a table: `doc_id, path`, and maybe `channel, duration, speaker`. Of a folder: every recording below
-it, told by its ending; `doc_id` is the path in the folder without ending, with `/`; each channel that the header tells
+it, recognised by its ending; `doc_id` is the path in the folder without ending, with `/`; each channel that the header tells
 is a document. A recording whose header cannot be read still becomes a document, of channel 1, so that indexing rejects
 it and says why. Files whose names begin with a dot, and what swsdist wrote, are left out. Of a recording by itself: the
 same of this one. Of Kaldi's data folders, lhotse's manifests, data sets of Hugging Face and an ECF: see `swsdist.corpora`.
@@ -74,7 +74,7 @@ def read_documents(
         source: local or `s3://`.
         storage: options for s3fs.
         speakers: table of the speakers of documents that do not tell theirs.
-        notices: told of what is odd.
+        notices: collects oddities.
         prefer: endings, the best first: of files of a folder that differ in their endings only one is a document.
         audio_folder: that the paths of Kaldi's lists and of an ECF are relative to.
         audio: without it a row of a table needs no recording; its path is then empty.
@@ -116,12 +116,12 @@ def _documents(
     speakers: dict[str, str | None] = {}
     if kind == "data set":
         listed = entries(source)
-        found, speakers = {one.id: one.path for one in listed}, {one.id: one.speaker for one in listed}
+        result, speakers = {item.id: item.path for item in listed}, {item.id: item.speaker for item in listed}
     else:
-        found = single_recording(source) if kind == "recording" else recordings(source, storage, prefer, notices)
+        result = single_recording(source) if kind == "recording" else recordings(source, storage, prefer, notices)
     rows: list[dict[str, object]] = []
-    headers = probe_all(found.values(), storage)
-    for doc_id, path in found.items():
+    headers = probe_all(result.values(), storage)
+    for doc_id, path in result.items():
         info = headers[path]
         known = info if isinstance(info, AudioInfo) else None  # indexing meets it again, and records the reason
         for channel in range(1, (known.channels if known else 1) + 1):
@@ -206,8 +206,8 @@ def _names(documents: pa.Table) -> set[str]:
 
 
 def _ids(documents: pa.Table, column: str) -> list[str]:
-    found: list[str] = pc.unique(documents[column]).to_pylist()
-    return found
+    result: list[str] = pc.unique(documents[column]).to_pylist()
+    return result
 
 
 def require_rows(source: str, table: pa.Table, what: str) -> pa.Table:
@@ -265,7 +265,7 @@ def recordings(
         storage: options for s3fs.
         prefer: endings, the best first: of files that differ in their endings only the best is taken. Without, all are: the
             best by `_BEST` is called by its name without ending, the others by their whole names.
-        notices: told of what is left out.
+        notices: collects files that are left out.
     """
     folder, noted = Folder(source, storage or {}), notices if notices is not None else Notices()
 
@@ -282,7 +282,7 @@ def recordings(
     ignored: dict[str, list[str]] = {}
     for name in listed:
         stem, dot, ending = name.rpartition(".")
-        if any(name.startswith(one) for one in ours):
+        if any(name.startswith(prefix) for prefix in ours):
             continue
         hidden = any(part.startswith(".") for part in name.split("/"))
         if not dot or ending.lower() not in ENDINGS or hidden:
@@ -357,4 +357,4 @@ def _ours(listed: Iterable[str]) -> list[str]:
 
 def _holding(name: str, names: set[str]) -> list[str]:
     """Folders that hold a file of this name, with a slash at the end; empty: the folder that was listed."""
-    return [one[: -len(name)] for one in names if one == name or one.endswith(f"/{name}")]
+    return [item[: -len(name)] for item in names if item == name or item.endswith(f"/{name}")]

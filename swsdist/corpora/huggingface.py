@@ -47,38 +47,38 @@ def entries(source: str) -> list[Entry]:
     """
     folder = Path(source)
     features = _json(folder / INFO).get("features") or {}
-    sounds = [name for name, told in features.items() if isinstance(told, dict) and told.get("_type") == "Audio"]
+    sounds = [name for name, text in features.items() if isinstance(text, dict) and text.get("_type") == "Audio"]
     if len(sounds) != 1:
         raise codes.NO_SINGLE_AUDIO_COLUMN(
             where=source, count=len(sounds), columns=", ".join(sounds) or ", ".join(features)
         )
-    found: dict[str, Entry] = {}
+    result: dict[str, Entry] = {}
     for number, (file, row) in enumerate(_rows(folder, sounds[0])):
         where = f"{file}: row {number} of the data set"
         named = row["id"] if row["id"] is not None else Path(row["named"]).stem if row["named"] else number
         if row["path"] is None:
             raise codes.ROW_WITHOUT_AUDIO(where=where)
-        one = Entry(str(named), row["path"], row["speaker"], row["text"])
-        if one.id in found:
-            raise codes.DUPLICATE_DATASET_ROW(where=where, row=one.id)
-        found[one.id] = one
-    if not found:
+        item = Entry(str(named), row["path"], row["speaker"], row["text"])
+        if item.id in result:
+            raise codes.DUPLICATE_DATASET_ROW(where=where, row=item.id)
+        result[item.id] = item
+    if not result:
         raise codes.EMPTY_DATASET(where=source)
-    return [*found.values()]
+    return [*result.values()]
 
 
 def dataset_queries(source: str) -> pa.Table:
     """The rows as queries of one example each, called by their names: QUERIES."""
     rows = [
         {
-            "query_id": one.id,
+            "query_id": entry.id,
             "example": 1,
-            "path": one.path,
+            "path": entry.path,
             "channel": 1,
-            "speaker": one.speaker,
-            "term": one.text,
+            "speaker": entry.speaker,
+            "term": entry.text,
         }
-        for one in entries(source)
+        for entry in entries(source)
     ]
     return pa.Table.from_pylist(rows, QUERIES)
 
@@ -89,27 +89,25 @@ def splits(source: str) -> str:
 
 
 def _rows(folder: Path, sound: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    for told in _json(folder / STATE).get("_data_files") or ():
-        file = folder / str(told.get("filename"))
+    for text in _json(folder / STATE).get("_data_files") or ():
+        file = folder / str(text.get("filename"))
         try:
             with pa.memory_map(str(file)) as mapped:
-                whole = mapped.read_buffer()
-            for batch in pa.ipc.open_stream(whole):
-                yield from ((file, row) for row in _of_batch(batch, sound, file, folder, whole))
+                full = mapped.read_buffer()
+            for batch in pa.ipc.open_stream(full):
+                yield from ((file, row) for row in _of_batch(batch, sound, file, folder, full))
         except (OSError, pa.ArrowInvalid) as error:
             raise codes.UNREADABLE_DATASET(where=str(file), error=error) from error
 
 
-def _of_batch(
-    batch: pa.RecordBatch, sound: str, file: Path, folder: Path, whole: pa.Buffer
-) -> Iterator[dict[str, Any]]:
+def _of_batch(batch: pa.RecordBatch, sound: str, file: Path, folder: Path, full: pa.Buffer) -> Iterator[dict[str, Any]]:
     column = batch.column(sound)
     if not pa.types.is_struct(column.type) or {"bytes", "path"} - {field.name for field in column.type}:
         raise codes.BAD_AUDIO_COLUMN(where=str(file), column=sound, type=column.type)
     parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
-    paths, held = parts["path"].to_pylist(), parts["bytes"]
+    paths, stored = parts["path"].to_pylist(), parts["bytes"]
     known = {key: _column(batch, names) for key, names in (("id", ("id",)), ("speaker", _SPEAKERS), ("text", _TEXTS))}
-    places = _places(held, whole, file) if held.null_count < len(held) else [None] * len(paths)
+    places = _places(stored, full, file) if stored.null_count < len(stored) else [None] * len(paths)
     for k, (path, place) in enumerate(zip(paths, places, strict=True)):
         if place is None and path is not None:
             require_file(path, "a data set", str(file))
@@ -117,18 +115,20 @@ def _of_batch(
         yield {"named": path, "path": there, **{key: values[k] for key, values in known.items()}}
 
 
-def _places(held: pa.Array, whole: pa.Buffer, file: Path) -> list[str | None]:
+def _places(stored: pa.Array, full: pa.Buffer, file: Path) -> list[str | None]:
     """Where the bytes of each row stand in the file; None where a row has none."""
-    wide = pa.types.is_large_binary(held.type)
-    _, ends, data = held.buffers()
-    offsets = pa.Array.from_buffers(pa.int64() if wide else pa.int32(), len(held) + 1, [None, ends], offset=held.offset)
-    begin = data.address - whole.address
-    if not 0 <= begin <= whole.size:
+    wide = pa.types.is_large_binary(stored.type)
+    _, ends, data = stored.buffers()
+    offsets = pa.Array.from_buffers(
+        pa.int64() if wide else pa.int32(), len(stored) + 1, [None, ends], offset=stored.offset
+    )
+    begin = data.address - full.address
+    if not 0 <= begin <= full.size:
         raise codes.COMPRESSED_DATASET(where=str(file))
     at = offsets.to_pylist()
     return [
         f"{file}:{begin + first}+{end - first}" if valid and end > first else None
-        for first, end, valid in zip(at, at[1:], held.is_valid().to_pylist(), strict=False)
+        for first, end, valid in zip(at, at[1:], stored.is_valid().to_pylist(), strict=False)
     ]
 
 

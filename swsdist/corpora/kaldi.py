@@ -45,7 +45,7 @@ def kaldi_documents(
         source: folder that holds `wav.scp`, or that file; local or `s3://`.
         storage: options for s3fs.
         audio: folder that relative paths are relative to.
-        notices: told of lines about utterances or recordings that are not there.
+        notices: collects lines about unknown utterances or recordings.
 
     Returns:
         table PLACED with `segments`, else CORPUS; in the order of the lists.
@@ -131,7 +131,7 @@ def read_text(path: str, storage: Mapping[str, object] | None = None) -> dict[st
 
 def _entries(path: str, base: str, storage: Mapping[str, object] | None) -> dict[str, tuple[str, str]]:
     """By recording: its path, place in an archive, or command; and file and line."""
-    found: dict[str, tuple[str, str]] = {}
+    result: dict[str, tuple[str, str]] = {}
     for number, line in lines(path, storage):
         if not split(line):
             continue
@@ -140,10 +140,10 @@ def _entries(path: str, base: str, storage: Mapping[str, object] | None) -> dict
         entry = rest[0].strip() if rest else ""
         if not entry:
             raise codes.ENTRY_WITHOUT_PATH(where=where)
-        if name in found:
+        if name in result:
             raise codes.DUPLICATE_ENTRY(where=where, name=name)
-        found[name] = _entry(entry, base, where), where
-    return found
+        result[name] = _entry(entry, base, where), where
+    return result
 
 
 def _entry(entry: str, base: str, where: str) -> str:

@@ -82,7 +82,7 @@ class Utterances:
         if self.segments is None and self.recordings is None and self.numbers is None and channel == 1:
             return doc_id, 0.0
         places = self._places.get((doc_id, channel), [])
-        for begin, stop, name in reversed(places[: bisect_right(places, start + _SLACK, key=lambda one: one[0])]):
+        for begin, stop, name in reversed(places[: bisect_right(places, start + _SLACK, key=lambda item: item[0])]):
             if end <= stop + _SLACK:
                 return name, begin
         raise codes.NO_UTTERANCE_AT_PLACE(start=start, end=end, document=doc_id, channel=channel)
@@ -94,8 +94,8 @@ class Utterances:
         for name in next((known for known in (self.numbers, self.segments, self.recordings) if known is not None), {}):
             there = self.place(name, "utterances")
             places.setdefault((there.doc_id, there.channel), []).append((there.start, there.end, name))
-        for found in places.values():
-            found.sort()
+        for result in places.values():
+            result.sort()
         return places
 
 
@@ -175,22 +175,22 @@ def segment_lines(
 
 
 def _recordings(path: str, storage: Mapping[str, object] | None) -> dict[str, tuple[str, int]]:
-    found = {}
+    result = {}
     for fields, where in records(path, storage, 2, 1 << 20, "recording name [channel]"):
         if len(fields) > 3 or fields[-1] == "|":
             raise codes.COMMAND_WITHOUT_NAME(where=where, name=fields[0])
         name = fields[1]
         if len(fields) == 2 and "/" in name:  # a path, in wav.scp
             name = re.sub(r"\.(sph|wav|flac)$", "", name.rpartition("/")[2])
-        found[fields[0]] = (name, channel_number(fields[2], where) if len(fields) == 3 else 1)
-    return found
+        result[fields[0]] = (name, channel_number(fields[2], where) if len(fields) == 3 else 1)
+    return result
 
 
 def _numbers(path: str, storage: Mapping[str, object] | None) -> dict[str, str]:
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for (name, number), where in records(path, storage, 2, 2, "utterance number"):
         integer(number, "number", where)
-        if number in found:
-            raise codes.DUPLICATE_UTTERANCE_NUMBER(where=where, first=name, second=found[number], number=number)
-        found[number] = name
-    return found
+        if number in result:
+            raise codes.DUPLICATE_UTTERANCE_NUMBER(where=where, first=name, second=result[number], number=number)
+        result[number] = name
+    return result

@@ -1,12 +1,12 @@
-"""What a key of the section `corpus` names, told by the content where a file can say it, and what each key reads.
+"""The kind of file or folder that a key of the section `corpus` names, recognised by content where possible.
 
-A folder that holds a `wav.scp` is one of Kaldi's, one with a `state.json` and a `dataset_info.json` a data set of Hugging
-Face; one of files of frames is none of recordings. Of a file the first bytes tell: XML by its outermost element, a manifest of
-lhotse by its first line, an RTTM by the type that its first line begins with, Parquet and recordings by their magic; a
-`wav.scp` and a CTM have nothing of the kind, and are told by their names; so are other files of a Kaldi data folder, where
-their first lines are of that form. What is none of these is a table, whose reader says what is wrong with it.
+A folder with a `wav.scp` is a Kaldi data folder, one with a `state.json` and a `dataset_info.json` a data set of Hugging Face;
+a folder of files of frames holds no recordings. Files are recognised by their first bytes: XML by its outermost element, a
+manifest of lhotse by its first line, an RTTM by the type at the beginning of its first line, Parquet and recordings by their
+magic. A `wav.scp` and a CTM are recognised by their names, other files of a Kaldi data folder by name and first line. Any other
+file is a table, whose reader reports its faults.
 
-On S3 a name that ends as a file does is a file; what else there is, is a folder.
+On S3 a name with the ending of a file is a file, any other a folder.
 """
 
 from __future__ import annotations
@@ -113,24 +113,24 @@ def kind_of(source: str, key: str, endings: frozenset[str], storage: Mapping[str
     Raises:
         UserError: there is nothing of that name, or something that the key does not read; with what was found.
     """
-    found = _kind(source, endings, storage)
+    result = _kind(source, endings, storage)
     reads = READS[key]
-    if found in reads:
-        return found
-    spelled = _SPELLED.get(found, found)  # type: ignore[call-overload]
-    better = [f"corpus.{other}" for other, kinds in READS.items() if found in kinds and other != "spoken"]
+    if result in reads:
+        return result
+    spelled = _SPELLED.get(result, result)  # type: ignore[call-overload]
+    better = [f"corpus.{other}" for other, kinds in READS.items() if result in kinds and other != "spoken"]
     hint = f"{spelled[0].upper()}{spelled[1:]} belongs to {' or '.join(better)}. " if better else ""
-    if found == _FOLDER_OF_FRAMES:
+    if result == _FOLDER_OF_FRAMES:
         hint = "Frames belong to features (name: external, options: path and queries). "
-    elif found == _SEVERAL_SETS:
+    elif result == _SEVERAL_SETS:
         hint = f"Name one of them, {source.rstrip('/')}/NAME: {huggingface.splits(source)}. "
-    elif found.endswith(_OF_DATA):
+    elif result.endswith(_OF_DATA):
         hint = (
             f"Name the folder, {source.rpartition('/')[0] or '.'}, in corpus.documents: it is read with its wav.scp. "
         )
-        hint += "What is said stands in corpus.text. " if found.startswith("the text ") else ""
+        hint += "What is said stands in corpus.text. " if result.startswith("the text ") else ""
     raise codes.WRONG_KIND_OF_FILE(
-        where=source, key=key, kind=spelled, hint=hint, reads="; ".join(_SPELLED[one] for one in reads)
+        where=source, key=key, kind=spelled, hint=hint, reads="; ".join(_SPELLED[read] for read in reads)
     )
 
 
@@ -204,5 +204,5 @@ def _of_kaldi(name: str, line: str) -> str:
 def _holds_frames(folder: Path) -> bool:
     """Whether all that lies in a folder are files of frames; only the first are looked at."""
     with os.scandir(folder) as entries:
-        names = [one.name for one in islice(entries, _LOOKED_AT) if not one.name.startswith(".")]
+        names = [item.name for item in islice(entries, _LOOKED_AT) if not item.name.startswith(".")]
     return bool(names) and all(Path(name).suffix.lower() in _FRAMES for name in names)

@@ -84,14 +84,14 @@ def lhotse_documents(
         DataError: a line is wrong, or is of sound that is in no single file.
     """
     rows, seen = [], set[tuple[str, int]]()
-    for one in _items(source, kind, storage, audio):
-        for channel in one.channels:
-            if (one.id, channel) in seen:
-                raise codes.DUPLICATE_ENTRY(where=one.where, name=one.id)
-            seen.add((one.id, channel))
-            row = {"doc_id": one.id, "channel": channel, "path": one.path, "duration": one.duration}
-            row |= {"speaker": one.speaker, "recording": one.recording, "start": one.start, "end": one.end}
-            rows.append({**row, "listed": one.where})
+    for item in _items(source, kind, storage, audio):
+        for channel in item.channels:
+            if (item.id, channel) in seen:
+                raise codes.DUPLICATE_ENTRY(where=item.where, name=item.id)
+            seen.add((item.id, channel))
+            row = {"doc_id": item.id, "channel": channel, "path": item.path, "duration": item.duration}
+            row |= {"speaker": item.speaker, "recording": item.recording, "start": item.start, "end": item.end}
+            rows.append({**row, "listed": item.where})
     if not rows:
         raise codes.EMPTY_MANIFEST(where=source, what=kind.removeprefix("lhotse "))
     return pa.Table.from_pylist(rows, CORPUS if kind == "lhotse recordings" else PLACED)
@@ -106,14 +106,20 @@ def lhotse_queries(
         UserError, DataError: as of `lhotse_documents`; or a stretch is of several channels.
     """
     rows, seen = [], set[str]()
-    for one in _items(source, kind, storage, audio):
-        if len(one.channels) > 1 and not one.is_whole:
-            raise codes.QUERY_OF_SEVERAL_CHANNELS(where=one.where)
-        if one.id in seen:
-            raise codes.DUPLICATE_ENTRY(where=one.where, name=one.id)
-        seen.add(one.id)
-        row = {"query_id": one.id, "example": 1, "path": one.path, "channel": one.channels[0], "speaker": one.speaker}
-        rows.append({**row, "start": one.start, "end": one.end, "term": one.text})
+    for item in _items(source, kind, storage, audio):
+        if len(item.channels) > 1 and not item.is_whole:
+            raise codes.QUERY_OF_SEVERAL_CHANNELS(where=item.where)
+        if item.id in seen:
+            raise codes.DUPLICATE_ENTRY(where=item.where, name=item.id)
+        seen.add(item.id)
+        row = {
+            "query_id": item.id,
+            "example": 1,
+            "path": item.path,
+            "channel": item.channels[0],
+            "speaker": item.speaker,
+        }
+        rows.append({**row, "start": item.start, "end": item.end, "term": item.text})
     if not rows:
         raise codes.EMPTY_MANIFEST(where=source, what=kind.removeprefix("lhotse "))
     return pa.Table.from_pylist(rows, QUERIES)
@@ -132,10 +138,10 @@ def aligned_words(source: str, storage: Mapping[str, object] | None = None) -> p
     """
     rows: list[dict[str, object]] = []
     for row, where in _lines(source, storage):
-        found = (row.get("alignment") or {}).get("word")
-        if found is None and row.get("text"):
+        result = (row.get("alignment") or {}).get("word")
+        if result is None and row.get("text"):
             raise codes.SUPERVISION_WITHOUT_ALIGNMENT(where=where)
-        for item in found or ():
+        for item in result or ():
             if not isinstance(item, list) or len(item) < 3 or not isinstance(item[0], str):
                 raise codes.MALFORMED_ALIGNED_WORD(where=where, word=item)
             word = {"word": item[0], "start": _time(item[1], "start", where)}
@@ -159,12 +165,12 @@ def _items(source: str, kind: Manifest, storage: Mapping[str, object] | None, au
             beside[_text(row, "id", where)] = _recording(row, other, storage, audio, where)
     for row, where in _lines(source, storage):
         if kind == "lhotse supervisions":
-            name, told = _text(row, "recording_id", where), [row]
+            name, text = _text(row, "recording_id", where), [row]
             if name not in beside:
                 raise codes.UNKNOWN_MANIFEST_RECORDING(where=where, recording=name, manifest=other)
             recording = beside[name]
         else:
-            told = row.get("supervisions") or []
+            text = row.get("supervisions") or []
             if row.get("type") not in ("MonoCut", "MultiCut") or not row.get("recording"):
                 what = f"is a {row.get('type')}" if row.get("recording") or "tracks" in row else "has no recording"
                 raise codes.UNSUPPORTED_CUT(where=where, fault=what)
@@ -173,8 +179,8 @@ def _items(source: str, kind: Manifest, storage: Mapping[str, object] | None, au
         channels = _channels(row.get("channel", 0), where)
         if max(channels) > recording[2]:
             raise codes.NO_SUCH_MANIFEST_CHANNEL(where=where, channel=max(channels) - 1, recording=recording[0])
-        speakers = {one.get("speaker") for one in told}
-        said = " ".join(one["text"] for one in told if one.get("text"))
+        speakers = {item.get("speaker") for item in text}
+        said = " ".join(item["text"] for item in text if item.get("text"))
         speaker = speakers.pop() if len(speakers) == 1 else None
         end, length = round(start + length, 6), round(length, 6)
         yield _Item(
@@ -257,7 +263,7 @@ def _time(value: object, key: str, where: str) -> float:
 
 def _channels(value: object, where: str) -> tuple[int, ...]:
     """Ours, from 1."""
-    found: Sequence[object] = value if isinstance(value, list) else [value]
-    if not found or not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in found):
+    result: Sequence[object] = value if isinstance(value, list) else [value]
+    if not result or not all(isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in result):
         raise codes.BAD_MANIFEST_CHANNEL(where=where, value=value)
-    return tuple(int(str(one)) + 1 for one in found)
+    return tuple(int(str(item)) + 1 for item in result)

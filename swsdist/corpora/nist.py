@@ -40,7 +40,7 @@ def ecf_documents(
         endings: of recordings, which are no part of their names.
         storage: options for s3fs.
         audio: folder that relative paths are relative to.
-        notices: takes channels that are not written as numbers.
+        notices: collects channels that are not written as numbers.
 
     Returns:
         table PLACED, in the order of the file.
@@ -101,7 +101,7 @@ def listed_queries(
         spoken: table QUERIES of examples; None: there are none.
         spoken_source: what they were read from.
         storage: options for s3fs.
-        notices: takes what is odd in the list.
+        notices: collects oddities of the list.
 
     Returns:
         table QUERIES, in the list's order; a term without example is a row without path.

@@ -59,7 +59,7 @@ class Places:
         first = last
         while first and end <= latest[first - 1] + SLACK:
             first -= 1
-        return [one for one in places[first:last] if end <= one.end + SLACK]
+        return [place for place in places[first:last] if end <= place.end + SLACK]
 
 
 def is_placed(documents: pa.Table) -> bool:
@@ -73,7 +73,7 @@ def searched_stretches(documents: pa.Table) -> dict[tuple[str, int], list[tuple[
     Args:
         documents: table PLACED.
     """
-    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    result: dict[tuple[str, int], list[tuple[float, float]]] = {}
     for key, places in Places(documents).by_recording.items():
         stretches: list[tuple[float, float]] = []
         for place in places:
@@ -81,8 +81,8 @@ def searched_stretches(documents: pa.Table) -> dict[tuple[str, int], list[tuple[
                 stretches[-1] = stretches[-1][0], max(stretches[-1][1], place.end)
             else:
                 stretches.append((place.start, place.end))
-        found[key] = stretches
-    return found
+        result[key] = stretches
+    return result
 
 
 def in_documents(table: pa.Table, places: Places) -> NDArray[np.bool_]:
@@ -102,9 +102,9 @@ def by_document(table: pa.Table, places: Places) -> pa.Table:
     names: list[str] = []
     columns = (table[name].to_pylist() for name in ("doc_id", "channel", "start", "end"))
     for row, (recording, channel, start, end) in enumerate(zip(*columns, strict=True)):
-        found = [place.doc_id for place in places.containing(recording, channel, start, end)]
-        rows += [row] * len(found)
-        names += found
+        result = [place.doc_id for place in places.containing(recording, channel, start, end)]
+        rows += [row] * len(result)
+        names += result
     index = table.schema.get_field_index("doc_id")
     taken = table.take(pa.array(rows, pa.int64()))
     return taken.set_column(index, table.schema.field(index).with_type(pa.string()), pa.array(names, pa.string()))

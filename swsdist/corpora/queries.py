@@ -1,4 +1,4 @@
-"""What is looked for: examples of queries, from tables, folders of audio and term lists to our schema.
+"""Query examples, read from tables, folders of audio and term lists.
 
 Of a table: `query_id` and `path`, or `doc_id` of a document, and maybe `example, channel, start, end, speaker, term`. A query
 given by `doc_id` takes path and, where it gives none itself, channel, speaker and place from that document; of one that is a
@@ -45,7 +45,7 @@ def read_queries(
         documents: table CORPUS or PLACED, which a `doc_id` of a query is looked up in.
         examples: `primary` keeps of each query the example of least number.
         storage: options for s3fs.
-        notices: told of what is odd.
+        notices: collects oddities.
         spoken: table or folder of the spoken examples of a term list.
         audio: without it a row needs no recording; its path is then empty.
 
@@ -83,8 +83,8 @@ def _examples(
     if kind == "data set":
         return dataset_queries(source)
     if kind != "table":
-        found = single_recording(source) if kind == "recording" else recordings(source, storage, notices=notices)
-        rows = [{"query_id": query_id, "example": 1, "path": path, "channel": 1} for query_id, path in found.items()]
+        result = single_recording(source) if kind == "recording" else recordings(source, storage, notices=notices)
+        rows = [{"query_id": query_id, "example": 1, "path": path, "channel": 1} for query_id, path in result.items()]
         return pa.Table.from_pylist(rows, QUERIES)
     # An empty channel is 1 of a file, but of a document it is the document's.
     channel = QUERIES.get_field_index("channel")
@@ -103,11 +103,11 @@ def _examples(
     spoken = pc.any(pc.or_(pc.is_valid(table["path"]), pc.is_valid(table["doc_id"]))).as_py()
     find = Finder(documents, table["doc_id"])
     resolved, strange = [], dict[int, str]()
-    for row, (query, wanted) in enumerate(zip(table.to_pylist(), keep, strict=True)):
+    for row, (query, required) in enumerate(zip(table.to_pylist(), keep, strict=True)):
         if not audio and query["path"] is None and query["doc_id"] is None:
             query["path"] = ""
         try:
-            resolved.append((_resolved(query, find, text=not spoken), wanted))
+            resolved.append((_resolved(query, find, text=not spoken), required))
         except _NoDocument as error:
             strange[row] = repr(error.name)
         except _Unresolved as error:
@@ -115,7 +115,7 @@ def _examples(
     if strange:
         there = pc.unique(documents["doc_id"]).to_pylist()
         raise unknown_names("document", [*strange.values()], [*strange], source, there, storage, "look at the spelling")
-    return pa.Table.from_pylist([query for query, wanted in resolved if wanted], QUERIES)
+    return pa.Table.from_pylist([query for query, required in resolved if required], QUERIES)
 
 
 class _Unresolved(Exception):
@@ -153,12 +153,12 @@ def _resolved(query: dict[str, Any], find: Finder, *, text: bool) -> dict[str, A
     if channel not in channels:
         raise _Unresolved(codes.NO_SUCH_QUERY_CHANNEL, document=query["doc_id"], channel=channel, channels=known)
     document = channels[channel]
-    found: dict[str, Any] = {**query, "channel": channel, "path": document["path"]}
+    result: dict[str, Any] = {**query, "channel": channel, "path": document["path"]}
     if query["speaker"] is None:
-        found["speaker"] = document["speaker"]
+        result["speaker"] = document["speaker"]
     if query["start"] is None and query["end"] is None and document.get("start") is not None:
-        found["start"], found["end"] = document["start"], document["end"]
-    return found
+        result["start"], result["end"] = document["start"], document["end"]
+    return result
 
 
 class Finder:
@@ -170,10 +170,10 @@ class Finder:
     """
 
     def __init__(self, documents: pa.Table, names: pa.ChunkedArray) -> None:
-        asked = names.combine_chunks().drop_null()
-        named = pc.is_in(documents["doc_id"], value_set=asked)
+        requested = names.combine_chunks().drop_null()
+        named = pc.is_in(documents["doc_id"], value_set=requested)
         if "recording" in documents.column_names:
-            named = pc.or_(named, pc.is_in(documents["recording"], value_set=asked))
+            named = pc.or_(named, pc.is_in(documents["recording"], value_set=requested))
         self._documents = documents.filter(named)
         self._rows: dict[str, dict[int, dict[str, Any]]] = {}
 
@@ -183,6 +183,6 @@ class Finder:
             for row in self._documents.to_pylist():
                 self._rows.setdefault(row["doc_id"], {})[row["channel"]] = row
                 if (recording := row.get("recording")) not in (None, row["doc_id"]):
-                    whole = {"path": row["path"], "speaker": None}
-                    self._rows.setdefault(recording, {}).setdefault(row["channel"], whole)
+                    full = {"path": row["path"], "speaker": None}
+                    self._rows.setdefault(recording, {}).setdefault(row["channel"], full)
         return self._rows.get(name, {})

@@ -1,4 +1,4 @@
-"""Where queries truly occur, from a table: `query_id, doc_id, start, end`, and maybe `channel`.
+"""True occurrences of queries, from a table: `query_id, doc_id, start, end`, and maybe `channel`.
 
 Where documents are places in recordings, `doc_id` is a recording, or a document, and times are the recording's.
 """
@@ -36,7 +36,7 @@ def read_references(
         documents: table CORPUS or PLACED; all documents or recordings named must be in it.
         queries: table QUERIES; all queries named must be in it.
         storage: options for s3fs.
-        notices: told of what is odd.
+        notices: collects oddities.
 
     Returns:
         table REFERENCES, in the table's order.

@@ -1,4 +1,4 @@
-"""How many bytes this process has read from files and objects: the accounts tell it by task.
+"""Bytes that this process has read from files and objects, for the accounts of tasks.
 
 What is opened through `swsdist.io.filesystem` is counted, with what Arrow and libsndfile read through it. Not counted are
 code, what other programs read (ffmpeg), and what is read for its SHA-256 alone, beside the reading that is for its content.
@@ -26,7 +26,7 @@ _again: ContextVar[bool] = ContextVar("again", default=False)
 
 
 def count(read: int) -> None:
-    """So many bytes more were read."""
+    """Count bytes that were read."""
     global _total
     if not _again.get():
         with _lock:
@@ -35,7 +35,7 @@ def count(read: int) -> None:
 
 @contextmanager
 def uncounted() -> Iterator[None]:
-    """What is read meanwhile is read for its content, too: its bytes are not counted twice."""
+    """Do not count bytes meanwhile: they are read for their content, too."""
     token = _again.set(True)
     try:
         yield

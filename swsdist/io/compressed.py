@@ -1,4 +1,4 @@
-"""Files as they come: plain, gzip or xz, told by their first bytes, local or `s3://`; and the lines of text files.
+"""Files as they come: plain, gzip or xz, recognised by their first bytes, local or `s3://`; and the lines of text files.
 
 A packed file that ends early, or is damaged, is an error that names it: what was read before is never taken for all.
 """
@@ -57,9 +57,9 @@ def _raw(path: str, storage: Mapping[str, object] | None, what: str) -> BinaryIO
     try:
         if not is_remote(path) and not _is_regular(path):  # before it is opened: a pipe that nobody writes to blocks
             raise codes.NOT_A_REGULAR_FILE(where=path)
-        found = open_path(path, storage)
+        result = open_path(path, storage)
         # s3fs's own file does not bound the lines that it reads.
-        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, found))) if is_remote(path) else found
+        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, result))) if is_remote(path) else result
     except (FileNotFoundError, NotADirectoryError) as error:
         raise codes.NO_SUCH_FILE(where=path, what=what) from error
     except IsADirectoryError as error:

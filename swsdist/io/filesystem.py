@@ -162,11 +162,13 @@ class Folder:
         bucket, _, key = _key(self.path(prefix).rstrip("/")).partition("/")
         skip = len(_key(self.root).partition("/")[2])
         # A trailing slash, or `runs/a` would also find the file `runs/a`.
-        for one in objects_below(lambda **asked: self._listed(bucket, **asked), f"{key}/" if key else ""):
-            yield one.key[skip:].removeprefix("/"), Info(one.size, _identity(one.size, one.etag))
+        for item in objects_below(lambda **requested: self._listed(bucket, **requested), f"{key}/" if key else ""):
+            yield item.key[skip:].removeprefix("/"), Info(item.size, _identity(item.size, item.etag))
 
-    def _listed(self, bucket: str, **asked: str) -> Mapping[str, object]:
-        return _ask(self.storage, self.path(), lambda client: client.call_s3("list_objects_v2", Bucket=bucket, **asked))
+    def _listed(self, bucket: str, **requested: str) -> Mapping[str, object]:
+        return _ask(
+            self.storage, self.path(), lambda client: client.call_s3("list_objects_v2", Bucket=bucket, **requested)
+        )
 
     def open(self, name: str, ahead: int = READ_AHEAD) -> BinaryIO:
         """A seekable binary file to read from; on S3 it fetches `ahead` bytes beyond what is asked for.
@@ -224,8 +226,8 @@ class Folder:
         url = self.path(name)
         bucket, _, key = _key(url).partition("/")
         etag = None if identity is None else identity.partition(":")[2]
-        made = _ask(self.storage, url, lambda client: put_if(client.call_s3, bucket, key, data, etag))
-        return None if made is None else _identity(len(data), made)
+        result = _ask(self.storage, url, lambda client: put_if(client.call_s3, bucket, key, data, etag))
+        return None if result is None else _identity(len(data), result)
 
     def publish(self, local_file: Path, name: str) -> None:
         """Put a finished local file in its place, at once. The local file is used up by it."""
@@ -281,14 +283,14 @@ class Folder:
         try:
             yield path
         except OSError as error:
-            told = (
+            text = (
                 explain(error, str(place.parent if self.local() else tempfile.gettempdir()))
                 if error.errno in OF_WRITING
                 else None
             )
-            if told is None:
+            if text is None:
                 raise
-            raise told from error
+            raise text from error
         finally:
             with storage_errors(self.path()):
                 path.unlink(missing_ok=True)

@@ -28,7 +28,9 @@ class TimedLabel(NamedTuple):
 
 def label_lines(labels: Iterable[TimedLabel]) -> list[str]:
     """The lines of a label file: times in 100 ns, scores with 6 decimals."""
-    return [f"{round(one.start * _TICK)} {round(one.end * _TICK)} {one.label} {one.score:.6f}\n" for one in labels]
+    return [
+        f"{round(label.start * _TICK)} {round(label.end * _TICK)} {label.label} {label.score:.6f}\n" for label in labels
+    ]
 
 
 def write_mlf(labels: Mapping[str, Sequence[TimedLabel]], out: Path) -> None:
@@ -42,10 +44,10 @@ def write_mlf(labels: Mapping[str, Sequence[TimedLabel]], out: Path) -> None:
         DataError: a name or label cannot stand in it.
     """
     lines = [f"{_FIRST}\n"]
-    for name, found in labels.items():
-        if '"' in name or not name.isprintable() or any(not one.label or " " in one.label for one in found):
+    for name, result in labels.items():
+        if '"' in name or not name.isprintable() or any(not item.label or " " in item.label for item in result):
             raise codes.INVALID_MLF_NAME(where=str(out), name=name)
-        lines += [f'"{name}"\n', *label_lines(found), ".\n"]
+        lines += [f'"{name}"\n', *label_lines(result), ".\n"]
     out.write_text("".join(lines), encoding="utf-8")
 
 

@@ -44,16 +44,16 @@ def read_quesst_documents(path: str, storage: Mapping[str, object] | None = None
         DataError: it is no ECF, or two excerpts have one id.
     """
     names = read_ecf(path, storage)["file"].to_pylist()
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name in names:
         last = name.rpartition("/")[2]
         document = last.rpartition(".")[0] if "." in last else last
-        if document in found:
+        if document in result:
             raise codes.DUPLICATE_EXCERPT(
-                where=path, first=short(found[document]), second=short(name), document=short(document)
+                where=path, first=short(result[document]), second=short(name), document=short(document)
             )
-        found[document] = name
-    return list(found)
+        result[document] = name
+    return list(result)
 
 
 def read_quesst_references(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
@@ -102,8 +102,8 @@ def read_quesst_list(path: str, storage: Mapping[str, object] | None = None) -> 
         UserError: there is no such file.
         DataError: it is no system list, a query has two lists, a decision is neither YES nor NO, a score is no number.
     """
-    found = read_systemlist(path, storage, duplicates=False).detections
-    return found.select(SCORES.names).cast(SCORES)
+    result = read_systemlist(path, storage, duplicates=False).detections
+    return result.select(SCORES.names).cast(SCORES)
 
 
 def write_quesst_list(

@@ -2,8 +2,8 @@
 
 Either may be packed by gzip or xz. CSV is UTF-8 (a byte order mark is ignored) with a header, RFC 4180. Its columns are
 separated by commas, or as the header shows by semicolons or tabs; its numbers may have decimal commas, if all of them do; and
-`yes` and `no` are `true` and `false`, as are 1 and 0. Parquet is told by its first bytes. Columns that a schema does not name
-are dropped. A column of the schema may be absent, or a cell of it empty, if it is nullable (then it is null), or if it is
+`yes` and `no` are `true` and `false`, as are 1 and 0. Parquet is recognised by its first bytes. Columns that a schema does not
+name are dropped. A column of the schema may be absent, or a cell of it empty, if it is nullable (then it is null), or if it is
 `channel` (then it is 1); `example` may be absent (then the rows of a `query_id` count 1, 2, ... in their order).
 
 What a schema says of a row is checked here: numbers are finite, `channel` and `example` at least 1, times not
@@ -145,12 +145,12 @@ class _Source:
             TableError: it has both.
         """
         try:
-            found = [mark for mark in ",;\t" if len(next(self._records(mark), (1, []))[1]) > 1]
+            result = [mark for mark in ",;\t" if len(next(self._records(mark), (1, []))[1]) > 1]
         except (UnicodeDecodeError, csv.Error):
             return ","
-        if found == [";", "\t"]:
+        if result == [";", "\t"]:
             raise codes.MIXED_SEPARATORS(where=f"{self.path}, line 1")
-        return found[0] if found else ","
+        return result[0] if result else ","
 
     def columns(self, schema: pa.Schema) -> pa.Table:
         """Those columns of the file that the schema names; of CSV all are strings, and null where empty."""
@@ -219,19 +219,19 @@ class _Source:
                 raise codes.DUPLICATE_COLUMN(where=f"{self.path}, line 1", column=short(name), times=times)
         return header
 
-    def _wanted(self, schema: pa.Schema, found: Sequence[str]) -> list[str]:
+    def _wanted(self, schema: pa.Schema, result: Sequence[str]) -> list[str]:
         for field in schema:
-            if field.name in found or field.nullable or field.name in _COUNTED_FROM_ONE:
+            if field.name in result or field.nullable or field.name in _COUNTED_FROM_ONE:
                 continue
-            close = difflib.get_close_matches(field.name, found, n=1)
-            if any(re.search("[;\t]", name) for name in found):
+            close = difflib.get_close_matches(field.name, result, n=1)
+            if any(re.search("[;\t]", name) for name in result):
                 remedy = "separate all columns alike: by commas, semicolons or tabs"
             elif close:
                 remedy = f"did you mean {close[0]!r}? Rename it to {field.name!r}"
             else:
-                remedy = f"add it; the columns found are: {short(', '.join(found), 1000) or 'none'}"
+                remedy = f"add it; the columns found are: {short(', '.join(result), 1000) or 'none'}"
             raise codes.MISSING_COLUMN(where=self.first, column=field.name, advice=remedy)
-        return [name for name in schema.names if name in found]
+        return [name for name in schema.names if name in result]
 
     def _malformed(self, header: Sequence[str], message: str) -> TableError:
         """Find the line that pyarrow could not read.
@@ -326,8 +326,8 @@ def _with_points(raw: pa.Table, schema: pa.Schema) -> pa.Table:
         sure = sure or pc.all(pc.match_substring_regex(commas, _THOUSANDS)).as_py() is False
     for name in names if sure else ():
         commas = pc.match_substring_regex(raw[name], _COMMA)
-        made = pc.if_else(commas, pc.replace_substring(raw[name], ",", "."), raw[name])
-        raw = raw.set_column(raw.schema.get_field_index(name), name, made)
+        result = pc.if_else(commas, pc.replace_substring(raw[name], ",", "."), raw[name])
+        raw = raw.set_column(raw.schema.get_field_index(name), name, result)
     return raw
 
 
@@ -364,12 +364,14 @@ def _numbers(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.Chu
             low = middle
         except pa.ArrowInvalid:
             high = middle
-    wanted = "a number"
+    required = "a number"
     if pa.types.is_floating(field.type) and "," in str(given[low].as_py()):
-        wanted = "decimal points, or commas in all numbers of the table, and not before three digits in each"
+        required = "decimal points, or commas in all numbers of the table, and not before three digits in each"
     elif not pa.types.is_floating(field.type):
-        wanted = "true or false, yes or no" if pa.types.is_boolean(field.type) else "a whole number"
-    raise codes.BAD_CELL(where=source.place(low), column=field.name, value=_shown(given[low].as_py()), expected=wanted)
+        required = "true or false, yes or no" if pa.types.is_boolean(field.type) else "a whole number"
+    raise codes.BAD_CELL(
+        where=source.place(low), column=field.name, value=_shown(given[low].as_py()), expected=required
+    )
 
 
 def _yes_and_no(given: pa.ChunkedArray) -> pa.ChunkedArray:

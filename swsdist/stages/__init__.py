@@ -1,1 +1,1 @@
-"""Stages that chains share, and what they are given before the first."""
+"""Stages that chains share, and their inputs."""

@@ -59,9 +59,9 @@ class Align(BucketStage[Aligning]):
         lists = {part.slots[0] * buckets // SLOTS: part for part in inputs.parts("detections")}
         rules = TrialRules.of(protocol_of(inputs.config.score))
         if rules.needs_limits:
-            told = [told for _, told in inputs.results("detections", Bucket)]
-            low = min((one.low for one in told), default=0.0)
-            high = max((one.high for one in told), default=0.0)
+            told = [text for _, text in inputs.results("detections", Bucket)]
+            low = min((item.low for item in told), default=0.0)
+            high = max((item.high for item in told), default=0.0)
             rules = TrialRules.of(protocol_of(inputs.config.score), low, high)
         true: dict[int, list[int]] = {bucket: [] for bucket in lists}
         left_out = set(known["left_out"])
@@ -69,11 +69,11 @@ class Align(BucketStage[Aligning]):
             if query_id not in left_out:
                 true.setdefault(bucket_of(query_id, buckets), []).append(row)
         for bucket, rows in sorted(true.items()):
-            mine, part = references.take(pa.array(rows, pa.int64())).to_pylist(), lists.get(bucket)
+            occurrences, part = references.take(pa.array(rows, pa.int64())).to_pylist(), lists.get(bucket)
             name, population = part.name if part is not None else None, known.get("population")
-            payload = Aligning(rules, name, mine, known["left_out"], inputs.config.score, population)
-            work = part.rows if part is not None else len(mine)
-            yield self.numbered(bucket, inputs, rules.as_json(), known, name, mine, work=work, payload=payload)
+            payload = Aligning(rules, name, occurrences, known["left_out"], inputs.config.score, population)
+            work = part.rows if part is not None else len(occurrences)
+            yield self.numbered(bucket, inputs, rules.as_json(), known, name, occurrences, work=work, payload=payload)
 
     def run(self, task: Task[Aligning], context: Context) -> TaskOutput:
         """Trials as the protocol has them: pairs one to one, segments, or documents."""

@@ -1,4 +1,4 @@
-"""What stages share that have a task a bucket."""
+"""Base of stages with a task a bucket."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class BucketStage(Stage[P]):
         (low, high), rows = receipt.outputs[0].slots, receipt.result_as(Bucket).rows
         return inputs.task(*matters, label=receipt.label, work=rows, payload=payload, slots=range(low, high + 1))
 
-    def done(self, task: Task[P], context: Context, found: pa.Table, *others: Part) -> TaskOutput:
+    def done(self, task: Task[P], context: Context, result: pa.Table, *others: Part) -> TaskOutput:
         """The bucket's list of detections, which is the first of the tables; what is told of it; and other files."""
         table = next(iter(self.tables))
-        output = context.publish(task, table, [found], self.tables[table].schema)
-        return TaskOutput((output, *others), Bucket(found.num_rows, *score_limits(found["score"])))
+        output = context.publish(task, table, [result], self.tables[table].schema)
+        return TaskOutput((output, *others), Bucket(result.num_rows, *score_limits(result["score"])))

@@ -27,8 +27,8 @@ class CohortQueries(Queries):
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """Of the examples, whatever the groups."""
-        found = super().digests(inputs)
-        return {"queries.cohort": found["queries"]} if found else {}
+        result = super().digests(inputs)
+        return {"queries.cohort": result["queries"]} if result else {}
 
     def examples(self, own: SearchInputs) -> list[dict[str, Any]]:
         """Those of `corpus.cohort`."""

@@ -48,10 +48,10 @@ class Decide(BucketStage[Deciding]):
     def run(self, task: Task[Deciding], context: Context) -> TaskOutput:
         """Compare with the threshold."""
         payload = task.payload
-        found = context.read(payload.detections)
+        result = context.read(payload.detections)
         if payload.calibration is None:
-            found = decide(found, None)
+            result = decide(result, None)
         else:
             fitted = Procedure.from_run(context.read_bytes(payload.calibration))
-            found = replace(fitted, sides=read_sides(context, payload.sides)).apply(found)
-        return self.done(task, context, found.select(DETECTIONS.names))  # joined lists have more
+            result = replace(fitted, sides=read_sides(context, payload.sides)).apply(result)
+        return self.done(task, context, result.select(DETECTIONS.names))  # joined lists have more

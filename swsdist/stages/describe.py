@@ -61,14 +61,14 @@ class Describe(Stage[Describing]):
         """What is asked for of each group, as it was made for the search."""
         own = inputs.chain_inputs(SearchInputs)
         names = list(load_statistics(required_statistics(inputs.config.calibrate), "examples"))
-        heard = ExampleSpeech.name in names
+        needs_speech = ExampleSpeech.name in names
         given = any(isinstance(source.extractor, Precomputed) for source in own.features.sources)
         trim, rows = inputs.config.queries.trim == "auto" and not given, defaultdict[str, list[Values]](list)
-        for row in own.examples if heard else ():
+        for row in own.examples if needs_speech else ():
             rows[row["query_id"]].append(row)
         for (receipt, group), part in zip(inputs.results("queries", Extracted), inputs.parts("queries"), strict=True):
-            mine = [row for query_id in group.query_ids for row in rows[query_id]]
-            payload = Describing(part.name, mine, names, trim, are_permitted())
+            selected = [row for query_id in group.query_ids for row in rows[query_id]]
+            payload = Describing(part.name, selected, names, trim, are_permitted())
             matters = [STATISTICS.identity(name) for name in names], receipt.fingerprint
             label = f"{group.examples} examples"
             yield inputs.task(*matters, label=label, work=group.examples, payload=payload)
@@ -79,10 +79,10 @@ class Describe(Stage[Describing]):
         folder, state = context.place(payload.queries)
         store = Store(folder, require(folder, state))
         with permitted(payload.commands):
-            found = measure_examples(
+            result = measure_examples(
                 examples_of(store), store, payload.rows, payload.names, payload.trim, context.storage
             )
-        return TaskOutput((context.publish(task, "described", [to_table(found)], QUERY_STATISTICS),))
+        return TaskOutput((context.publish(task, "described", [to_table(result)], QUERY_STATISTICS),))
 
 
 def measure_examples(
@@ -112,8 +112,8 @@ def measure_examples(
         row = known[query_id, example]
         if row["path"] is None:
             raise codes.EXAMPLE_WITHOUT_SPEECH(where=f"query {query_id}, example {example}")
-        found = trim_to_speech(row, _RATE, storage, trim)
-        place = {"channel": row["channel"], "start": found.start, "end": found.end, "storage": storage}
+        result = trim_to_speech(row, _RATE, storage, trim)
+        place = {"channel": row["channel"], "start": result.start, "end": result.end, "storage": storage}
         blocks = read_blocks(row["path"], rate=_RATE, **place)
         return np.concatenate([np.empty(0, np.float32), *blocks]), _RATE
 
@@ -164,8 +164,8 @@ def read_sides(context: Context, sides: Values | None) -> dict[str, Tally]:
 
 def joined(parts: Iterable[Mapping[str, Tally]], names: Iterable[str]) -> dict[str, Tally]:
     """The sums of some statistics over several tables."""
-    found = {name: [Tally(each.quantities)] for name, each in load_statistics(names).items()}
+    result = {name: [Tally(each.quantities)] for name, each in load_statistics(names).items()}
     for part in parts:
-        for name in found.keys() & part.keys():
-            found[name].append(part[name])
-    return {name: summed(some) for name, some in found.items()}
+        for name in result.keys() & part.keys():
+            result[name].append(part[name])
+    return {name: summed(some) for name, some in result.items()}

@@ -1,4 +1,4 @@
-"""What tasks want to know of a store's documents beside their frames, read once a process and kept for the tasks that follow.
+"""Columns of a store's documents that tasks use besides frames, read once a process and kept for later tasks.
 
 A task is of one bucket of queries, and its candidates may be of any document: so each would read the whole table again.
 """

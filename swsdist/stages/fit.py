@@ -100,16 +100,16 @@ class Fit(Stage[Fitting]):
         if fitted or settings.fitted:  # a threshold that is read needs no list
             aligned, settled = inputs.parts("trials"), point_of(inputs)
             files, point = tuple(part.name for part in aligned), TwvParameters(settled.trials, settled.beta)
-            wanted = {name: getattr(settled, name) for name in ("protocol", "trials", "beta", "true")}
-            of = {**wanted, **provenance(inputs.config, inputs.chain_inputs(CorpusInputs))}
+            required = {name: getattr(settled, name) for name in ("protocol", "trials", "beta", "true")}
+            of = {**required, **provenance(inputs.config, inputs.chain_inputs(CorpusInputs))}
             payload = payload._replace(point=point, aligned=files, of=of)
-            named = [files, wanted]
+            named = [files, required]
         if settings.fitted:
             _, steps = procedures(settings, point)
-            sides, asked = sides_of(inputs), tuple(sorted(scored_queries(inputs)) if fitted else ())
-            payload = payload._replace(sides=sides, asked=asked)
+            sides, requested = sides_of(inputs), tuple(sorted(scored_queries(inputs)) if fitted else ())
+            payload = payload._replace(sides=sides, asked=requested)
             of_list = by_document and any(step.of_list() for step in steps.steps)
-            named += [steps.identity(), settings.threshold, asked]
+            named += [steps.identity(), settings.threshold, requested]
             named += [*([sides] if sides else []), *(["by document"] if of_list else [])]
         label = settings.fit if fitted else f"from {settings.fit}"
         work = sum(part.rows for part in aligned) if named else 1

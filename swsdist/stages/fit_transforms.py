@@ -127,46 +127,56 @@ class FitTransforms(Stage[Fitting]):
         own = inputs.chain_inputs(SearchInputs)
         of_this_round: dict[str, UnfittedModel] = {}
         busy: set[int] = set()
-        for one in own.features.fitted:
-            ended = any(each.parts("model") for each in _of(inputs, one))
-            if not ended and (inputs.redo or not own.features.has_model(one)):
-                if one.place[0] not in busy:
-                    of_this_round[one.file] = one
-                busy.add(one.place[0])
-        for one in of_this_round.values():
-            yield from self._next(inputs, one)
+        for item in own.features.fitted:
+            ended = any(each.parts("model") for each in _of(inputs, item))
+            if not ended and (inputs.redo or not own.features.has_model(item)):
+                if item.place[0] not in busy:
+                    of_this_round[item.file] = item
+                busy.add(item.place[0])
+        for item in of_this_round.values():
+            yield from self._next(inputs, item)
 
-    def _next(self, inputs: Inputs, one: UnfittedModel) -> Iterator[Task[Fitting]]:
-        done = _of(inputs, one)
+    def _next(self, inputs: Inputs, unfitted_model: UnfittedModel) -> Iterator[Task[Fitting]]:
+        done = _of(inputs, unfitted_model)
         steps = [each for each in done if "step" in each.result]
         number = len(steps)
         now = [each for each in done if each.result.get("round") == number]
         known = steps[-1].parts("known")[0].name if steps else None
-        shared = Fitting(one.file, number, known, one.labels, one.of_extractor, one.fitted.name, one.options)
+        shared = Fitting(
+            unfitted_model.file,
+            number,
+            known,
+            unfitted_model.labels,
+            unfitted_model.of_extractor,
+            unfitted_model.fitted.name,
+            unfitted_model.options,
+        )
         if now:
             if not sum(each.result_as(Added).frames for each in now):
-                raise codes.NO_FRAMES_TO_FIT_ON(where=f"features.transforms of {one.track}", transform=one.fitted.name)
+                raise codes.NO_FRAMES_TO_FIT_ON(
+                    where=f"features.transforms of {unfitted_model.track}", transform=unfitted_model.fitted.name
+                )
             parts = [part.name for each in now for part in each.parts("totals")]
-            label = f"{one.fitted.name} of {one.track}, round {number + 1}: step"
+            label = f"{unfitted_model.fitted.name} of {unfitted_model.track}, round {number + 1}: step"
             of = sorted(key for each in done if "documents" in each.result for key in each.result_as(Added).documents)
             payload = shared._replace(totals=parts, documents=of)
-            yield inputs.task(one.file, known, parts, label=label, work=1, payload=payload)
+            yield inputs.task(unfitted_model.file, known, parts, label=label, work=1, payload=payload)
             return
         if known is not None:
             first = [each for each in done if each.result.get("round") == 0]
             for each in first:
                 (frames,) = each.parts("frames")
-                label = f"{one.fitted.name} of {one.track}, round {number + 1}"
+                label = f"{unfitted_model.fitted.name} of {unfitted_model.track}, round {number + 1}"
                 payload = shared._replace(frames=frames.name)
-                yield inputs.task(one.file, known, frames.name, label=label, work=each.work, payload=payload)
+                yield inputs.task(unfitted_model.file, known, frames.name, label=label, work=each.work, payload=payload)
             return
-        for rows, seconds in _chosen(inputs.chain_inputs(SearchInputs), one):
-            payload = shared._replace(extractor=one.planned, documents=rows, commands=are_permitted())
-            label = f"{one.fitted.name} of {one.track}, round 1: {len(rows)} documents"
+        for rows, seconds in _chosen(inputs.chain_inputs(SearchInputs), unfitted_model):
+            payload = shared._replace(extractor=unfitted_model.planned, documents=rows, commands=are_permitted())
+            label = f"{unfitted_model.fitted.name} of {unfitted_model.track}, round 1: {len(rows)} documents"
             # By its name a document is found among the labels, and by nothing else: a new name alone gives the same frames.
-            named = ("path", "identity", "channel", "speaker", *(() if one.labels is None else ("doc_id",)))
+            named = ("path", "identity", "channel", "speaker", *(() if unfitted_model.labels is None else ("doc_id",)))
             matters = [[row[name] for name in named] for row in rows]
-            yield inputs.task(one.file, matters, label=label, work=seconds, payload=payload)
+            yield inputs.task(unfitted_model.file, matters, label=label, work=seconds, payload=payload)
 
     def run(self, task: Task[Fitting], context: Context) -> TaskOutput:
         """Add up, or go on."""
@@ -192,7 +202,7 @@ class FitTransforms(Stage[Fitting]):
     def _add_up(
         self, task: Task[Fitting], folder: Folder, rounds: Rounds, known: Model | None, documents: Iterator[Document]
     ) -> TaskOutput:
-        frames, told = 0, (task.payload.model, task.payload.round)
+        frames, text = 0, (task.payload.model, task.payload.round)
         # By which documents something was taught is written in the model: results on these are no test of it.
         taught = [] if task.payload.labels is None else [document_hash(row) for row in task.payload.documents]
 
@@ -205,11 +215,11 @@ class FitTransforms(Stage[Fitting]):
         with one_thread():
             total = summed(totals())
         if not frames:
-            return TaskOutput((), Added(*told, 0))
+            return TaskOutput((), Added(*text, 0))
         out = io.BytesIO()
         write_totals(out, total)
         output = parquet.publish_bytes(folder, f"models/rounds/{task.fingerprint}.totals", out.getvalue())
-        return TaskOutput((Part("totals", *output),), Added(*told, frames, taught))
+        return TaskOutput((Part("totals", *output),), Added(*text, frames, taught))
 
     def _go_on(self, task: Task[Fitting], folder: Folder, rounds: Rounds, known: Model | None) -> TaskOutput:
         from threadpoolctl import threadpool_limits
@@ -238,9 +248,9 @@ class FitTransforms(Stage[Fitting]):
                 own.store.folder.remove(name)
 
 
-def _of(inputs: Inputs, one: UnfittedModel) -> list[Receipt]:
+def _of(inputs: Inputs, unfitted_model: UnfittedModel) -> list[Receipt]:
     """Receipts of a model."""
-    return [each for each in inputs.outcome.receipts if each.result.get("model") == one.file]
+    return [each for each in inputs.outcome.receipts if each.result.get("model") == unfitted_model.file]
 
 
 def _heard(
@@ -256,14 +266,14 @@ def _heard(
         except AudioError as error:
             raise_transient(row, error)
             continue
-        count, said = sum(map(len, blocks)), None
+        count, text = sum(map(len, blocks)), None
         if labels is not None:
-            said = labels.of_frames(row["doc_id"], row["channel"], count, extractor)
+            text = labels.of_frames(row["doc_id"], row["channel"], count, extractor)
         if speech is not None:
             places = np.cumsum([0, *map(len, blocks)]).tolist()
             blocks = [block[speech[first:last]] for block, (first, last) in zip(blocks, pairwise(places), strict=True)]
-            said = None if said is None else said[speech]
-        document = Document([block for block in blocks if len(block)], row["speaker"], said)
+            text = None if text is None else text[speech]
+        document = Document([block for block in blocks if len(block)], row["speaker"], text)
         if document.blocks:
             write_document(file, document)
             yield document
@@ -282,7 +292,7 @@ def _read(
             return blocks, ended.value.speech
 
 
-def _chosen(own: SearchInputs, one: UnfittedModel) -> Iterator[tuple[list[Row], float]]:
+def _chosen(own: SearchInputs, unfitted_model: UnfittedModel) -> Iterator[tuple[list[Row], float]]:
     """Documents that are fitted on, in parts of some minutes, each with its seconds: of the corpus's part `train` where it has
     one, and of those that have labels where these are wanted.
     """
@@ -291,16 +301,18 @@ def _chosen(own: SearchInputs, one: UnfittedModel) -> Iterator[tuple[list[Row], 
         part = part_of(own.corpus.documents, corpus.parts.train, own.config.storage)
         of_part = set(zip(part["doc_id"].to_pylist(), part["channel"].to_pylist(), strict=True))
         rows = [row for row in rows if (row["doc_id"], row["channel"]) in of_part]
-    if one.labels is not None:
-        labels = read_labels(*one.labels)
+    if unfitted_model.labels is not None:
+        labels = read_labels(*unfitted_model.labels)
         rows = [row for row in rows if labels.has(row["doc_id"], row["channel"])]
         if not rows:
-            raise codes.NO_LABELLED_DOCUMENT(where=one.labels[0], transform=one.fitted.name)
+            raise codes.NO_LABELLED_DOCUMENT(where=unfitted_model.labels[0], transform=unfitted_model.fitted.name)
     rows = in_random_order(rows)
     lengths = document_seconds(rows, own.config.storage)
     source = next(source for source in own.features.sources if isinstance(source.extractor, Extractor))
     before = accumulate(lengths, initial=0.0)
-    enough = [length for length, total in zip(lengths, before, strict=False) if total < one.fitted.hours * 3600]
+    enough = [
+        length for length, total in zip(lengths, before, strict=False) if total < unfitted_model.fitted.hours * 3600
+    ]
     for part in parts_of(enough, _TASK_SECONDS):
         yield [row_for(source, rows[k]) for k in part], sum(lengths[k] for k in part)
 

@@ -112,32 +112,34 @@ class Index(Stage[Indexing]):
         """A task a new shard, and one a shard whose frames of an extractor are missing; of each extractor."""
         own, config = inputs.chain_inputs(SearchInputs), inputs.config
         state = own.store.load(anew=inputs.redo)
-        wanted = own.corpus_documents
-        _, same, _, carry = own.store.compare(wanted)
+        corpus = own.corpus_documents
+        _, same, _, carry = own.store.compare(corpus)
         new = np.flatnonzero(~same)
         self._demand_permission(own, new, own.features.sources)
-        lengths = wanted.seconds(new, config.storage)
+        lengths = corpus.seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
         own.store.planned.clear()
-        listening = next((one for one in own.features.sources if isinstance(one.extractor, Extractor)), None)
+        listening = next((source for source in own.features.sources if isinstance(source.extractor, Extractor)), None)
 
-        def task(source: Source, wanted: list[Row], partition: str | None, label: str, work: float) -> Task[Indexing]:
-            rows = [row_for(source, row) for row in wanted]
+        def task(
+            source: Source, documents: list[Row], partition: str | None, label: str, work: float
+        ) -> Task[Indexing]:
+            rows = [row_for(source, row) for row in documents]
             for row in rows if carry else ():
-                held = carry.get((row["doc_id"], row["channel"]), {}).get(source.fingerprint)
-                row |= {} if held is None else {"held": held}
+                stored = carry.get((row["doc_id"], row["channel"]), {}).get(source.fingerprint)
+                row |= {} if stored is None else {"held": stored}
             # Marks of speech are a part of one track's documents: of the first that is made of audio.
-            heard = source is listening
+            marks_speech = source is listening
             matters = source.fingerprint, [[row[name] for name in _MATTERS] for row in rows]
-            more = *([] if partition is None else [partition]), *([marks.VERSION] if heard else [])
+            more = *([] if partition is None else [partition]), *([marks.VERSION] if marks_speech else [])
             label = label if len(own.features.sources) == 1 else f"{source.tracks[0].name}, {label}"
-            payload = Indexing(rows, source.planned, partition, heard, are_permitted())
-            made = inputs.task(*matters, *more, label=label, work=work, payload=payload)
-            own.store.planned[made.fingerprint] = source, partition or shard_name(made.fingerprint), work
-            return made
+            payload = Indexing(rows, source.planned, partition, marks_speech, are_permitted())
+            result = inputs.task(*matters, *more, label=label, work=work, payload=payload)
+            own.store.planned[result.fingerprint] = source, partition or shard_name(result.fingerprint), work
+            return result
 
         for k, chosen in enumerate(ranges):
-            rows = wanted.rows(new[chosen.start : chosen.stop])
+            rows = corpus.rows(new[chosen.start : chosen.stop])
             seconds = sum(lengths[chosen.start : chosen.stop])
             label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
             first, *more = own.features.sources
@@ -146,13 +148,13 @@ class Index(Stage[Indexing]):
             for source in more:
                 yield task(source, rows, shard_name(leading.fingerprint), label, seconds)
         for shard, keys in state.documents_of(state.lacking).items():
-            places = wanted.places(keys)
+            places = corpus.places(keys)
             places = places[(places >= 0) & same[places]]
             self._demand_permission(own, places, state.lacking[shard])
             for source in state.lacking[shard] if len(places) else ():
-                seconds = sum(wanted.seconds(places, config.storage))
+                seconds = sum(corpus.seconds(places, config.storage))
                 label = f"{len(places)} documents of a shard that is there"
-                yield task(source, wanted.rows(places), shard, label, seconds)
+                yield task(source, corpus.rows(places), shard, label, seconds)
         state.tables = {}  # they are large, and read anew by who plans again
 
     def hours(self, inputs: Inputs, tasks: Iterable[Task[Indexing]]) -> float:
@@ -186,7 +188,7 @@ class Index(Stage[Indexing]):
         payload, extractor = task.payload, task.payload.extractor.granted(context.granted)
         reading = read_with_speech if payload.listen else read_recording
         with permitted(payload.commands), ffmpeg.recorded_versions() as used:
-            made = write_tracks(
+            result = write_tracks(
                 context.folder(task),
                 task.fingerprint,
                 payload.documents,
@@ -194,14 +196,14 @@ class Index(Stage[Indexing]):
                 payload.partition,
                 with_progress(reuse_frames(reading), lambda seconds: context.report(seconds / max(task.work, 1e-3))),
             )
-        frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in made]
+        frames = [sum(indexed.documents["frames"].to_pylist()) for indexed in result]
         parts: list[Part] = []
-        for indexed, count in zip(made, frames, strict=True):
+        for indexed, count in zip(result, frames, strict=True):
             rows = (count, indexed.documents.num_rows, indexed.rejected.num_rows)
             named = zip(self.tables, indexed.outputs, rows, strict=True)
             # All tracks of a pass share the list of what was rejected.
             parts += [Part(table, *out, n) for table, out, n in named if not parts or table != "rejected"]
-        first, held = made[0], sum("held" in row for row in payload.documents)
+        first, stored = result[0], sum("held" in row for row in payload.documents)
         return TaskOutput(
             tuple(parts),
             Indexed(
@@ -210,7 +212,7 @@ class Index(Stage[Indexing]):
                 first.seconds,
                 sorted(used),
                 made_with(libraries_of(extractor)),
-                held,
+                stored,
             ),
             rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
         )
@@ -230,10 +232,10 @@ class Index(Stage[Indexing]):
 
     def _commit(self, inputs: Inputs, unfinished: Unfinished | None) -> None:
         own, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
-        old, wanted, state = own.store.manifest, own.corpus_documents, own.store.contents
+        old, corpus, state = own.store.manifest, own.corpus_documents, own.store.contents
         store = Store(own.store.folder, old) if old is not None else None
         rejected = store.rejected() if store is not None and not state.left else REJECTED_DOCUMENTS.empty_table()
-        still = rejected.filter(pa.array(still_rejected(wanted, rejected)))
+        still = rejected.filter(pa.array(still_rejected(corpus, rejected)))
         same = still.num_rows == rejected.num_rows
         # What a document's frames come from is little to read; means and variances are much, and read if there is a new state.
         kept = [name for name in own.features.tracks if store is not None and name in state.kept]
@@ -242,21 +244,21 @@ class Index(Stage[Indexing]):
             if store is not None
             else {}
         )
-        _, current = compare_tables(wanted, found, dict(own.features.recipes))
+        _, current = compare_tables(corpus, found, dict(own.features.recipes))
         moved = own.store.moved
         current[moved] = True
         same = same and not len(moved)
         masks: dict[str, NDArray[np.bool_]] = {}
         for name, documents in found.items():
             there = [shard for shard, files in state.files.items() if name in files]
-            at = wanted.places(keys_of(documents["doc_id"], documents["channel"]))
+            at = corpus.places(keys_of(documents["doc_id"], documents["channel"]))
             shards = pc.is_in(documents["shard"], pa.array(there, pa.string())).to_numpy()
             masks[name] = (at >= 0) & current[at] & shards if len(current) else np.zeros(len(at), bool)
             same = same and bool(masks[name].all())
         # Paths of files are a part of a recipe, and not of its fingerprint: a model that was moved is found again.
         recipes = [[track.name, recipe(source.extractor)] for source in own.features.sources for track in source.tracks]
         unchanged = old is not None and json.loads(json.dumps(recipes)) == [
-            [one.name, one.recipe] for one in old.tracks
+            [track.name, track.recipe] for track in old.tracks
         ]
         # Of plans that share a store, the first commits what the others find there.
         new = [
@@ -293,19 +295,19 @@ class Index(Stage[Indexing]):
                 if unfinished:
                     return  # there is nothing to be searched yet
                 first = bad.to_pylist()[0] if bad.num_rows else None
-                told = "".join(
+                text = "".join(
                     f"look at {inputs.ledger.run.path(failure.file)}: {failure.message}"
                     for failure in ended.failures[:1]
                 )
                 raise codes.NO_USABLE_DOCUMENT(
                     where=inputs.config.corpus.documents,
-                    documents=len(wanted),
+                    documents=len(corpus),
                     track=f" for {name}" if len(live) > 1 else "",
-                    advice=f"the first: {first['path']}: {first['message']}" if first else told,
+                    advice=f"the first: {first['path']}: {first['message']}" if first else text,
                 )
         _note_copies(own, next(iter(live.values())))
-        used = [Shard(name, files[name], *held) for name, held in _by_shard(live.values()).items()]
-        made = [
+        used = [Shard(name, files[name], *stored) for name, stored in _by_shard(live.values()).items()]
+        result = [
             NewTrack(
                 track.name,
                 recipe(source.extractor),
@@ -324,13 +326,13 @@ class Index(Stage[Indexing]):
         models |= pinned_names(own.features.fitted)
         provisional = bool(ended.failures) or unfinished is not None
         libraries = {} if old is None else old.libraries
-        said = [one.result_as(Indexed) for one in new]
-        computed = any(one.held < one.documents for one in said)  # and not only copied
+        said = [item.result_as(Indexed) for item in new]
+        computed = any(item.held < item.documents for item in said)  # and not only copied
         libraries = own.features.libraries(libraries, said) if computed or not libraries else libraries
         inputs.commits()
         state_now = commit(
             own.store.folder,
-            made,
+            result,
             shift,
             used,
             bad,
@@ -408,7 +410,7 @@ def _without(documents: pa.Table, rejected: pa.Table) -> pa.Table:
 
 def _by_shard(tracks: Iterable[pa.Table]) -> dict[str, tuple[int, int]]:
     """Documents and frames of each shard, each document once: of the first track that has it."""
-    found: dict[str, tuple[int, int]] = {}
+    result: dict[str, tuple[int, int]] = {}
     several = [*tracks]
     seen = pa.array([], pa.large_string())
     for documents in several:
@@ -426,6 +428,6 @@ def _by_shard(tracks: Iterable[pa.Table]) -> dict[str, tuple[int, int]]:
         sums = np.zeros(len(names), np.int64)
         np.add.at(sums, codes, frames)
         for name, count, total in zip(names, counts.tolist(), sums.tolist(), strict=True):
-            before = found.get(name, (0, 0))
-            found[name] = before[0] + count, before[1] + total
-    return found
+            before = result.get(name, (0, 0))
+            result[name] = before[0] + count, before[1] + total
+    return result

@@ -28,8 +28,8 @@ def point_of(inputs: Inputs) -> OperatingPoint:
     segments = None
     if rules.trials == "segment":
         speech = read_speech(str(settings.speech), inputs.config.storage)
-        found = segments_for(rules, spans_of(own.population), speech)
-        segments = found.num_rows if found is not None else None
+        result = segments_for(rules, spans_of(own.population), speech)
+        segments = result.num_rows if result is not None else None
     references = own.corpus.references
     left_out = unscorable_queries(inputs)
     true = 0 if references is None else sum(query not in left_out for query in references["query_id"].to_pylist())

@@ -109,10 +109,10 @@ class Quantise(Stage[Quantising]):
         """Pin the codebook, unless documents are still to come of which it might be made."""
         own = inputs.chain_inputs(SearchInputs)
         assert own.store.manifest is not None  # index has come to its end
-        name, made = codebook_name(own.store.open(), inputs.config.search), _made(inputs)
-        if made and name not in own.store.manifest.models and not own.store.manifest.provisional:
+        name, result = codebook_name(own.store.open(), inputs.config.search), _made(inputs)
+        if result and name not in own.store.manifest.models and not own.store.manifest.provisional:
             inputs.commits()
-            own.store.manifest = pin(own.store.folder, own.store.manifest, {name: made})
+            own.store.manifest = pin(own.store.folder, own.store.manifest, {name: result})
 
 
 def _made(inputs: Inputs) -> str | None:

@@ -78,11 +78,11 @@ class Extracting(NamedTuple):
 
 def _granted(task: Task[Extracting], context: Context) -> list[Source]:
     """The extractors of a task, told what this worker was given, and their tracks."""
-    found = []
+    result = []
     for source, tracks in task.payload.sources:
         extractor = source.granted(context.granted)
-        found.append(Source(extractor.name, {}, extractor, source.recipe, tracks))
-    return found
+        result.append(Source(extractor.name, {}, extractor, source.recipe, tracks))
+    return result
 
 
 class Queries(Stage[Extracting]):
@@ -171,7 +171,7 @@ class Queries(Stage[Extracting]):
         with permitted(payload.commands), ffmpeg.recorded_versions() as used:
             group = write_group(folder, task.fingerprint, rows, sources, payload.search, payload.trim)
         examples = group.examples
-        told = Extracted(
+        text = Extracted(
             examples.num_rows,
             sorted(set(examples["query_id"].to_pylist())),
             sum(examples["frames"].to_pylist()),
@@ -185,7 +185,7 @@ class Queries(Stage[Extracting]):
         for output in group.outputs:
             table = next((word for word in ("documents", "rejected") if word in output.name), "features")
             parts.append(Part(f"query_{table}", *output))
-        return TaskOutput(tuple(parts), told, rejected=group.rejected.drop_columns(["identity"]).to_pylist())
+        return TaskOutput(tuple(parts), text, rejected=group.rejected.drop_columns(["identity"]).to_pylist())
 
     def finish(self, inputs: Inputs) -> None:
         """Make the groups of this plan the store's state, if they are not."""
@@ -207,7 +207,7 @@ class Queries(Stage[Extracting]):
         inputs.commits()
         groups = [Store(folder, require(folder, name)) for name in states]
         # A group that was made under another name of its track is told by its place.
-        made = [
+        result = [
             NewTrack(
                 track.name,
                 recipe(source.extractor),
@@ -217,7 +217,7 @@ class Queries(Stage[Extracting]):
                 kind=kind_of(source.extractor),
             )
             for place, (source, track) in enumerate(
-                (one, track) for one in own.features.sources for track in one.tracks
+                (source, track) for source in own.features.sources for track in source.tracks
             )
         ]
         shards = [
@@ -235,9 +235,9 @@ class Queries(Stage[Extracting]):
             if shard.name in names
         ]
         rejected = pa.concat_tables(group.rejected() for group in groups)
-        told = [receipt.result_as(Extracted) for receipt in inputs.outcome.receipts]
-        libraries = own.features.libraries({}, told)
-        commit(folder, made, groups[0].manifest.tick, shards, rejected, source=source, libraries=libraries)
+        text = [receipt.result_as(Extracted) for receipt in inputs.outcome.receipts]
+        libraries = own.features.libraries({}, text)
+        commit(folder, result, groups[0].manifest.tick, shards, rejected, source=source, libraries=libraries)
         inputs.ledger.forget(inputs.place)
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
@@ -256,10 +256,10 @@ def _states(inputs: Inputs) -> list[str]:
 def _joined(group: Store, place: int) -> pa.Table:
     """The live documents of a group's track that are in all of its tracks."""
     keys = Tracks(group).documents(columns=["doc_id", "channel"])
-    wanted = set(zip(keys["doc_id"].to_pylist(), keys["channel"].to_pylist(), strict=True))
+    keys_in_all = set(zip(keys["doc_id"].to_pylist(), keys["channel"].to_pylist(), strict=True))
     table = group.documents(track=group.manifest.tracks[place].name)
     there = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
-    return table.filter(pa.array([key in wanted for key in there], pa.bool_()))
+    return table.filter(pa.array([key in keys_in_all for key in there], pa.bool_()))
 
 
 def read_group(context: Context, name: str) -> pa.Table:
@@ -279,22 +279,22 @@ def examples_in(chain_run: ChainRun) -> pa.Table:
 
 def seconds_in(chain_run: ChainRun) -> dict[tuple[str, int], float]:
     """Seconds of each query example that was searched; of text there are none."""
-    found: dict[tuple[str, int], float] = {}
+    result: dict[tuple[str, int], float] = {}
     own: CorpusInputs = chain_run.chain.inputs
     for search in own.searches(chain_run)[::-1]:  # of several that searched an example, the first tells
         for group in _groups_in(search):
-            found |= seconds_of(Tracks(group).documents(columns=["doc_id", "channel", "duration"]))
-    return found
+            result |= seconds_of(Tracks(group).documents(columns=["doc_id", "channel", "duration"]))
+    return result
 
 
 def bandwidths_in(chain_run: ChainRun) -> pa.Table:
     """How high the sound of each query example reaches: `query_id`, `bandwidth` (Hz; null where nobody knows)."""
     names = ["doc_id", "bandwidth"]
-    found = [
+    result = [
         group.documents(columns=names).rename_columns(["query_id", "bandwidth"]) for group in _groups_in(chain_run)
     ]
     schema = pa.schema([EXAMPLES.field("query_id"), EXAMPLES.field("bandwidth")])
-    return pa.concat_tables([schema.empty_table(), *found])
+    return pa.concat_tables([schema.empty_table(), *result])
 
 
 def _groups_in(chain_run: ChainRun) -> Iterator[Store]:

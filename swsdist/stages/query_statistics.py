@@ -94,9 +94,9 @@ class QueryStatistics(Stage[Summing | Merging]):
             yield from self._summing(inputs, own)
         elif inputs.round == 1:
             sums = [
-                (one.result_as(Summed).extractor, part.name)
-                for one in inputs.outcome.receipts
-                for part in one.parts("query_sums")
+                (receipt.result_as(Summed).extractor, part.name)
+                for receipt in inputs.outcome.receipts
+                for part in receipt.parts("query_sums")
             ]
             label = "means and variances of the queries' corpus"
             where = inputs.config.corpus.queries_from.documents
@@ -133,13 +133,13 @@ class QueryStatistics(Stage[Summing | Merging]):
         with permitted(payload.commands):
             for row in payload.documents:
                 try:
-                    found = Sums.of(read_recording(row, extractor, folder), extractor.dimension)
+                    result = Sums.of(read_recording(row, extractor, folder), extractor.dimension)
                 except AudioError as error:
                     raise_transient(row, error)
                     continue  # there are others
                 count += 1
                 for kind, name in row["scopes"]:
-                    total[kind, name] = total[kind, name] + found if (kind, name) in total else found
+                    total[kind, name] = total[kind, name] + result if (kind, name) in total else result
         data = json.dumps([[*scope, *sums] for scope, sums in sorted(total.items())])
         return TaskOutput((context.write(task, "query_sums", data.encode()),), Summed(payload.number, count))
 
@@ -148,18 +148,18 @@ def _chosen(own: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Sco
     """Documents, each with what it counts for: in a random order that is always the same, as long as there are too few."""
     config = own.config
     most = config.corpus.queries_from.hours * 3600
-    wanted: dict[Scope, float] = {("collection", ""): 0.0}
+    required: dict[Scope, float] = {("collection", ""): 0.0}
     if config.search.queries_by == "speaker":
         names = {name for name in own.corpus.queries["speaker"].to_pylist() if name}
-        wanted |= {("speaker", name): 0.0 for name in names}
+        required |= {("speaker", name): 0.0 for name in names}
     rows = in_random_order(theirs.corpus_documents.values())
     chosen = []
     for row, seconds in zip(rows, document_seconds(rows, config.storage), strict=True):
         speaker = speaker_of(row["speaker"], config)
         scopes: list[Scope] = [("collection", ""), *([("speaker", speaker)] if speaker else [])]
-        scopes = [scope for scope in scopes if wanted.get(scope, most) < most]
+        scopes = [scope for scope in scopes if required.get(scope, most) < most]
         for scope in scopes:
-            wanted[scope] += seconds
+            required[scope] += seconds
         if scopes:
             chosen.append((row, scopes))
     return chosen
@@ -175,8 +175,8 @@ def _merged(payload: Merging, context: Context) -> pa.Table:
     for extractor, name in payload.sums:
         known = by_extractor.setdefault(extractor, {})
         for kind, of, *sums in json.loads(context.read_bytes(name)):
-            found = Sums(*sums)
-            known[kind, of] = known[kind, of] + found if (kind, of) in known else found
+            result = Sums(*sums)
+            known[kind, of] = known[kind, of] + result if (kind, of) in known else result
     parts = [by_extractor[k] for k in sorted(by_extractor)]
     scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])] if parts else []
     if ("collection", "") not in scopes:
@@ -184,12 +184,12 @@ def _merged(payload: Merging, context: Context) -> pa.Table:
     rows = []
     for kind, name in sorted(scopes):
         several = [part[kind, name] for part in parts]
-        means, deviations = zip(*(one.mean_and_deviation() for one in several), strict=True)
+        means, deviations = zip(*(item.mean_and_deviation() for item in several), strict=True)
         rows.append(
             {
                 "scope": kind,
                 "name": name,
-                "frames": min(one.frames for one in several),
+                "frames": min(item.frames for item in several),
                 "mean": np.concatenate(means).tolist(),
                 "variance": (np.concatenate(deviations) ** 2).tolist(),
                 "frozen": True,

@@ -74,8 +74,8 @@ def _files(task: Task[Reducing], context: Context) -> list[str]:
         return task.payload.files
     table, slots = context.read(task.payload.files), task.slots
     meets = pc.and_(pc.less_equal(table["first_slot"], slots[-1]), pc.greater_equal(table["last_slot"], slots[0]))
-    found: list[str] = table.filter(meets)["name"].to_pylist()
-    return found
+    result: list[str] = table.filter(meets)["name"].to_pylist()
+    return result
 
 
 def excluded_places(task: Task[Reducing]) -> SourcePlaces:
@@ -100,7 +100,7 @@ class Reduce(BucketStage[Reducing]):
         yield from self.tasks(inputs, candidate_statistics(config.calibrate), config.reduce.nbest.count(seconds))
 
     def tasks(
-        self, inputs: Inputs, wanted: list[str], nbest: int, *matters: object, window: float | None = None
+        self, inputs: Inputs, required: list[str], nbest: int, *matters: object, window: float | None = None
     ) -> Iterator[Task[Reducing]]:
         """The tasks.
 
@@ -119,10 +119,10 @@ class Reduce(BucketStage[Reducing]):
         listed = _list_name(filled) if len(filled) > MOST_NAMED else None
         query_ids = {q for _, group in inputs.results("queries", Extracted) for q in group.query_ids}
         rules = rules_of(
-            *(config.search, settings), tick=manifest.shift, nbest=nbest, system=config.system, statistics=wanted
+            *(config.search, settings), tick=manifest.shift, nbest=nbest, system=config.system, statistics=required
         )
-        versions = [STATISTICS.identity(name) for name in wanted]
-        by_speaker = any(getattr(one, "by_speaker", False) for one in load_statistics(wanted).values())
+        versions = [STATISTICS.identity(name) for name in required]
+        by_speaker = any(getattr(item, "by_speaker", False) for item in load_statistics(required).values())
         who = [of_rows(own.store.open().documents(columns=list(WHO)).sort_by(_ORDER))] if by_speaker else []
         # Names and times of recordings come from the documents.
         placed = [of_rows(own.store.open().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.corpus.placed else []
@@ -131,9 +131,9 @@ class Reduce(BucketStage[Reducing]):
             apart.setdefault(bucket_of(query_id, settings.buckets), []).append([query_id, recording, spans])
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
             slots = slots_of(bucket, settings.buckets)
-            mine, gone = filled.meeting(slots), apart.get(bucket, [])
-            names = mine.names.to_pylist() if listed is None else listed
-            naming = inputs.naming(rules, versions, [slots[0], slots[-1]]).listing(mine.pieces())
+            selected, gone = filled.meeting(slots), apart.get(bucket, [])
+            names = selected.names.to_pylist() if listed is None else listed
+            naming = inputs.naming(rules, versions, [slots[0], slots[-1]]).listing(selected.pieces())
             name = naming(*placed, *who, *matters, *gone)
             payload = Reducing(rules, names, own.store.state, own.corpus.placed, by_speaker, gone, window)
             yield inputs.named(name, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
@@ -153,9 +153,9 @@ class Reduce(BucketStage[Reducing]):
     def run(self, task: Task[Reducing], context: Context) -> TaskOutput:
         """Overlaps out, the best N kept."""
         reduced = self.reduced(task, context)
-        found = outside_places(reduced.detections, excluded_places(task))
+        result = outside_places(reduced.detections, excluded_places(task))
         statistics = context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS)
-        return self.done(task, context, found, statistics)
+        return self.done(task, context, result, statistics)
 
     def reduced(self, task: Task[Reducing], context: Context, span_filter: SpanFilter | None = None) -> Reduced:
         """The detections of a bucket, or of each document those that are kept, with names and times of recordings, and its

@@ -59,7 +59,7 @@ class Score(Stage[Scoring]):
             for name, part in zip(told.names, receipt.parts("parts"), strict=True):
                 files.setdefault(name, []).append(part.name)
         point = point_of(inputs)
-        fitted = [told for _, told in inputs.results("calibration", Fitted)]
+        fitted = [text for _, text in inputs.results("calibration", Fitted)]
         calibration = fitted[0] if fitted else Fitted("none", [])
         calibration = calibration._replace(thresholds=thresholds_for(scored_queries(inputs), calibration.thresholds))
         payload = Scoring(files, point, calibration, sorted(unscorable_queries(inputs)))
@@ -72,15 +72,15 @@ class Score(Stage[Scoring]):
         parts = merge(
             {name: [partial(_rows, context, file) for file in files] for name, files in payload.files.items()}
         )
-        found: dict[str, Any] = {**values(parts, point)}
-        found |= {"calibration": payload.fit.fit, "atwv_thresholds": payload.fit.thresholds}
+        result: dict[str, Any] = {**values(parts, point)}
+        result |= {"calibration": payload.fit.fit, "atwv_thresholds": payload.fit.thresholds}
         points = det_of(curve_of(parts, point))
         drawn = pa.table([np.asarray(points.threshold), points.pmiss, points.pfa], schema=DET)
         outputs = (
-            context.write(task, "measures", json.dumps(found, indent=1).encode()),
+            context.write(task, "measures", json.dumps(result, indent=1).encode()),
             context.publish(task, "det", [drawn], DET),
         )
-        return TaskOutput(outputs, Measured(found, point.as_json(), payload.left_out))
+        return TaskOutput(outputs, Measured(result, point.as_json(), payload.left_out))
 
 
 def _rows(context: Context, name: str) -> Iterator[pa.Table]:

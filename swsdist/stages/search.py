@@ -178,14 +178,14 @@ def _settings(settings: Settings, context: Context) -> Settings:
     return settings.model_copy(update={"backend": granted(settings.backend, context.granted.gpus)})
 
 
-def _watch(context: Context, whole: int) -> Callable[[int], None]:
+def _watch(context: Context, total: int) -> Callable[[int], None]:
     """What is told of the frames that are read of a store is reported as a part of the task."""
     read = 0
 
     def watch(frames: int) -> None:
         nonlocal read
         read += frames
-        context.report(read / max(whole, 1))
+        context.report(read / max(total, 1))
 
     return watch
 

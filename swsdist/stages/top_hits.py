@@ -1,4 +1,4 @@
-"""This module finds a run's detections of highest score."""
+"""A run's detections of highest score."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def rows(
             continue
         verdicts = _verdicts(run, aligned[slot]) if slot in aligned else {}
         top = _first(_with_turns(table), most)
-        found = top.to_pylist()
-        words = [verdicts.get(tuple(row[one] for one in _KEY), "unknown") for row in found]
+        result = top.to_pylist()
+        words = [verdicts.get(tuple(row[item] for item in _KEY), "unknown") for row in result]
         part = top.append_column("verdict", pa.array(words, pa.string()))
         best = part if best is None else _first(pa.concat_tables([best, part]), most)
     if best is None:

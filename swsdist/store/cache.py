@@ -96,13 +96,13 @@ class Cache:
 
     def files(self) -> list[tuple[str, int]]:
         """SHA-256 and bytes of the files that lie there, as their names say, the least recently used first."""
-        found = []
+        result = []
         if self._is_mine():
             for file in self.root.glob(f"*{_ENDING}"):
                 with suppress(FileNotFoundError):
                     status = file.stat()
-                    found.append((status.st_mtime_ns, file.stem, status.st_size))
-        return [(name, size) for _, name, size in sorted(found)]
+                    result.append((status.st_mtime_ns, file.stem, status.st_size))
+        return [(name, size) for _, name, size in sorted(result)]
 
     def _is_mine(self) -> bool:
         try:
@@ -147,7 +147,7 @@ class Cache:
             part.unlink(missing_ok=True)
 
     def _make_room(self, size: int) -> None:
-        held, total = [], 0
+        stored, total = [], 0
         for file in self.root.iterdir():
             with suppress(FileNotFoundError):  # another process made room, too
                 status = file.stat()
@@ -156,8 +156,8 @@ class Cache:
                     continue
                 total += status.st_size
                 if file.suffix == _ENDING:
-                    held.append((status.st_mtime_ns, status.st_size, file))
-        for _, bytes_, file in sorted(held):
+                    stored.append((status.st_mtime_ns, status.st_size, file))
+        for _, bytes_, file in sorted(stored):
             if total + size <= self.most:
                 return
             file.unlink(missing_ok=True)

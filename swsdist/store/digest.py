@@ -17,11 +17,11 @@ def of_store(store: Store) -> dict[str, str]:
 
     What tells how they lie (paths, shards, rows) is left out.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for k, track in enumerate(store.manifest.tracks):
         end = f".{track.name}" if k else ""
-        found |= {f"{name}{end}": value for name, value in _of_track(store, track.name).items()}
-    return found
+        result |= {f"{name}{end}": value for name, value in _of_track(store, track.name).items()}
+    return result
 
 
 def _of_track(store: Store, track: str) -> dict[str, str]:
@@ -38,10 +38,10 @@ def _of_track(store: Store, track: str) -> dict[str, str]:
             # One running hash a document: frames of one are consecutive, so blocks add up to the whole.
             running = frames.setdefault((block.doc_id, block.channel), hashlib.sha256())
             running.update(block.features.tobytes())
-    whole = hashlib.sha256()
+    full = hashlib.sha256()
     for key in sorted(frames):
-        whole.update(f"{key[0]}\0{key[1]}\0{frames[key].hexdigest()}\n".encode())
-    return {"documents": of_rows(table), "features": whole.hexdigest()}
+        full.update(f"{key[0]}\0{key[1]}\0{frames[key].hexdigest()}\n".encode())
+    return {"documents": of_rows(table), "features": full.hexdigest()}
 
 
 def of_rows(table: pa.Table) -> str:

@@ -19,13 +19,13 @@ def made_with(more: Iterable[str] = ()) -> dict[str, str]:
     """
     here = versions()
     names = ("numpy", "scipy", "soxr", "soundfile", "libsndfile")
-    found = {name: here[name] for name in names if name in here}
+    result = {name: here[name] for name in names if name in here}
     for name in more:
         try:
-            found.setdefault(name, version(name))
+            result.setdefault(name, version(name))
         except PackageNotFoundError:
             continue
-    return found
+    return result
 
 
 def with_these(
@@ -43,9 +43,10 @@ def with_these(
         more: names of others that frames depend on.
     """
     some = list(parts) or [made_with(more)]
-    names = dict.fromkeys([*(name for one in some for name in one), *(name for name in more if name in libraries)])
-    made = {
-        name: tuple(sorted({*libraries.get(name, ()), *(one[name] for one in some if name in one)})) for name in names
+    names = dict.fromkeys([*(name for item in some for name in item), *(name for name in more if name in libraries)])
+    result = {
+        name: tuple(sorted({*libraries.get(name, ()), *(item[name] for item in some if name in item)}))
+        for name in names
     }
     decoders = tuple(sorted({*libraries.get("ffmpeg", ()), *ffmpeg}))
-    return {**made, "ffmpeg": decoders} if decoders else made
+    return {**result, "ffmpeg": decoders} if decoders else result

@@ -1,4 +1,4 @@
-"""Looking after a store: is it whole, and can it be smaller."""
+"""Checking and compacting a store."""
 
 from __future__ import annotations
 

@@ -204,8 +204,8 @@ class Manifest:
         )
         libraries = {name: tuple(known) for name, known in values.get("libraries", {}).items()}
         unfinished = Unfinished(**values["unfinished"]) if values.get("unfinished") else None
-        made = {"tracks": tracks, "shards": shards, "libraries": libraries, "unfinished": unfinished}
-        return cls(**{**values, **made})
+        result = {"tracks": tracks, "shards": shards, "libraries": libraries, "unfinished": unfinished}
+        return cls(**{**values, **result})
 
     def shard(self, name: str) -> Shard:
         """The shard of a name."""
@@ -294,7 +294,9 @@ def frozen_statistics(folder: Folder, track: str, recipe: str) -> pa.Table | Non
     """
     manifest = load(folder)
     known = (
-        [] if manifest is None else [one for one in manifest.tracks if (one.name, one.fingerprint) == (track, recipe)]
+        []
+        if manifest is None
+        else [item for item in manifest.tracks if (item.name, item.fingerprint) == (track, recipe)]
     )
     if manifest is None or not known or not folder.exists(manifest.models[f"statistics.{track}"]):
         return None
@@ -303,7 +305,7 @@ def frozen_statistics(folder: Folder, track: str, recipe: str) -> pa.Table | Non
 
 def commit(
     folder: Folder,
-    made: NewTrack | Sequence[NewTrack],
+    result: NewTrack | Sequence[NewTrack],
     tick: float,
     shards: Iterable[Shard],
     rejected: pa.Table,
@@ -330,21 +332,22 @@ def commit(
         libraries: versions that its parts were made with; by default those that are here.
         unfinished: it is of an index that was interrupted.
     """
-    tracks, shards = [made] if isinstance(made, NewTrack) else list(made), tuple(shards)
+    tracks, shards = [result] if isinstance(result, NewTrack) else list(result), tuple(shards)
     fitted = {
-        one.name: pinned(folder, one.name, one.documents, one.dimension, one.frozen, provisional) for one in tracks
+        track.name: pinned(folder, track.name, track.documents, track.dimension, track.frozen, provisional)
+        for track in tracks
     }
     files = {**(models or {}), **{f"statistics.{name}": fit.file for name, fit in fitted.items()}}
-    recipes = [[one.name, recipe_fingerprint(one.recipe)] for one in tracks]
+    recipes = [[track.name, recipe_fingerprint(track.recipe)] for track in tracks]
     cut = [[shard.name, sorted(file.name for file in shard.files.values())] for shard in shards]
-    naming = Naming(SCHEMA, kind, recipes, cut).listings(totals.keys(one.documents) for one in tracks)
+    naming = Naming(SCHEMA, kind, recipes, cut).listings(totals.keys(track.documents) for track in tracks)
     name = naming(sorted(files.items()), rejected.to_pylist(), source, provisional)
     first = tracks[0].documents
     manifest = Manifest(
         fingerprint=name,
         kind=kind,
         tick=tick,
-        tracks=tuple(_track(one, name, k) for k, one in enumerate(tracks)),
+        tracks=tuple(_track(item, name, k) for k, item in enumerate(tracks)),
         shards=shards,
         rejected=f"rejected-{name}.parquet",
         models=files,
@@ -352,7 +355,7 @@ def commit(
             "documents": first.num_rows,
             "frames": pc.sum(first["frames"]).as_py() or 0,
             "seconds": round(sum(map(float, np.sort(first["duration"].to_numpy()))), 6),
-            **totals.speech([one.documents for one in tracks], tick),
+            **totals.speech([track.documents for track in tracks], tick),
             "rejected": rejected.num_rows,
             "cut_off": first.num_rows - first["cut_off"].null_count,
             "statistics_gone": fitted[tracks[0].name].gone,
@@ -363,8 +366,8 @@ def commit(
         unfinished=unfinished,
         recordings=recordings_root(folder, first["path"]),
     )
-    for one, track in zip(tracks, manifest.tracks, strict=True):
-        parquet.publish(folder, track.documents, by_shard(one.documents), DOCUMENTS)
+    for entry, track in zip(tracks, manifest.tracks, strict=True):
+        parquet.publish(folder, track.documents, by_shard(entry.documents), DOCUMENTS)
     parquet.publish(folder, manifest.rejected, [rejected], REJECTED_DOCUMENTS)
     _publish(folder, manifest)
     return manifest
@@ -373,9 +376,9 @@ def commit(
 def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manifest:
     """Make this the state of the store: the same, with further pinned models, files of it that are there already."""
     files = {**manifest.models, **models}
-    made = replace(manifest, fingerprint=fingerprint(manifest.fingerprint, sorted(files.items())), models=files)
-    _publish(folder, made)
-    return made
+    result = replace(manifest, fingerprint=fingerprint(manifest.fingerprint, sorted(files.items())), models=files)
+    _publish(folder, result)
+    return result
 
 
 def write_state(folder: Folder, manifest: Manifest) -> parquet.Output:
@@ -394,7 +397,19 @@ def _publish(folder: Folder, manifest: Manifest) -> None:
     folder.write_bytes(NAME, _text(manifest))
 
 
-def _track(one: NewTrack, state: str, place: int) -> Track:
-    columns = tuple(one.columns) if one.columns is not None else tuple(f"c{k}" for k in range(one.dimension))
+def _track(new_track: NewTrack, state: str, place: int) -> Track:
+    columns = (
+        tuple(new_track.columns)
+        if new_track.columns is not None
+        else tuple(f"c{k}" for k in range(new_track.dimension))
+    )
     table = f"documents-{state}.parquet" if place == 0 else f"documents-{state}-{place}.parquet"
-    return Track(one.name, one.recipe, recipe_fingerprint(one.recipe), one.dimension, columns, one.kind, table)
+    return Track(
+        new_track.name,
+        new_track.recipe,
+        recipe_fingerprint(new_track.recipe),
+        new_track.dimension,
+        columns,
+        new_track.kind,
+        table,
+    )

@@ -1,4 +1,4 @@
-"""What was made of the shards of a store, held in memory for whoever wants it again."""
+"""Values computed from the shards of a store, kept in memory for later searches."""
 
 from __future__ import annotations
 

@@ -168,12 +168,12 @@ def row_groups_with(file: Any, column: str, value: Any, last: Any = None) -> lis
     """
     last = value if last is None else last
     place = file.schema_arrow.get_field_index(column)
-    found = []
+    result = []
     for k in range(file.num_row_groups):
         seen = file.metadata.row_group(k).column(place).statistics
         if seen is None or not seen.has_min_max or (seen.min <= last and value <= seen.max):
-            found.append(k)
-    return found
+            result.append(k)
+    return result
 
 
 def read_where(
@@ -198,29 +198,29 @@ def read_where(
 def _groups(file: Any, column: str) -> dict[str, list[int]]:
     """By value of a column, read as codes, the row groups that hold it."""
     values = file.read(columns=[column], use_threads=False)[column].unify_dictionaries()
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     if not len(values):
-        return found
+        return result
     names = values.chunk(0).dictionary.to_pylist()
     codes = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in values.chunks])
     rows = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
     pairs = np.unique(np.stack([np.repeat(np.arange(len(rows)), rows), codes], axis=1), axis=0)
     for group, code in pairs.tolist():
-        found.setdefault(names[code], []).append(group)
-    return found
+        result.setdefault(names[code], []).append(group)
+    return result
 
 
 def in_slots(
     folder: Folder, name: str, slots: range, columns: list[str] | None = None, codes: Sequence[str] = ()
 ) -> pa.Table:
     """The rows of a table whose column `slot` is in a range, which is not empty, whatever the table's row groups are."""
-    wanted = None if columns is None else sorted({*columns, "slot"})
+    required = None if columns is None else sorted({*columns, "slot"})
     with reader(folder, name, codes) as file:
         groups = row_groups_with(file, "slot", slots[0], slots[-1])
-        table = file.read_row_groups(groups, columns=wanted, use_threads=False)
+        table = file.read_row_groups(groups, columns=required, use_threads=False)
     slot = table["slot"]
-    found = pc.min_max(slot).as_py()
-    if table.num_rows and slots[0] <= found["min"] and found["max"] <= slots[-1]:
+    result = pc.min_max(slot).as_py()
+    if table.num_rows and slots[0] <= result["min"] and result["max"] <= slots[-1]:
         return table
     return table.filter(pc.and_(pc.greater_equal(slot, slots[0]), pc.less_equal(slot, slots[-1])))
 

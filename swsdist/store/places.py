@@ -47,5 +47,5 @@ def _folder_of(paths: pa.ChunkedArray) -> str | None:
     ends = pc.min_max(paths).as_py()
     if not ends["min"] or not ends["min"].startswith("/") or not ends["max"].startswith("/"):
         return None
-    folder: str = os.path.commonpath([os.path.dirname(one) for one in ends.values()])  # noqa: PTH120 (as text)
+    folder: str = os.path.commonpath([os.path.dirname(end) for end in ends.values()])  # noqa: PTH120 (as text)
     return folder

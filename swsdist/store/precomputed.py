@@ -1,4 +1,4 @@
-"""Frames that somebody else made, on their way into a store: of documents, and of examples of queries.
+"""Precomputed frames on their way into a store: of documents, and of examples of queries.
 
 A row of a document that is to be read names its item (`item`, as a list: a task is plain JSON), or None where there is none.
 """
@@ -113,12 +113,12 @@ def demand_item(item: list[Any] | None, key: str) -> Item:
     """
     if item is None:
         raise codes.NO_FRAMES(where="features.options.path", key=key)
-    found = Item(*item)
-    if found.identity in (MISSING, UNREADABLE):
-        if found.identity == MISSING:
-            raise codes.MISSING_FRAMES_FILE(where=found.file, key=key)
-        raise codes.UNREADABLE_FRAMES_FILE(where=found.file, key=key)
-    return found
+    result = Item(*item)
+    if result.identity in (MISSING, UNREADABLE):
+        if result.identity == MISSING:
+            raise codes.MISSING_FRAMES_FILE(where=result.file, key=key)
+        raise codes.UNREADABLE_FRAMES_FILE(where=result.file, key=key)
+    return result
 
 
 def recording_seconds(path: str | None, storage: Mapping[str, object]) -> float | None:

@@ -101,9 +101,9 @@ class Store:
         name = self.manifest.track(track).documents
         if shard is None:
             return parquet.read(self.folder, name, columns, codes)
-        wanted = None if columns is None else sorted({*columns, "shard"})
+        required = None if columns is None else sorted({*columns, "shard"})
         # A row group a shard, or a few: only those that have this one are read.
-        table = parquet.read_where(self.folder, name, "shard", shard, wanted, codes)
+        table = parquet.read_where(self.folder, name, "shard", shard, required, codes)
         return table.filter(pc.equal(table["shard"], shard))
 
     def recordings(self, names: Sequence[str] | None = None) -> dict[tuple[str, int], Recording]:
@@ -121,11 +121,11 @@ class Store:
             documents = documents.filter(pc.is_in(documents["doc_id"], pa.array(names, pa.string())))
         paths = relocated_paths(self.folder, self.manifest.recordings, documents["path"], everywhere)
         documents = documents.set_column(documents.schema.get_field_index("path"), "path", paths)
-        found: dict[tuple[str, int], Recording] = {}
+        result: dict[tuple[str, int], Recording] = {}
         for row in documents.to_pylist():
             key, end = (row["doc_id"], row["channel"]), (row["start"] or 0.0) + row["duration"]
-            found[key] = Recording(row["path"], max(end, found[key].duration if key in found else 0.0))
-        return found
+            result[key] = Recording(row["path"], max(end, result[key].duration if key in result else 0.0))
+        return result
 
     def statistics(
         self, track: str | None = None, speakers: Sequence[str] | None = None
@@ -207,10 +207,10 @@ class Store:
             live: keys (doc_id, channel) to yield; by default all documents that live in each track.
         """
         known = set.intersection(*(self.live(shard, track) for track in tracks))
-        wanted = known if live is None else known & live
-        if not wanted:
+        required = known if live is None else known & live
+        if not required:
             return  # a track may have no file of the shard, as long as its task has failed
-        pieces = [pieces_of(self.blocks(shard, wanted, track)) for track in tracks]
+        pieces = [pieces_of(self.blocks(shard, required, track)) for track in tracks]
         for parts in zip(*pieces, strict=True):
             left: list[Block | None] = [next(part) for part in parts]
             while all(block is not None for block in left):
@@ -230,10 +230,10 @@ class Store:
             StoreError: it is not in the store.
         """
         table = self.documents(columns=["doc_id", "channel", "shard"], track=track)
-        found = table.filter(pc.and_(pc.equal(table["doc_id"], doc_id), pc.equal(table["channel"], channel)))
-        if found.num_rows == 0:
+        result = table.filter(pc.and_(pc.equal(table["doc_id"], doc_id), pc.equal(table["channel"], channel)))
+        if result.num_rows == 0:
             raise codes.NO_SUCH_DOCUMENT(where=self.folder.path(), document=doc_id, channel=channel)
-        blocks = self.blocks(found["shard"][0].as_py(), {(doc_id, channel)}, track)
+        blocks = self.blocks(result["shard"][0].as_py(), {(doc_id, channel)}, track)
         return np.concatenate([block.features for block in blocks])
 
 

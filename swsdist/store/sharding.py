@@ -44,10 +44,10 @@ def _cut_into(seconds: Sequence[float], shards: int) -> list[range]:
     first, passed = 0, 0.0
     for k, length in enumerate(seconds):
         passed += length
-        wanted = shards - len(ranges) - 1  # shards to come
+        required = shards - len(ranges) - 1  # shards to come
         left = len(seconds) - k - 1
         reached = passed >= total * (len(ranges) + 1) / shards * (1 - 1e-9)
-        if left == wanted or (reached and wanted > 0):
+        if left == required or (reached and required > 0):
             ranges.append(range(first, k + 1))
             first = k + 1
     return ranges

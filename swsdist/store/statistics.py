@@ -80,8 +80,8 @@ def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisi
         ([("collection", "")], np.zeros(len(marks), np.int64)),
         ([("speaker", name) for name in names], speakers.indices.to_numpy().astype(np.int64)[order]),
     ):
-        wanted = np.array([scope not in known and scope != ("speaker", "") for scope in scopes], bool)
-        group = np.where(wanted[codes], codes, -1) if len(scopes) else codes
+        required = np.array([scope not in known and scope != ("speaker", "") for scope in scopes], bool)
+        group = np.where(required[codes], codes, -1) if len(scopes) else codes
         of = _by_group(group)
         for k, value in _merged(documents, order, group, dimension).items():
             known[scopes[k]] = {
@@ -109,8 +109,8 @@ def _by_group(group: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
     """Places of each group's documents; of those below 0 none."""
     order = np.argsort(group, kind="stable")
     numbers, first = np.unique(group[order], return_index=True)
-    found = zip(numbers.tolist(), np.split(order, first[1:]), strict=True) if len(numbers) else ()
-    return {number: places for number, places in found if number >= 0}
+    result = zip(numbers.tolist(), np.split(order, first[1:]), strict=True) if len(numbers) else ()
+    return {number: places for number, places in result if number >= 0}
 
 
 def _merged(

@@ -34,36 +34,36 @@ def reuse_frames(reading: Reading) -> Reading:
     def read(
         document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
     ) -> Generator[NDArray[np.float32], None, ReadResult]:
-        held = document.get("held")
+        stored = document.get("held")
         # A file may have changed since the work was planned.
-        if held is None or held["sha256"] != document.get("sha256", held["sha256"]):
+        if stored is None or stored["sha256"] != document.get("sha256", stored["sha256"]):
             return (yield from reading(document, extractor, folder))
         try:
-            return (yield from _copied(held, document["channel"], folder))
+            return (yield from _copied(stored, document["channel"], folder))
         except StoreError as error:  # it says nothing against the recording
             raise codes.STORED_FRAMES_DAMAGED(where=error.where, error=error.message, advice=error.remedy) from error
 
     return read
 
 
-def _copied(held: dict[str, Any], channel: int, folder: Folder) -> Generator[NDArray[np.float32], None, ReadResult]:
-    store = Store.at(folder.root, held["state"], storage=folder.storage)
+def _copied(stored: dict[str, Any], channel: int, folder: Folder) -> Generator[NDArray[np.float32], None, ReadResult]:
+    store = Store.at(folder.root, stored["state"], storage=folder.storage)
     columns = ["doc_id", "channel", "duration", "frames", "speech", "cut_off", "bandwidth"]
-    table = store.documents(held["shard"], columns, held["tracks"][0])
-    mine = pc.and_(pc.equal(table["doc_id"], held["doc_id"]), pc.equal(table["channel"], channel))
-    (row,) = table.filter(mine).to_pylist()
-    for blocks in zip(*(_blocks(store, held, channel, track) for track in held["tracks"]), strict=True):
+    table = store.documents(stored["shard"], columns, stored["tracks"][0])
+    selected = pc.and_(pc.equal(table["doc_id"], stored["doc_id"]), pc.equal(table["channel"], channel))
+    (row,) = table.filter(selected).to_pylist()
+    for blocks in zip(*(_blocks(store, stored, channel, track) for track in stored["tracks"]), strict=True):
         yield blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
     speech = None if row["speech"] is None else unpack_marks(row["speech"], row["frames"])
     return ReadResult(row["duration"], speech, cut_off=row["cut_off"], bandwidth=row["bandwidth"])
 
 
-def _blocks(store: Store, held: dict[str, Any], channel: int, track: str) -> Iterator[NDArray[np.float32]]:
+def _blocks(store: Store, stored: dict[str, Any], channel: int, track: str) -> Iterator[NDArray[np.float32]]:
     """Blocks of frames of the document, of one track; a row group at a time."""
-    dimension, name = store.manifest.track(track).dimension, store.manifest.shard(held["shard"]).files[track].name
+    dimension, name = store.manifest.track(track).dimension, store.manifest.shard(stored["shard"]).files[track].name
     with parquet.reader(store.folder, name, keep=True) as file:
-        for group in parquet.row_groups_with(file, "doc_id", held["doc_id"]):
+        for group in parquet.row_groups_with(file, "doc_id", stored["doc_id"]):
             rows = file.read_row_group(group, use_threads=False)
-            mine = pc.and_(pc.equal(rows["doc_id"], held["doc_id"]), pc.equal(rows["channel"], channel))
-            for blob in rows["features"].filter(mine):
+            selected = pc.and_(pc.equal(rows["doc_id"], stored["doc_id"]), pc.equal(rows["channel"], channel))
+            for blob in rows["features"].filter(selected):
                 yield np.frombuffer(blob.as_buffer(), "<f4").reshape(-1, dimension)

@@ -23,13 +23,13 @@ def keys(documents: pa.Table) -> Iterator[list[list[object]]]:
 
 def speech(tracks: Sequence[pa.Table], tick: float) -> dict[str, float]:
     """Seconds that were listened to, and seconds of speech in them: of the first track that has marks."""
-    heard = speech = 0
+    audible = speech = 0
     for documents in tracks:
         for batch in documents.select(["frames", "speech"]).to_batches(_PIECE):
             marked = batch.filter(pc.is_valid(batch["speech"]))
             bits = b"".join(marked["speech"].to_pylist())
-            heard += pc.sum(marked["frames"]).as_py() or 0
+            audible += pc.sum(marked["frames"]).as_py() or 0
             speech += int(np.bitwise_count(np.frombuffer(bits, np.uint8)).sum())
-        if heard:
+        if audible:
             break
-    return {"heard_seconds": round(heard * tick, 6), "speech_seconds": round(speech * tick, 6)}
+    return {"heard_seconds": round(audible * tick, 6), "speech_seconds": round(speech * tick, 6)}

@@ -52,11 +52,11 @@ class Tracks:
         track of the store has it. Columns named in `codes` may be codes of their strings.
         """
         table = self._joint(shard, columns, codes)
-        heard = self.store.manifest.counts.get("heard_seconds")
-        if not heard or "speech" not in table.column_names or table["speech"].null_count == 0:
+        audible = self.store.manifest.counts.get("heard_seconds")
+        if not audible or "speech" not in table.column_names or table["speech"].null_count == 0:
             return table
-        whole = table if columns is None else self._joint(shard, [*_MARKED, "speech"])
-        marked = pa.array(_with_marks(whole, self._others(shard)), pa.large_binary())
+        full = table if columns is None else self._joint(shard, [*_MARKED, "speech"])
+        marked = pa.array(_with_marks(full, self._others(shard)), pa.large_binary())
         index = table.schema.get_field_index("speech")
         return table.set_column(index, table.schema.field(index), marked)
 
@@ -79,8 +79,8 @@ class Tracks:
             rows = [row, *(rows[key] for rows in others if (key := (row["doc_id"], row["channel"])) in rows)]
             if len(rows) < len(self._names):
                 continue
-            frames = min(one["frames"] for one in rows)
-            joined = {name: [value for one in rows for value in one[name]] for name in wide}
+            frames = min(row["frames"] for row in rows)
+            joined = {name: [value for row in rows for value in row[name]] for name in wide}
             joint.append({**row, **joined, "frames": frames})
         table = pa.Table.from_pylist(joint, pa.schema([DOCUMENTS.field(name) for name in read]))
         return table if columns is None else table.select(columns)
@@ -103,15 +103,15 @@ def _with_marks(documents: pa.Table, others: Iterable[pa.Table]) -> list[bytes |
     after the last that has a mark are as that one.
     """
     rows = documents.select([*_MARKED, "speech"]).to_pylist()
-    found: dict[tuple[str, int], tuple[bytes, int]] = {}
+    result: dict[tuple[str, int], tuple[bytes, int]] = {}
     for other in others:
         for row in other.to_pylist():
-            found.setdefault((row["doc_id"], row["channel"]), (row["speech"], row["frames"]))
+            result.setdefault((row["doc_id"], row["channel"]), (row["speech"], row["frames"]))
     marks: list[bytes | None] = []
     for row in rows:
         speech, frames = row["speech"], row["frames"]
-        if speech is None and (known := found.get((row["doc_id"], row["channel"]))) is not None:
-            heard = unpack_marks(*known)
-            speech = pack_marks(np.pad(heard, (0, max(0, frames - len(heard))), "edge")[:frames])
+        if speech is None and (known := result.get((row["doc_id"], row["channel"]))) is not None:
+            audible = unpack_marks(*known)
+            speech = pack_marks(np.pad(audible, (0, max(0, frames - len(audible))), "edge")[:frames])
         marks.append(speech)
     return marks

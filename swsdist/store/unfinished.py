@@ -1,4 +1,4 @@
-"""An index that has not come to its end: how far it is."""
+"""Progress of an unfinished index."""
 
 from __future__ import annotations
 

@@ -178,8 +178,8 @@ def write_tracks(
                     raise_transient(document, error)
                     rejected.append(rejection(document, error, kind))
                     continue
-                for rows, one in zip(live, taken, strict=True):
-                    own = {"mean": one.mean.tolist(), "variance": one.variance.tolist()}
+                for rows, item in zip(live, taken, strict=True):
+                    own = {"mean": item.mean.tolist(), "variance": item.variance.tolist()}
                     rows.append({**row, **own, "shard": partition or names[0]})
                 seconds += row["duration"]
             for shard in shards:
@@ -192,13 +192,13 @@ def write_tracks(
             outputs.append(output)
     refused = pa.Table.from_pylist(rejected, REJECTED_DOCUMENTS)
     listed = parquet.publish(folder, rejected_name(fingerprint), [refused], REJECTED_DOCUMENTS)
-    found = []
+    result = []
     for k, (rows, output) in enumerate(zip(live, outputs, strict=True)):
         table = pa.Table.from_pylist(rows, DOCUMENTS)
         name = documents_name(fingerprint if k == 0 else f"{fingerprint}-{tracks[k].name}")
         placed = parquet.publish(folder, name, [table], DOCUMENTS)
-        found.append(Indexed((output, placed, listed), table, refused, seconds))
-    return found
+        result.append(Indexed((output, placed, listed), table, refused, seconds))
+    return result
 
 
 def _write_document(
@@ -318,7 +318,7 @@ def read_recording(
     return ReadResult(samples / extractor.sample_rate, cut_off=cut_off)
 
 
-def with_progress(reading: Reading, told: Callable[[float], None]) -> Reading:
+def with_progress(reading: Reading, text: Callable[[float], None]) -> Reading:
     """The same; `told` is told how many seconds of frames it has yielded so far, of all rows."""
     seconds = 0.0
 
@@ -330,7 +330,7 @@ def with_progress(reading: Reading, told: Callable[[float], None]) -> Reading:
         for frames in blocks:
             yield frames
             seconds += len(frames) * shift
-            told(seconds)
+            text(seconds)
         return blocks.result
 
     return read

@@ -164,7 +164,7 @@ def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None
         (("store", "info", "corpus"), "there is no feature store here"),
         (("store", "check", "gone"), "there is no feature store here"),
         (("store", "rejected", "corpus"), "there is no feature store here"),
-        (("store", "cat", "run/store", "nobody"), "there is no document 'nobody'"),
+        (("store", "cat", "run/store", "nobody"), "[no-such-document]"),
         (("search", "corpus", "--query", "corpus/queries/q001_1.wav"), "there is no feature store here"),
         (("search", "run/store", "--query", "gone.wav"), "[no-fitted-file]"),
         (("paper", "figure", "corpus/refs.csv", "x.pdf"), "[not-a-plot]"),

@@ -277,10 +277,10 @@ def test_documents(swsdist, here: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "warning"),
     [
-        ("tlist.xml", 'termid="T3"', 'termid="T2"', "terms have an id that another term has"),
+        ("tlist.xml", 'termid="T3"', 'termid="T2"', "[repeated-term]"),
         ("tlist.xml", "never", "ONE", "[duplicate-term-texts-counted]"),
         ("stdlist.xml", 'termid="T3"', 'termid="T9"', "queries or detections are not of the term list"),
-        ("stdlist.xml", 'termid="T3"', 'termid="T1"', "queries have two lists"),
+        ("stdlist.xml", 'termid="T3"', 'termid="T1"', "[repeated-query-list]"),
         ("ref.rttm", "LEXEME F2", "LEXEME F9", "references lie outside of the ECF and are scored"),
         ("stdlist.xml", 'file="F2"', 'file="F9"', "detections are in documents that the ECF lacks"),
         (
@@ -289,7 +289,7 @@ def test_documents(swsdist, here: Path) -> None:
             'channel="2" tbeg="50"',
             "detections lie outside of the ECF's excerpts",
         ),
-        ("stdlist.xml", '"NO"', '"no"', "decisions are neither YES nor NO"),
+        ("stdlist.xml", '"NO"', '"no"', "[decision-counted-as-no]"),
         ("stdlist.xml", '"0.2" decision="NO"', '"0.99" decision="NO"', "[inconsistent-decisions]"),
         ("ref.rttm", "LEXEME F1 1 10 ", "LEXEME F1 1 40 ", "[unsorted-words]"),
     ],
@@ -313,8 +313,8 @@ def test_what_the_originals_pass_over(swsdist, here: Path, name: str, old: str, 
         ("stdlist.xml", 'dur="1.25"', 'dur="-1"', "stdlist.xml, line 8: dur is '-1'"),
         ("ecf.xml", 'dur="300"', 'dur="-300"', "ecf.xml, line 2: dur is '-300'"),
         ("ref.rttm", "10 0.5 one", "10 -0.5 one", "ref.rttm, line 3: duration is '-0.5'"),
-        ("tlist.xml", "<termlist", '<!DOCTYPE x [<!ENTITY a "b">]><termlist', "it declares an entity"),
-        ("stdlist.xml", "</stdlist>", "", "it is not well-formed XML"),
+        ("tlist.xml", "<termlist", '<!DOCTYPE x [<!ENTITY a "b">]><termlist', "[declared-entity]"),
+        ("stdlist.xml", "</stdlist>", "", "[malformed-xml]"),
         ("ecf.xml", 'channel="1"', 'channel="left"', "channel is 'left'"),
     ],
 )
@@ -331,7 +331,7 @@ def test_a_list_that_is_cut_off(swsdist, here: Path) -> None:
     (here / "stdlist.xml").write_bytes(packed)
     assert scored(swsdist, here)["totals"]["ncorr"] == 2
     (here / "stdlist.xml").write_bytes(packed[:-9])
-    assert "stdlist.xml: it is damaged or cut off" in swsdist("score", *LISTS, cwd=here, code=3).err
+    assert "[damaged-archive]" in swsdist("score", *LISTS, cwd=here, code=3).err
 
 
 def test_usage(swsdist, here: Path) -> None:

@@ -254,7 +254,7 @@ def test_documents_that_cannot_be_read(across: Any, field: Path) -> None:
     )
     corpus = {"queries": queries, "queries_from": {"documents": str(broken)}, "references": None}
     outcome = across("waits", **corpus).outcome
-    assert "none of the documents that the queries are from can be read" in outcome.failures[0].message
+    assert "[no-query-document-read]" in outcome.failures[0].message
     assert "search" not in outcome.chain_run.outcomes
     with pytest.raises(DataError, match="there are no means and variances of the corpus that the queries are of"):
         across("goes-on", selection=StepSelection(keep_going=True), **corpus)

@@ -15,6 +15,7 @@ import swsdist
 from swsdist.audio import commands
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import chains as chains_codes
+from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.nist.systemlist import read_systemlist
@@ -304,7 +305,7 @@ def test_references_between_segments_are_told(scene: Any) -> None:
     with (scene.folder / "refs.csv").open("a") as file:
         file.write("q001,rec1,1,0.0,0.2\n")
     result = swsdist.run(kaldi(scene, references=str(scene.folder / "refs.csv")))
-    assert any("references lie in no document" in notice for notice in result.outcome.chain_run.notices())
+    assert any(says(notice, stages_codes.REFERENCE_IN_NO_DOCUMENT) for notice in result.outcome.chain_run.notices())
 
 
 def test_segment_trials_take_what_is_searched_of_a_recording(scene: Any) -> None:
@@ -354,5 +355,5 @@ def test_queries_without_a_term_are_told(scene: Any) -> None:
     queries = f"corpus.queries={scene.corpus}/queries"
     result = scene.run(f"corpus.references={scene.folder}/words.rttm", queries, "search.examples=best")
     notices = result.outcome.chain_run.notices()
-    assert any("queries have no term, so no reference can be looked up" in notice for notice in notices)
+    assert any(says(notice, stages_codes.QUERY_WITHOUT_TERM) for notice in notices)
     assert result.report.unscored == "the table of references has no rows"

@@ -256,7 +256,7 @@ def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: di
     count = 1 + int((0.5 - 0.032) / 0.01)
     assert np.array_equal(queries.features("cut"), frames["d001"][100 : 100 + count])
     rejected = result.outcome.chain_run.rejected().to_pylist()
-    assert [(row["id"], row["reason"]) for row in rejected] == [("beyond", "place-outside")]
+    assert [(row["id"], row["reason"]) for row in rejected] == [("beyond", "place-outside-frames")]
     keep = "corpus.own_places=keep"
     best = scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null", keep).detections().iloc[0]
     assert (best["doc_id"], best["start"]) == ("d001", 1.0)

@@ -208,7 +208,7 @@ def test_equal_recordings_are_told_and_each_is_computed(scene: Scene) -> None:
     assert sum(held(outcome)) == 0
     assert scene.store().manifest.counts["documents"] == 6
     told = "\n".join(outcome.chain_run.chain.summary(outcome.chain_run))
-    assert "2 recordings with the bytes of another one (first: 'copy1' of 'a')" in told
+    assert "2 recordings with the bytes of another (first: 'copy1' of 'a')" in told
 
 
 def test_on_s3_etags_tell(scene: Scene, s3: Any) -> None:

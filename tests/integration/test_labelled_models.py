@@ -90,7 +90,7 @@ def test_phones_of_the_part_that_is_for_training(scene: Any, labels: str) -> Non
     frames = store.features("d004", track="made")
     assert frames.sum(axis=1) == pytest.approx(np.ones(len(frames)), abs=1e-4)
     (warning,) = warnings(scene)
-    assert warning.startswith(f"{len(model.settings['taught_by']['documents'])} documents are searched")
+    assert warning.startswith(f"{len(model.settings['taught_by']['documents'])} searched documents")
 
 
 def test_a_model_of_other_documents_is_no_oracle(own_corpus: Any, tmp_path: Path) -> None:

@@ -161,6 +161,6 @@ def test_a_folder_of_frames(tmp_path: Path) -> None:
 
 def test_an_rttm_is_no_systems_list(tmp_path: Path) -> None:
     (tmp_path / "words.rttm").write_bytes(FILES["x.rttm"][0])
-    with pytest.raises(UserError, match="this is an RTTM, and no system's list") as caught:
+    with pytest.raises(UserError, match=r"\[rttm-as-list\]") as caught:
         read_system(str(tmp_path / "words.rttm"))
     assert "--rttm" in str(caught.value)

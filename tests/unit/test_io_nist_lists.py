@@ -481,4 +481,4 @@ def test_terms_that_the_programs_read_otherwise(write: Write) -> None:
     keywords = text.replace("termlist", "kwlist").replace("term", "kw")
     one = Notices()
     read_termlist(write(keywords), notices=one)
-    assert ["entities" in notice.message for notice in one.entries.values()] == [True]
+    assert [notice.code for notice in one.entries.values()] == [io_codes.TERM_WITH_ENTITIES]

@@ -87,7 +87,7 @@ CALIBRATION_ON_TEST_DATA = Code(
 OCCURRENCE_NOT_SEARCHED = Code(
     "occurrence-not-searched",
     OddError,
-    "{count} occurrence{s} left out: in recordings that are not searched",
+    "{count} of {of} occurrences left out: in recordings that are not searched",
     "check the names and channels of the documents",
 )
 
@@ -99,7 +99,7 @@ TEXT_NEEDS_DOCUMENT_TRIALS = Code(
 )
 
 TEXT_OF_UNKNOWN_DOCUMENT = Code(
-    "text-of-unknown-document", OddError, "{count} line{s} of text about unknown documents", "check the spelling"
+    "text-of-unknown-document", OddError, "{count} of {of} lines of text about unknown documents", "check the spelling"
 )
 
 DOCUMENT_WITHOUT_TEXT = Code(
@@ -119,7 +119,7 @@ QUERY_WITHOUT_TERM = Code(
 REFERENCE_IN_NO_DOCUMENT = Code(
     "reference-in-no-document",
     OddError,
-    "{count} reference{s} in no document of the recording: {then}",
+    "{count} of {of} references in no document of the recording: {then}",
     "times are the recording's; leave out what is not searched",
 )
 
@@ -198,12 +198,12 @@ WRONG_HEADER_DURATION = Code(
 CONTRADICTED_DURATION = Code(
     "contradicted-duration",
     OddError,
-    "{count} duration{s} in the table of documents contradicted by the audio",
+    "{count} of {of} durations in the table of documents contradicted by the audio",
     "correct or drop the column: it cuts the work into shards; trials are counted from the audio",
 )
 
 REFERENCE_AFTER_END = Code(
-    "reference-after-end", OddError, "{count} reference{s} ending after the recording", "{advice}"
+    "reference-after-end", OddError, "{count} of {of} references end after their recording", "{advice}"
 )
 
 QUERY_SPEAKER_UNKNOWN = Code(

@@ -38,7 +38,7 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
 
     Args:
         path: a file, or a folder of files of one format; local or `s3://`.
-        form: the format; by default it is told by the ending.
+        form: the format; by default recognised by the ending.
         storage: options for s3fs.
 
     Returns:
@@ -51,7 +51,7 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
         ConfigError: the library of the format is not installed.
     """
     options = storage or {}
-    found: dict[str, Item] = {}
+    result: dict[str, Item] = {}
     for name, file, key, info in _files(path, form, options):
         known = FORMATS[name]
         if known.find is None:
@@ -63,10 +63,10 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
         else:
             items = known.find(file, info.identity, info.size, options)
         for each, item in items:
-            if each in found:
-                raise codes.DUPLICATE_FRAMES(where=item.file, key=each, file=found[each].file)
-            found[each] = item
-    return found
+            if each in result:
+                raise codes.DUPLICATE_FRAMES(where=item.file, key=each, file=result[each].file)
+            result[each] = item
+    return result
 
 
 def single_item(path: str, storage: Mapping[str, object] | None = None) -> Item | None:
@@ -123,7 +123,7 @@ def _files(path: str, form: Form, storage: Mapping[str, object]) -> Iterator[tup
     forms = {name: _form_of(name) for name in listed}
     if form != "auto":
         forms = {name: form for name in listed if name.lower().endswith(FORMATS[form].endings)}
-    several = {one for one in forms.values() if one is not None}
+    several = {form for form in forms.values() if form is not None}
     if form != "auto" and not several:
         raise codes.NO_FILES_OF_FORMAT(
             where=folder.path(), form=form, endings=" or ".join(FORMATS[form].endings), found=_there(listed)
@@ -134,13 +134,13 @@ def _files(path: str, form: Form, storage: Mapping[str, object]) -> Iterator[tup
             where=folder.path(), what=what, endings=_endings(), found="" if several else f"; {_there(listed)}"
         )
     lists = any(name.lower().endswith(".scp") for name in forms)
-    for name, one in forms.items():
-        if one is not None and not (lists and name.lower().endswith(".ark")):
-            yield one, folder.path(name), name.rpartition(".")[0], listed[name]
+    for name, item in forms.items():
+        if item is not None and not (lists and name.lower().endswith(".ark")):
+            yield item, folder.path(name), name.rpartition(".")[0], listed[name]
 
 
 def _form_of(path: str) -> str | None:
-    return next((name for name, one in FORMATS.items() if path.lower().endswith(one.endings)), None)
+    return next((name for name, item in FORMATS.items() if path.lower().endswith(item.endings)), None)
 
 
 def _there(names: Iterable[str]) -> str:
@@ -151,7 +151,7 @@ def _there(names: Iterable[str]) -> str:
 
 
 def _endings() -> str:
-    return ", ".join(ending for one in FORMATS.values() for ending in one.endings)
+    return ", ".join(ending for item in FORMATS.values() for ending in item.endings)
 
 
 def _info(path: str, storage: Mapping[str, object]) -> Info:

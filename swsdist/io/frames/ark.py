@@ -98,10 +98,10 @@ def _sizes(file: BinaryIO) -> tuple[int, int]:
 
 def _matrix(file: BinaryIO, path: str) -> RawFrames:
     """The matrix that begins here."""
-    found = _header(file, path)
-    if found is None:
+    result = _header(file, path)
+    if result is None:
         return _text(file)
-    kind, rows, columns, least, span = found
+    kind, rows, columns, least, span = result
     if kind in _COMPRESSED:
         return _unpacked(file, kind, least, span, rows, columns)
     numbers = np.frombuffer(_exactly(file, rows * columns * _PLAIN[kind]), f"<f{_PLAIN[kind]}")
@@ -125,8 +125,8 @@ def _unpacked(file: BinaryIO, kind: bytes, least: np.float32, span: np.float32, 
     low = p0 + (p25 - p0) * code * np.float32(1 / 64)
     middle = p25 + (p75 - p25) * (code - 64) * np.float32(1 / 128)
     high = p75 + (p100 - p75) * (code - 192) * np.float32(1 / 63)
-    found: RawFrames = np.where(code <= 64, low, np.where(code <= 192, middle, high)).T
-    return np.ascontiguousarray(found)
+    result: RawFrames = np.where(code <= 64, low, np.where(code <= 192, middle, high)).T
+    return np.ascontiguousarray(result)
 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:
@@ -136,20 +136,20 @@ def _exactly(file: BinaryIO, size: int) -> bytes:
         file.seek(here)
         if left < size:
             raise EOFError(f"it ends {size - left} bytes too early")
-    found = file.read(size)
-    if len(found) < size:
-        raise EOFError(f"it ends {size - len(found)} bytes too early")
-    return found
+    result = file.read(size)
+    if len(result) < size:
+        raise EOFError(f"it ends {size - len(result)} bytes too early")
+    return result
 
 
 def _token(file: BinaryIO) -> bytes:
     """Bytes up to a blank."""
-    found = b""
-    while len(found) < _LONGEST_KEY:
-        one = file.read(1)
-        if one in (b" ", b""):
-            return found
-        found += one
+    result = b""
+    while len(result) < _LONGEST_KEY:
+        item = file.read(1)
+        if item in (b" ", b""):
+            return result
+        result += item
     raise ValueError("a name of more than 4096 bytes")
 
 
@@ -175,14 +175,14 @@ def _text(file: BinaryIO) -> RawFrames:
 
 def _skip(file: BinaryIO, path: str) -> None:
     """Pass over the matrix that begins here, by its header."""
-    found = _header(file, path)
-    if found is None:
+    result = _header(file, path)
+    if result is None:
         _text(file)
         return
-    kind, numbers = found.kind, found.rows * found.columns
+    kind, numbers = result.kind, result.rows * result.columns
     # CM: four 16-bit percentiles a column, and a byte a number.
     size = _PLAIN[kind] if kind in _PLAIN else {b"CM": 1, b"CM2": 2, b"CM3": 1}[kind]
-    file.seek(size * numbers + (8 * found.columns if kind == b"CM" else 0), 1)
+    file.seek(size * numbers + (8 * result.columns if kind == b"CM" else 0), 1)
 
 
 def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
@@ -215,7 +215,7 @@ def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Ite
     folder, _ = locate(path, storage)
     known: dict[str, str] = {}
     counts: dict[str, int] = {}
-    found: list[tuple[str, str, str]] = []
+    result: list[tuple[str, str, str]] = []
     with damage_errors(path), open_file(path, storage) as file:
         for number, raw in enumerate(file, 1):
             try:
@@ -235,7 +235,7 @@ def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Ite
             at = place["offset"] or "0"
             if place["first"] is not None:
                 at += f"[{place['first']}:{place['last']}]"
-            found.append((key, file_, at))
+            result.append((key, file_, at))
             counts[file_] = counts.get(file_, 0) + 1
     for file_ in counts:
         try:
@@ -243,10 +243,10 @@ def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Ite
         except (StorageError, OSError) as error:
             refused = failures.as_file_fault(error, file_).code in failures.UNREADABLE
             known[file_] = UNREADABLE if refused else MISSING
-    for key, file_, at in found:
-        whole = known[file_]
-        size = 0 if whole == MISSING else int(whole.partition(":")[0]) // counts[file_]
-        yield key, Item("kaldi", file_, at, whole if whole == MISSING else f"{whole}@{at}", size)
+    for key, file_, at in result:
+        full = known[file_]
+        size = 0 if full == MISSING else int(full.partition(":")[0]) // counts[file_]
+        yield key, Item("kaldi", file_, at, full if full == MISSING else f"{full}@{at}", size)
 
 
 KALDI = Format((".scp", ".ark"), _find, _Ark)

@@ -38,12 +38,12 @@ class _Hdf5:
 
     def read(self, at: str) -> RawFrames:
         try:
-            found = self._root[at]
-            if found.external or found.is_virtual:
+            result = self._root[at]
+            if result.external or result.is_virtual:
                 raise ValueError("its numbers lie in other files: copy them into this one")
-            if found.nbytes > max(_FREE, _PACKED * found.id.get_storage_size()):
-                raise ValueError(f"{found.id.get_storage_size()} bytes, and {found.nbytes} unpacked")
-            return np.asarray(found[()])
+            if result.nbytes > max(_FREE, _PACKED * result.id.get_storage_size()):
+                raise ValueError(f"{result.id.get_storage_size()} bytes, and {result.nbytes} unpacked")
+            return np.asarray(result[()])
         except _BROKEN as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
@@ -55,19 +55,19 @@ class _Hdf5:
 
 
 def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
-    found: list[tuple[str, Item]] = []
+    result: list[tuple[str, Item]] = []
 
-    def look(name: str, one: Any) -> None:
-        if hasattr(one, "shape"):  # a dataset, and not a group
-            bytes_ = int(one.id.get_storage_size())
-            found.append((name, Item("hdf5", path, name, f"{identity}@{name}", bytes_)))
+    def look(name: str, item: Any) -> None:
+        if hasattr(item, "shape"):  # a dataset, and not a group
+            bytes_ = int(item.id.get_storage_size())
+            result.append((name, Item("hdf5", path, name, f"{identity}@{name}", bytes_)))
 
     with damage_errors(path), open_file(path, storage) as file:
         root = _opened(file, path)
         with damage_errors(path, *_BROKEN):
             root.visititems(look)
             root.close()
-    yield from found
+    yield from result
 
 
 HDF5 = Format((".h5", ".hdf5"), _find, _Hdf5)

@@ -85,8 +85,8 @@ def decoded(path: str, data: bytes) -> RawFrames:
     factor, offset = np.frombuffer(data, ">f4", 2 * dimension, _HEADER.size).reshape(2, dimension)
     stored = np.frombuffer(data, ">i2", count * dimension, _HEADER.size + 8 * dimension).reshape(count, dimension)
     with np.errstate(divide="ignore", invalid="ignore"):  # what is not finite is told of with its key
-        made: RawFrames = ((stored.astype(np.float64) + offset) / factor).astype(np.float32)
-    return made
+        result: RawFrames = ((stored.astype(np.float64) + offset) / factor).astype(np.float32)
+    return result
 
 
 def write_parameters(frames: NDArray[np.floating], shift: float, out: Path, kind: int = USER) -> None:

@@ -34,9 +34,9 @@ def demand_bounded(archive: zipfile.ZipFile) -> None:
     Raises:
         ValueError: one does.
     """
-    for one in archive.infolist():
-        if one.file_size > max(_FREE, _PACKED * one.compress_size):
-            raise ValueError(f"{one.filename} has {one.compress_size} bytes, and {one.file_size} unpacked")
+    for item in archive.infolist():
+        if item.file_size > max(_FREE, _PACKED * item.compress_size):
+            raise ValueError(f"{item.filename} has {item.compress_size} bytes, and {item.file_size} unpacked")
 
 
 def demand_complete(archive: zipfile.ZipFile, names: Iterable[str]) -> None:
@@ -131,9 +131,9 @@ def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) ->
     with damage_errors(path, *_BROKEN), open_file(path, storage) as file, zipfile.ZipFile(file) as archive:
         demand_bounded(archive)
         members = archive.infolist()
-    for one in members:
-        key = one.filename.removesuffix(".npy")
-        yield key, Item("npz", path, key, f"{one.file_size}:{one.CRC:08x}", one.file_size)
+    for member in members:
+        key = member.filename.removesuffix(".npy")
+        yield key, Item("npz", path, key, f"{member.file_size}:{member.CRC:08x}", member.file_size)
 
 
 NPY = Format((".npy",), None, _Npy)

@@ -26,7 +26,7 @@ def read_ecf(path: str, storage: Mapping[str, object] | None = None, *, notices:
     Args:
         path: of either dialect, plain or packed, local or `s3://`.
         storage: options for s3fs.
-        notices: takes channels that are not written as numbers.
+        notices: collects channels that are not written as numbers.
 
     Returns:
         table EXCERPTS; `language` is the excerpt's, or else the file's.

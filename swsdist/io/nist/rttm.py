@@ -51,7 +51,7 @@ def read_rttm(
         path: plain or packed, local or `s3://`.
         storage: options for s3fs.
         fields: how many fields every line must have (KWSEval: 9); None: a word's first six, a stretch's first five.
-        notices: takes channels that are not written as numbers.
+        notices: collects channels that are not written as numbers.
 
     Raises:
         UserError: there is no such file, or it is a pipe.
@@ -92,29 +92,31 @@ def _read_columns(path: str, storage: Mapping[str, object] | None, notices: Noti
     written: list[str] = []
     for kind in ("LEXEME", "SPEAKER"):
         codes = pa.array([k for k, name in enumerate(kinds) if name.upper() == kind], pa.int32())
-        mine = table.filter(pc.is_in(table["type"].chunk(0).indices, value_set=codes))
+        selected = table.filter(pc.is_in(table["type"].chunk(0).indices, value_set=codes))
         for name in ("start", "duration"):
             # Of other types these may be anything, so they are read as text.
             try:
-                values = mine[name].cast(pa.float64())
+                values = selected[name].cast(pa.float64())
             except pa.ArrowInvalid:
                 return None
             numbers = values.to_numpy()
             if not ((numbers >= 0) & (numbers <= LATEST)).all():
                 return None
-            mine = mine.set_column(mine.schema.get_field_index(name), name, values)
+            selected = selected.set_column(selected.schema.get_field_index(name), name, values)
         numbers = np.array([int(name) for name in channels.dictionary.to_pylist()], dtype=np.int32)
-        written += mine["channel"].unique().to_pylist()
-        codes = mine["channel"].combine_chunks()
-        place = mine.schema.get_field_index("channel")
-        mine = mine.set_column(
+        written += selected["channel"].unique().to_pylist()
+        codes = selected["channel"].combine_chunks()
+        place = selected.schema.get_field_index("channel")
+        selected = selected.set_column(
             place, "channel", pa.array(numbers[codes.indices.to_numpy()] if len(codes) else numbers[:0])
         )
         if kind == "SPEAKER":
-            mine = mine.set_column(
-                mine.schema.get_field_index("word"), "word", pa.array(np.full(len(mine), "", object), pa.string())
+            selected = selected.set_column(
+                selected.schema.get_field_index("word"),
+                "word",
+                pa.array(np.full(len(selected), "", object), pa.string()),
             )
-        tables.append(mine.select(LEXEMES.names).cast(LEXEMES))
+        tables.append(selected.select(LEXEMES.names).cast(LEXEMES))
     note_channels(written, path, notices)
     return Rttm(*tables)
 
@@ -140,9 +142,9 @@ def _read_lines(path: str, storage: Mapping[str, object] | None, fields: int | N
         kind = values[0].upper()
         count = len(line.split(";;", 1)[0].split()) if fields else len(values)
         if (fields is not None and count != fields) or (kind in kept and count < _LEAST - (kind == "SPEAKER")):
-            wanted = f"{fields}" if fields else f"at least {_LEAST - (kind == 'SPEAKER')}"
+            required = f"{fields}" if fields else f"at least {_LEAST - (kind == 'SPEAKER')}"
             raise codes.RTTM_FIELD_COUNT(
-                where=f"{path}, line {number}", type=short(kind), fields=count, expected=wanted
+                where=f"{path}, line {number}", type=short(kind), fields=count, expected=required
             )
         if kind not in kept:
             continue

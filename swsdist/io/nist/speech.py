@@ -23,7 +23,7 @@ SPEECH = pa.schema(
 
 
 def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
-    """Stretches of speech, told by content: a Parquet file, a CSV whose first line names `doc_id`, or an RTTM.
+    """Stretches of speech, recognised by content: a Parquet file, a CSV whose first line names `doc_id`, or an RTTM.
 
     Args:
         path: plain or packed, local or `s3://`.
@@ -40,9 +40,9 @@ def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Ta
         head = stream.read(4096)
     if head.startswith(b"PAR1") or b"doc_id" in head.partition(b"\n")[0]:
         return read_table(path, SPEECH, storage=storage)
-    found = read_rttm(path, storage).speakers
-    if not found.num_rows:
+    result = read_rttm(path, storage).speakers
+    if not result.num_rows:
         raise codes.NO_SPEAKER_RECORDS(where=path)
-    ends = np.array([round(end, 4) for end in (found["start"].to_numpy() + found["duration"].to_numpy()).tolist()])
-    columns = [found["doc_id"].cast(pa.string()), found["channel"], found["start"], pa.array(ends, pa.float64())]
+    ends = np.array([round(end, 4) for end in (result["start"].to_numpy() + result["duration"].to_numpy()).tolist()])
+    columns = [result["doc_id"].cast(pa.string()), result["channel"], result["start"], pa.array(ends, pa.float64())]
     return pa.table(columns, schema=SPEECH)

@@ -1,4 +1,4 @@
-"""System lists of the NIST programs: STDLIST (STDEval 0.7) and KWSLIST (KWSEval), told by their content.
+"""System lists of the NIST programs: STDLIST (STDEval 0.7) and KWSLIST (KWSEval), recognised by their content.
 
 Both hold, a term, the list of its detections: file, channel, tbeg, dur, score and decision. Files are read as a stream.
 A list that is laid out as all programs write it, an element a line, is read by columns (`systemlist_lines`), any other

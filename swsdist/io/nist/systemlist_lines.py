@@ -155,9 +155,9 @@ class _Reader:
             self._parts.append(table.select(_VALUES))
 
     def _attribute_order(self, data: bytes) -> list[str]:
-        found = re.search(rf'(?m)^[ \t]*<{self._dialect.item}((?: \w+="[^"\n]*")+) ?/>[ \t]*\r?$'.encode(), data)
+        result = re.search(rf'(?m)^[ \t]*<{self._dialect.item}((?: \w+="[^"\n]*")+) ?/>[ \t]*\r?$'.encode(), data)
         order = (
-            [name for name, _ in _ATTRIBUTE.findall(found[1].decode("utf-8", "replace"))] if found else list(_VALUES)
+            [name for name, _ in _ATTRIBUTE.findall(result[1].decode("utf-8", "replace"))] if result else list(_VALUES)
         )
         if sorted(order) != sorted(_VALUES):
             raise _OtherLayout
@@ -172,15 +172,15 @@ class _Reader:
         """All that stands between the values must be what it is in every such line; numbers must be finite."""
         assert self._order is not None
         for k, name in enumerate(names[::2]):
-            wanted = f" {self._order[k]}=" if k < len(self._order) else "/>"
+            required = f" {self._order[k]}=" if k < len(self._order) else "/>"
             if k == 0:
-                wanted = f"<{self._dialect.item}{wanted}"
+                required = f"<{self._dialect.item}{required}"
             for text in table.column(name).combine_chunks().dictionary.to_pylist():
                 if k == 0:
                     text = text.lstrip(" \t")
                 if k == len(self._order):
                     text = text.strip(" \t\r")
-                if text != wanted:
+                if text != required:
                     raise _OtherLayout
         for name in ("tbeg", "dur", "score"):
             column = table.column(name)

@@ -154,11 +154,11 @@ def _write(
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str, int, float, float, float, bool | None]]:
-    wanted = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
+    required = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
     for batch in batches:
         for first in range(0, batch.num_rows, _ROWS):
             part = batch.slice(first, _ROWS)
-            yield from zip(*(part.column(name).to_pylist() for name in wanted), strict=True)
+            yield from zip(*(part.column(name).to_pylist() for name in required), strict=True)
 
 
 class _Names:

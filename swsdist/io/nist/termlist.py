@@ -1,4 +1,4 @@
-"""Term lists of the NIST programs: TLIST (`termlist`, STDEval 0.7) and KWLIST (`kwlist`, KWSEval), told by their content.
+"""Term lists of the NIST programs: TLIST (`termlist`, STDEval 0.7) and KWLIST (`kwlist`, KWSEval), recognised by their content.
 
 Both say the text of each term under an id. A KWLIST may hold attributes of a term (`kwinfo`: name and value), a TLIST
 too (`terminfo`); they become columns, for breakdowns. The programs differ in what they make of the same list:

@@ -82,8 +82,8 @@ def _made(
     clients = settings.get("client_kwargs", {})
     if endpoint and "endpoint_url" not in {*settings, *(clients if isinstance(clients, Mapping) else ())}:
         settings["endpoint_url"] = endpoint
-    said = settings.get("config_kwargs")
-    settings["config_kwargs"] = {**DEFAULTS, **(said if isinstance(said, Mapping) else {})}
-    made = s3fs.S3FileSystem(**{**settings, "use_listings_cache": False, "skip_instance_cache": True})
-    made.retries = 1
-    return made
+    text = settings.get("config_kwargs")
+    settings["config_kwargs"] = {**DEFAULTS, **(text if isinstance(text, Mapping) else {})}
+    result = s3fs.S3FileSystem(**{**settings, "use_listings_cache": False, "skip_instance_cache": True})
+    result.retries = 1
+    return result

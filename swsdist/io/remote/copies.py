@@ -30,8 +30,8 @@ def local_file(path: str) -> Path:
     folder, name = locate(path, storage_of_bucket(path))
     key = path, folder.identity(name)
     if key in _copies:
-        copy, wanted = _copies[key]
-        if copy.is_file() and _sha256(copy.read_bytes()) == wanted:
+        copy, required = _copies[key]
+        if copy.is_file() and _sha256(copy.read_bytes()) == required:
             return copy
     data = folder.read_bytes(name)
     digest = _sha256(data)

@@ -51,7 +51,7 @@ class _Page(NamedTuple):
     @property
     def names(self) -> list[str]:
         """Of all."""
-        return [*(one.key for one in self.objects), *self.folders]
+        return [*(item.key for item in self.objects), *self.folders]
 
 
 class _Range(NamedTuple):
@@ -105,34 +105,34 @@ def objects_below(ask: Ask, prefix: str) -> Iterator[Object]:
             yield from _files(page)
 
 
-def _side_by_side(pool: Executor, ask: Ask, prefixes: Iterable[str], **asked: str) -> Iterator[_Page]:
+def _side_by_side(pool: Executor, ask: Ask, prefixes: Iterable[str], **requested: str) -> Iterator[_Page]:
     """All pages of some prefixes, as they come; no more of them in memory than are asked for at a time."""
     waiting = deque(_Range(prefix, fresh=True) for prefix in prefixes)
     going: set[Future[tuple[_Page, list[_Range]]]] = set()
     while waiting or going:
         while waiting and len(going) < _AT_ONCE:
-            going.add(pool.submit(_next, ask, waiting.popleft(), asked))
+            going.add(pool.submit(_next, ask, waiting.popleft(), requested))
         done, going = wait(going, return_when=FIRST_COMPLETED)
-        for one in done:
-            page, rest = one.result()
+        for item in done:
+            page, rest = item.result()
             waiting.extend(rest)
             yield page
 
 
-def _next(ask: Ask, one: _Range, asked: Mapping[str, str]) -> tuple[_Page, list[_Range]]:
+def _next(ask: Ask, item: _Range, requested: Mapping[str, str]) -> tuple[_Page, list[_Range]]:
     """A page of a range, without what is not in it, and what is to be listed yet."""
-    place = {"ContinuationToken": one.more} if one.more else {"StartAfter": one.after} if one.after else {}
-    page = _page(ask, Prefix=one.prefix, **place, **asked)
-    if page.more and one.fresh:
-        return _cut(one.prefix, page)
-    beyond = bool(one.end and page.names) and max(page.names) >= one.end
-    return _only(page, one), [one._replace(more=page.more)] if page.more and not beyond else []
+    place = {"ContinuationToken": item.more} if item.more else {"StartAfter": item.after} if item.after else {}
+    page = _page(ask, Prefix=item.prefix, **place, **requested)
+    if page.more and item.fresh:
+        return _cut(item.prefix, page)
+    beyond = bool(item.end and page.names) and max(page.names) >= item.end
+    return _only(page, item), [item._replace(more=page.more)] if page.more and not beyond else []
 
 
 def _cut(prefix: str, page: _Page) -> tuple[_Page, list[_Range]]:
     """Of the first page of a long prefix what is not listed again, and all that is to be listed yet."""
     names = page.names
-    keys = [one.key for one in page.objects]
+    keys = [item.key for item in page.objects]
     # A server that lists in another order, as directory buckets do; or one whose pages have a name, which may be a folder.
     if keys != sorted(keys) or len(names) < 2:
         return page, [_Range(prefix, more=page.more)]
@@ -145,18 +145,18 @@ def _cut(prefix: str, page: _Page) -> tuple[_Page, list[_Range]]:
     return _only(page, _Range(prefix, but=parts)), [*map(_Range, parts), *between]
 
 
-def _page(ask: Ask, **asked: str) -> _Page:
-    answer = cast("_Answer", ask(**asked))
-    objects = [Object(one["Key"], one["Size"], one["ETag"]) for one in answer.get("Contents", ())]
-    folders = [one["Prefix"] for one in answer.get("CommonPrefixes", ())]
+def _page(ask: Ask, **requested: str) -> _Page:
+    answer = cast("_Answer", ask(**requested))
+    objects = [Object(item["Key"], item["Size"], item["ETag"]) for item in answer.get("Contents", ())]
+    folders = [item["Prefix"] for item in answer.get("CommonPrefixes", ())]
     return _Page(objects, folders, answer["NextContinuationToken"] if answer.get("IsTruncated") else "")
 
 
 def _only(page: _Page, some: _Range) -> _Page:
     """Those of a range."""
-    objects = [one for one in page.objects if some.has(one.key)]
+    objects = [item for item in page.objects if some.has(item.key)]
     return page._replace(objects=objects, folders=[name for name in page.folders if some.has(name)])
 
 
 def _files(page: _Page) -> Iterator[Object]:
-    return (one for one in page.objects if not one.key.endswith("/"))
+    return (item for item in page.objects if not item.key.endswith("/"))

@@ -102,9 +102,9 @@ class CheckedFile(S3File):  # type: ignore[misc]  # s3fs has no types
         answer, data = _get(client, self._url, Range=f"bytes={start}-{end - 1}", **match)
         if answer.get("ETag", self.details["ETag"]) != self.details["ETag"]:
             raise _changed(self._url)
-        told = answer.get("ContentRange", f"bytes {start}-{end - 1}/{self.size}")
-        if len(data) != end - start or told != f"bytes {start}-{end - 1}/{self.size}":
-            raise damaged(self._url, f"{len(data)} bytes ({told}) came of {end - start} from {start} of {self.size}")
+        text = answer.get("ContentRange", f"bytes {start}-{end - 1}/{self.size}")
+        if len(data) != end - start or text != f"bytes {start}-{end - 1}/{self.size}":
+            raise damaged(self._url, f"{len(data)} bytes ({text}) came of {end - start} from {start} of {self.size}")
         return data
 
 

@@ -87,26 +87,26 @@ def retry_remote(storage: Mapping[str, object], where: str, do: Callable[[s3fs.S
     for attempt in range(1, ATTEMPTS + 1):
         client = connect(storage)
         try:
-            made = do(client)
+            result = do(client)
         except Exception as error:
-            told = explain(error, where)
-            if told is None or told.code == codes.MISSING_FILE.name:
+            text = explain(error, where)
+            if text is None or text.code == codes.MISSING_FILE.name:
                 raise
-            if attempt == ATTEMPTS or not _helps(told, client, storage, attempt):
-                raise told from (None if told is error else error)
+            if attempt == ATTEMPTS or not _helps(text, client, storage, attempt):
+                raise text from (None if text is error else error)
         else:
             budget.give()
-            return made
+            return result
     raise AssertionError("ATTEMPTS is at least 1")
 
 
-def _helps(told: StorageError, client: s3fs.S3FileSystem, storage: Mapping[str, object], attempt: int) -> bool:
+def _helps(text: StorageError, client: s3fs.S3FileSystem, storage: Mapping[str, object], attempt: int) -> bool:
     """Whether to do it again, after a pause."""
-    renewed = told.code in _CREDENTIALS and connect(storage) is not client
+    renewed = text.code in _CREDENTIALS and connect(storage) is not client
     if renewed:
         return True
-    if told.code != codes.S3_TRANSFER_DAMAGED.name and not (
-        told.code == codes.EXPIRED_S3_CREDENTIALS.name and has_credential_files() and "key" not in storage
+    if text.code != codes.S3_TRANSFER_DAMAGED.name and not (
+        text.code == codes.EXPIRED_S3_CREDENTIALS.name and has_credential_files() and "key" not in storage
     ):
         return False
     if not budget.take():

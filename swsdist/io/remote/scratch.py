@@ -39,12 +39,12 @@ def scratch() -> Path:
     """
     key = (os.getpid(), tempfile.gettempdir())
     with _making, storage_errors(key[1]):
-        found = _mine.get(key)
-        if found is None or not found[0].is_dir():  # one that a cleaner of old files has removed
-            _mine[key] = found = _made(_above())
+        result = _mine.get(key)
+        if result is None or not result[0].is_dir():  # one that a cleaner of old files has removed
+            _mine[key] = result = _made(_above())
             if len(_mine) == 1:
                 atexit.register(_leave)
-        return found[0]
+        return result[0]
 
 
 def sweep() -> int:

@@ -1,1 +1,1 @@
-"""What a run is given: documents, queries, references, stores and models, what is odd about them, and what scores depend on."""
+"""Inputs of a run: documents, queries, references, stores, models and their oddities; the settings that scores depend on."""

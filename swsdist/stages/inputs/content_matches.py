@@ -47,7 +47,7 @@ class ContentMatches(NamedTuple):
 
 
 def match_content(
-    wanted: CorpusDocuments,
+    corpus: CorpusDocuments,
     places: NDArray[np.int64],
     state: StoreContents,
     store: Store | None,
@@ -68,40 +68,40 @@ def match_content(
         return nothing
     if not all(isinstance(source.extractor, Extractor) for source in sources):
         return nothing
-    identities = wanted.identities[sources[0].fingerprint]  # of the recording, so the same for all
+    identities = corpus.identities[sources[0].fingerprint]  # of the recording, so the same for all
     sizes = _sizes(state.tables[sources[0].tracks[0].name]["identity"])
     likely = pc.is_in(_sizes(identities.take(pa.array(places))), sizes)
     places = places[np.asarray(likely.to_numpy(zero_copy_only=False), bool)]
     if not len(places):
         return nothing
-    found = _Contents(store)
-    rows = [{**row, "place": place} for row, place in zip(wanted.rows(places), places.tolist(), strict=True)]
+    result = _Contents(store)
+    rows = [{**row, "place": place} for row, place in zip(corpus.rows(places), places.tolist(), strict=True)]
     rows = [row for row in rows if row.get("start") is None and not is_command(row["path"])]
-    found.read(row["path"] for row in rows if not is_remote(row["path"]))
+    result.read(row["path"] for row in rows if not is_remote(row["path"]))
     olds = {source.fingerprint: _known(store, source, state, identities.take(pa.array(places))) for source in sources}
     moved: list[int] = []
-    held: dict[Key, dict[str, dict[str, Any]]] = {}
+    stored: dict[Key, dict[str, dict[str, Any]]] = {}
     for row in rows:
-        token = found.of(row, row["identities"][sources[0].fingerprint])
+        token = result.of(row, row["identities"][sources[0].fingerprint])
         if token is None:
             continue
         several = {recipe: old.get((*token, row["channel"], row["speaker"])) for recipe, old in olds.items()}
-        if all(one is not None and row["doc_id"] in one for one in several.values()):
+        if all(item is not None and row["doc_id"] in item for item in several.values()):
             moved.append(row["place"])
             continue
         for source in sources:
-            one = several[source.fingerprint]
-            if one:
-                first = min(one)
+            item = several[source.fingerprint]
+            if item:
+                first = min(item)
                 names = [track.name for track in source.tracks]
-                held.setdefault((row["doc_id"], row["channel"]), {})[source.fingerprint] = {
+                stored.setdefault((row["doc_id"], row["channel"]), {})[source.fingerprint] = {
                     "state": store.manifest.fingerprint,
-                    "shard": one[first],
+                    "shard": item[first],
                     "doc_id": first,
                     "tracks": names,
                     "sha256": None if is_remote(row["path"]) else token[0],
                 }
-    return ContentMatches(np.array(moved, np.int64), held)
+    return ContentMatches(np.array(moved, np.int64), stored)
 
 
 class _Contents:
@@ -140,12 +140,12 @@ def _known(
     table = table.filter(pc.is_in(_sizes(table["identity"]), _sizes(identities)))
     there = [shard for shard, files in state.files.items() if all(track.name in files for track in source.tracks)]
     table = table.filter(pc.is_in(table["shard"], pa.array(there, pa.string())))
-    found: dict[tuple[str, str, int, str | None], dict[str, str]] = {}
+    result: dict[tuple[str, str, int, str | None], dict[str, str]] = {}
     for row in table.to_pylist():
         token = row["identity"] if is_remote(row["path"]) else row["sha256"]
         key = (token, _ending(row["path"]), row["channel"], row["speaker"])
-        found.setdefault(key, {})[row["doc_id"]] = row["shard"]
-    return found
+        result.setdefault(key, {})[row["doc_id"]] = row["shard"]
+    return result
 
 
 def _sizes(identities: pa.Array | pa.ChunkedArray) -> pa.Array:

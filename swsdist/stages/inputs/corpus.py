@@ -23,7 +23,7 @@ class Corpus:
 
     Args:
         config: whose section; its protocol says how terms are looked up, and what trials are.
-        notices: told of what is odd in the tables.
+        notices: collects oddities of the tables.
         audio: whether recordings are wanted, and not only frames that are given.
     """
 

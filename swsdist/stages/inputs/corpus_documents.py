@@ -47,13 +47,13 @@ class CorpusDocuments(Mapping[Key, Row]):
     def rows(self, places: NDArray[np.int64] | range) -> list[Row]:
         """The rows at some places; `identities` of each are by extractor."""
         which = pa.array(places, pa.int64())
-        found: list[Row] = self.table.take(which).to_pylist()
+        result: list[Row] = self.table.take(which).to_pylist()
         identities = {recipe: column.take(which).to_pylist() for recipe, column in self.identities.items()}
         for k, place in enumerate(places):
-            found[k]["identities"] = {recipe: known[k] for recipe, known in identities.items()}
+            result[k]["identities"] = {recipe: known[k] for recipe, known in identities.items()}
             for name, column in self._more.items():
-                found[k][name] = column[place]
-        return found
+                result[k][name] = column[place]
+        return result
 
     def places(self, keys: pa.Array) -> NDArray[np.int64]:
         """Where documents of some `keys_of` are; -1 if they are not."""
@@ -67,12 +67,12 @@ class CorpusDocuments(Mapping[Key, Row]):
     def seconds(self, places: NDArray[np.int64], storage: Mapping[str, object]) -> list[float]:
         """How long documents last, as `document_seconds` has it."""
         known = self.table["duration"].take(pa.array(places))
-        found = np.array(pc.fill_null(known, np.nan).to_numpy(), np.float64)
-        unknown = np.flatnonzero(np.isnan(found))
+        result = np.array(pc.fill_null(known, np.nan).to_numpy(), np.float64)
+        unknown = np.flatnonzero(np.isnan(result))
         if len(unknown):
             some = self.pieces(places[unknown])
-            found[unknown] = [length for rows in some for length in document_seconds(rows, storage)]
-        return list(map(float, found))
+            result[unknown] = [length for rows in some for length in document_seconds(rows, storage)]
+        return list(map(float, result))
 
     def __getitem__(self, key: Key) -> Row:
         if self._at is None:
@@ -97,10 +97,10 @@ class CorpusDocuments(Mapping[Key, Row]):
 def corpus_documents_of(table: pa.Table, sources: Sequence[Source], storage: Mapping[str, object]) -> CorpusDocuments:
     """The documents of a table, with what their frames come from now."""
     recipes = [source.fingerprint for source in sources if isinstance(source.extractor, Extractor)]
-    heard = _heard(table, storage) if recipes else pa.nulls(table.num_rows, pa.large_string())
+    recording_identities = _heard(table, storage) if recipes else pa.nulls(table.num_rows, pa.large_string())
     if len(recipes) == len(sources):
-        return CorpusDocuments(table, dict.fromkeys(recipes, heard))
-    rows, known = table.to_pylist(), heard.to_pylist()
+        return CorpusDocuments(table, dict.fromkeys(recipes, recording_identities))
+    rows, known = table.to_pylist(), recording_identities.to_pylist()
     for k, row in enumerate(rows):
         row["identities"] = dict.fromkeys(recipes, known[k])
     add_items(rows, sources, storage)
@@ -115,29 +115,31 @@ def corpus_documents_of(table: pa.Table, sources: Sequence[Source], storage: Map
 def _heard(table: pa.Table, storage: Mapping[str, object]) -> pa.Array:
     """The identity of each document's recording, and of its place in it."""
     where = [name for name in ("recording", "start", "end") if name in table.column_names]
-    found, listed = [pa.array([], pa.large_string())], dict[str, dict[str, Info]]()
+    result, listed = [pa.array([], pa.large_string())], dict[str, dict[str, Info]]()
     for first in range(0, table.num_rows, _PIECE):
         some = table.slice(first, _PIECE)
         known = identities(some["path"].to_pylist(), storage, listed)
         if where:
             places = map(place_of, some.select(where).to_pylist())
-            known = [one if one.startswith(NO_FILE) else one + place for one, place in zip(known, places, strict=True)]
-        found.append(pa.array(known, pa.large_string()))
-    return pa.concat_arrays(found)
+            known = [
+                item if item.startswith(NO_FILE) else item + place for item, place in zip(known, places, strict=True)
+            ]
+        result.append(pa.array(known, pa.large_string()))
+    return pa.concat_arrays(result)
 
 
 class _Rows(ValuesView[Row]):
     _mapping: CorpusDocuments
 
     def __iter__(self) -> Iterator[Row]:
-        wanted = self._mapping
-        for first in range(0, len(wanted), _PIECE):
-            yield from wanted.rows(range(first, min(first + _PIECE, len(wanted))))
+        corpus = self._mapping
+        for first in range(0, len(corpus), _PIECE):
+            yield from corpus.rows(range(first, min(first + _PIECE, len(corpus))))
 
 
 @dataclass
 class StoreContents:
-    """What a store holds of a config's tracks.
+    """The contents of a store for a config's tracks.
 
     Attributes:
         kept: names of tracks that it has as they are wanted.
@@ -161,25 +163,25 @@ class StoreContents:
         columns = ["doc_id", "channel", "shard"]
         tables = [table.select(columns) for table in self.tables.values()] if names else []
         some = [table.filter(pc.is_in(table["shard"], pa.array(names, pa.string()))) for table in tables]
-        found: dict[str, pa.Array] = {}
+        result: dict[str, pa.Array] = {}
         for name in names:
-            mine = [table.filter(pc.equal(table["shard"], name)) for table in some]
-            found[name] = pc.unique(pa.concat_arrays([keys_of(one["doc_id"], one["channel"]) for one in mine]))
-        return found
+            selected = [table.filter(pc.equal(table["shard"], name)) for table in some]
+            result[name] = pc.unique(pa.concat_arrays([keys_of(item["doc_id"], item["channel"]) for item in selected]))
+        return result
 
     @property
     def keys(self) -> pa.Array:
         """Of all that it holds or has rejected, each once."""
-        found = [keys_of(table["doc_id"], table["channel"]) for table in self.tables.values()]
+        result = [keys_of(table["doc_id"], table["channel"]) for table in self.tables.values()]
         if self.rejected is not None and self.rejected.num_rows:
-            found.append(keys_of(self.rejected["id"], self.rejected["part"]))
-        if len(found) == 1:
-            return found[0]  # a track has a document once
-        return pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.large_string())
+            result.append(keys_of(self.rejected["id"], self.rejected["part"]))
+        if len(result) == 1:
+            return result[0]  # a track has a document once
+        return pc.unique(pa.concat_arrays(result)) if result else pa.array([], pa.large_string())
 
 
 def compare(
-    wanted: CorpusDocuments, state: StoreContents, recipes: Mapping[str, str]
+    corpus: CorpusDocuments, state: StoreContents, recipes: Mapping[str, str]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Of each document of the corpus: whether a store knows it, and whether what it knows is of what its frames come from now.
 
@@ -188,33 +190,33 @@ def compare(
         state: of the store.
         recipes: fingerprint of the recipe of each track.
     """
-    known, same = compare_tables(wanted, state.tables, recipes)
+    known, same = compare_tables(corpus, state.tables, recipes)
     if state.rejected is not None and state.rejected.num_rows:
-        where = wanted.places(keys_of(state.rejected["id"], state.rejected["part"]))
+        where = corpus.places(keys_of(state.rejected["id"], state.rejected["part"]))
         there = np.flatnonzero(where >= 0)
         known[where[there]] = True
-        same[where[there]] = still_rejected(wanted, state.rejected)[there]
+        same[where[there]] = still_rejected(corpus, state.rejected)[there]
     return known, same
 
 
 def compare_tables(
-    wanted: CorpusDocuments, tables: Mapping[str, pa.Table], recipes: Mapping[str, str]
+    corpus: CorpusDocuments, tables: Mapping[str, pa.Table], recipes: Mapping[str, str]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """The same of the documents of all tracks; path and speaker are those of the first that has the document."""
-    known, same = np.zeros(len(wanted), bool), np.ones(len(wanted), bool)
-    identified = {recipe: np.zeros(len(wanted), bool) for recipe in recipes.values()}
+    known, same = np.zeros(len(corpus), bool), np.ones(len(corpus), bool)
+    identified = {recipe: np.zeros(len(corpus), bool) for recipe in recipes.values()}
     for name, table in tables.items():
-        at = places_in(wanted.keys_, keys_of(table["doc_id"], table["channel"]))
+        at = places_in(corpus.keys_, keys_of(table["doc_id"], table["channel"]))
         there = at >= 0
         if not there.any():
             continue
         fresh = there & ~known
         if fresh.any():
             for column in ("path", "speaker"):
-                same &= ~fresh | _equal(wanted.table[column], _at(table[column], at))
+                same &= ~fresh | _equal(corpus.table[column], _at(table[column], at))
         recipe = recipes[name]
         fresh = there & ~identified[recipe]
-        current = wanted.identities.get(recipe)
+        current = corpus.identities.get(recipe)
         if fresh.any():
             equal = _equal(current, _at(table["identity"], at)) if current is not None else np.zeros(len(same), bool)
             same &= ~fresh | equal
@@ -223,18 +225,18 @@ def compare_tables(
     return known, same & known
 
 
-def still_rejected(wanted: CorpusDocuments, rejected: pa.Table) -> NDArray[np.bool_]:
+def still_rejected(corpus: CorpusDocuments, rejected: pa.Table) -> NDArray[np.bool_]:
     """Of each document that was rejected (`id`, `part`, `path`, `identity`), whether it is in the corpus, with the file that it
     was rejected for: its recording, or the file of its given frames.
     """
-    where = wanted.places(keys_of(rejected["id"], rejected["part"]))
-    found = np.zeros(len(where), bool)
+    where = corpus.places(keys_of(rejected["id"], rejected["part"]))
+    result = np.zeros(len(where), bool)
     there = np.flatnonzero(where >= 0)
     refusals = rejected.select(["path", "identity"]).take(pa.array(there)).to_pylist()
-    for k, known, row in zip(there, refusals, wanted.rows(where[there]), strict=True):
+    for k, known, row in zip(there, refusals, corpus.rows(where[there]), strict=True):
         files = (row["path"], *(item.file for item in row.get("items", {}).values() if item is not None))
-        found[k] = known["path"] in files and known["identity"] in row["identities"].values()
-    return found
+        result[k] = known["path"] in files and known["identity"] in row["identities"].values()
+    return result
 
 
 def keys_of(names: pa.ChunkedArray, channels: pa.ChunkedArray) -> pa.Array:
@@ -252,8 +254,8 @@ def places_in(keys: pa.Array, among: pa.Array) -> NDArray[np.int64]:
         return np.full(len(keys), -1, np.int64)
     if keys.equals(among):
         return np.arange(len(keys))  # as a store and its corpus are, most often: without a table of a million strings
-    found = pc.fill_null(pc.index_in(keys, value_set=among), -1)
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+    result = pc.fill_null(pc.index_in(keys, value_set=among), -1)
+    return np.asarray(result.to_numpy(zero_copy_only=False), np.int64)
 
 
 def _at(column: pa.ChunkedArray, places: NDArray[np.int64]) -> pa.ChunkedArray:
@@ -263,9 +265,11 @@ def _at(column: pa.ChunkedArray, places: NDArray[np.int64]) -> pa.ChunkedArray:
     return column.take(pa.array(np.maximum(places, 0)))
 
 
-def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.bool_]:
+def _equal(chunked_array: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Where two columns of strings are equal; null equals null."""
-    equal = pc.equal(one, other)
-    both = pc.and_(pc.is_null(one), pc.is_null(other))
-    found = pc.fill_null(pc.or_kleene(equal, both), False)
-    return np.asarray(found.to_numpy(zero_copy_only=False) if isinstance(found, pa.Array) else found.to_numpy(), bool)
+    equal = pc.equal(chunked_array, other)
+    both = pc.and_(pc.is_null(chunked_array), pc.is_null(other))
+    result = pc.fill_null(pc.or_kleene(equal, both), False)
+    return np.asarray(
+        result.to_numpy(zero_copy_only=False) if isinstance(result, pa.Array) else result.to_numpy(), bool
+    )

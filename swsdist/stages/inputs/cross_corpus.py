@@ -22,7 +22,7 @@ from swsdist.registry.registries import METHODS
 
 
 def corpus_of_queries(config: Config) -> Corpus | None:
-    """The corpus that the queries are of, as one by itself; None where it is the one that is searched."""
+    """The corpus of the queries; None if it is the searched one."""
     theirs = config.corpus.queries_from
     if theirs.documents is None:
         return None

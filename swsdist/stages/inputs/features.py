@@ -39,15 +39,15 @@ class RunFeatures:
         """Extractors and transforms that the chain fits, as far as it is known what to."""
         return with_models(self._config.features, self._config.corpus, self._store)[1]
 
-    def libraries(self, known: Libraries, told: Sequence[Indexed | Extracted]) -> Libraries:
+    def libraries(self, known: Libraries, text: Sequence[Indexed | Extracted]) -> Libraries:
         """Versions of the libraries that a store's parts were made with: those before, and what tasks told now."""
         used_by = [name for source in self.sources for name in libraries_of(source.extractor)]
-        parts = [one.libraries for one in told if one.libraries]
-        return with_these(known, parts, [name for one in told for name in one.ffmpeg], used_by)
+        parts = [item.libraries for item in text if item.libraries]
+        return with_these(known, parts, [name for item in text for name in item.ffmpeg], used_by)
 
-    def has_model(self, one: UnfittedModel) -> bool:
+    def has_model(self, unfitted_model: UnfittedModel) -> bool:
         """Whether the store does."""
-        return self._store.exists(one.file)
+        return self._store.exists(unfitted_model.file)
 
     @property
     def recipes(self) -> list[list[str]]:
@@ -57,10 +57,10 @@ class RunFeatures:
     @property
     def tracks(self) -> dict[str, tuple[int, int]]:
         """First column, and the one after the last, of each track, all side by side."""
-        found, first = {}, 0
+        result, first = {}, 0
         for track in (track for source in self.sources for track in source.tracks):
-            found[track.name] = first, (first := first + track.stop - track.first)
-        return found
+            result[track.name] = first, (first := first + track.stop - track.first)
+        return result
 
     @property
     def extractor_fingerprint(self) -> str:

@@ -1,4 +1,4 @@
-"""A feature store of frames that somebody else made, without a config: what `index` makes of `features: external`."""
+"""A feature store of precomputed frames, made without a config, as `index` makes it of `features: external`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPTION = re.compile(r"features\.options\.(\w+)|index\.store|corpus\.documents")
 
 def as_options(text: str) -> str:
     """A message about a config as one about the arguments of `store import`: who gave these has no config."""
-    return _OPTION.sub(lambda found: _OPTIONS.get(found[0], f"--{found[1]}"), text)
+    return _OPTION.sub(lambda result: _OPTIONS.get(result[0], f"--{result[1]}"), text)
 
 
 def import_store(

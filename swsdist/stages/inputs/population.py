@@ -36,9 +36,9 @@ POPULATION = pa.schema(
 _ROUNDED, _PART = 0.1, 0.01
 
 
-def agree(said: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.bool_]:
+def agree(text: NDArray[np.float64], result: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether durations (s) that are told are those that were measured; NaN, where nothing is told, is not."""
-    return np.less_equal(np.abs(said - found), np.maximum(_ROUNDED, _PART * found))
+    return np.less_equal(np.abs(text - result), np.maximum(_ROUNDED, _PART * result))
 
 
 def population_of(documents: pa.Table, store: Store | None) -> pa.Table:
@@ -49,16 +49,16 @@ def population_of(documents: pa.Table, store: Store | None) -> pa.Table:
         store: what was read of it; None: nothing yet.
     """
     placed, nulls = is_placed(documents), pa.nulls(documents.num_rows, pa.string())
-    said = pc.subtract(documents["end"], documents["start"]) if placed else documents["duration"]
-    lengths, read = said.to_numpy().copy(), np.zeros(documents.num_rows, bool)  # NaN where the table does not say
+    text = pc.subtract(documents["end"], documents["start"]) if placed else documents["duration"]
+    lengths, read = text.to_numpy().copy(), np.zeros(documents.num_rows, bool)  # NaN where the table does not say
     if store is not None:
         table = store.documents(columns=["doc_id", "channel", "duration"])
         keys = keys_of(documents["doc_id"], documents["channel"])
         at = places_in(keys, keys_of(table["doc_id"], table["channel"]))
         read = at >= 0
-        found = np.append(table["duration"].to_numpy(), np.nan)[at]
-        wrong = read & ~agree(lengths, found)
-        lengths[wrong] = found[wrong]
+        result = np.append(table["duration"].to_numpy(), np.nan)[at]
+        wrong = read & ~agree(lengths, result)
+        lengths[wrong] = result[wrong]
     columns = {
         "doc_id": documents["doc_id"],
         "channel": documents["channel"],

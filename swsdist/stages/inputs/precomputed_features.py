@@ -1,4 +1,4 @@
-"""Frames that somebody else made, in a plan: which item is a document's, or an example's, and what it is identified by."""
+"""Precomputed frames in a plan: the item of each document and example, and its identity."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def add_items(rows: list[dict[str, Any]], sources: Sequence[Source], storage: Ma
         UserError: frames are not there at all, or two documents have one key.
         DataError: a file of them is damaged.
     """
-    found = _found(sources, False, storage)
-    if not found:
+    result = _found(sources, False, storage)
+    if not result:
         return
-    rates = _rates(found)
+    rates = _rates(result)
     channels = Counter(row["doc_id"] for row in rows)
     seen: dict[str, tuple[str, int]] = {}
     for row in rows:
@@ -50,7 +50,7 @@ def add_items(rows: list[dict[str, Any]], sources: Sequence[Source], storage: Ma
                 where="corpus.documents", first=seen[key], second=(row["doc_id"], row["channel"]), key=key
             )
         seen[key] = row["doc_id"], row["channel"]
-        row["items"] = {recipe: items.get(key) for recipe, (_, items) in found.items()}
+        row["items"] = {recipe: items.get(key) for recipe, (_, items) in result.items()}
         for recipe, item in row["items"].items():
             row["identities"][recipe] = _identity(item, row["duration"]) + place_of(row)
         row["expected"] = _seconds(row["items"], rates)
@@ -75,12 +75,12 @@ def add_items_of_examples(
         documents: by key, as `add_items` left them.
         storage: options for s3fs.
     """
-    found = _found(sources, True, storage)
-    rates, holding = _rates(found), _Holding(documents)
-    for row in rows if found else ():
+    result = _found(sources, True, storage)
+    rates, holding = _rates(result), _Holding(documents)
+    for row in rows if result else ():
         key, document = example_key(row["query_id"], row["example"]), holding.document(row)
         row["key"], row["items"], row["given"], row["cut"] = key, {}, {}, {}
-        for recipe, (_, items) in found.items():
+        for recipe, (_, items) in result.items():
             item = items.get(key)
             row["cut"][recipe] = item is None and document is not None
             identity = _identity(item, None)
@@ -110,18 +110,18 @@ class _Holding:
         name, channel, start, end = (example[column] for column in ("doc_id", "channel", "start", "end"))
         if name is None or (name, channel) in self._documents or start is None or end is None:
             return self._documents.get((name, channel))
-        held = self._places.containing(name, channel, start, end)
-        return self._documents[held[0].doc_id, channel] if held else None
+        stored = self._places.containing(name, channel, start, end)
+        return self._documents[stored[0].doc_id, channel] if stored else None
 
 
 def row_for(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a document as a task of one extractor is given it."""
-    made = {name: row[name] for name in (*_COLUMNS, *_PLACE) if name in row}
-    made["identity"] = row["identities"][source.fingerprint]
+    result = {name: row[name] for name in (*_COLUMNS, *_PLACE) if name in row}
+    result["identity"] = row["identities"][source.fingerprint]
     if source.fingerprint in row.get("items", ()):
         item = row["items"][source.fingerprint]
-        made |= {"key": row["key"], "item": None if item is None else list(item)}
-    return made
+        result |= {"key": row["key"], "item": None if item is None else list(item)}
+    return result
 
 
 def _found(
@@ -147,9 +147,9 @@ def _identity(item: Item | None, duration: float | None) -> str:
     return item.identity if duration is None else f"{item.identity} of {duration!r} s"
 
 
-def _rates(found: Mapping[str, tuple[Precomputed, Mapping[str, Item]]]) -> dict[str, float]:
+def _rates(result: Mapping[str, tuple[Precomputed, Mapping[str, Item]]]) -> dict[str, float]:
     """Seconds a byte of each extractor's frames, as far as their size tells."""
-    return {recipe: frame_shift(given) / (_FLOAT32 * given.dimension) for recipe, (given, _) in found.items()}
+    return {recipe: frame_shift(given) / (_FLOAT32 * given.dimension) for recipe, (given, _) in result.items()}
 
 
 def _seconds(items: Mapping[str, Item | None], rates: Mapping[str, float]) -> float:

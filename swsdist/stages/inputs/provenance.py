@@ -1,4 +1,4 @@
-"""What a calibration was fitted on, and whether that is what it is applied to."""
+"""The training data of a calibration, and whether it is also the test data."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def provenance(config: Config, own: CorpusInputs) -> Values:
         `swsdist.calibrate.training_overlap`.
     """
     keys = zip(own.corpus.documents["doc_id"].to_pylist(), own.corpus.documents["channel"].to_pylist(), strict=True)
-    found: Values = {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}
+    result: Values = {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}
     if own.corpus.references is not None:
-        found[ENTRY] = fingerprint_references(own.corpus.references)
-    by_labels = {f"{one.track}: {one.name}": one.said for one in supervisions(own)}
-    return {**found, "labels": by_labels} if by_labels else found
+        result[ENTRY] = fingerprint_references(own.corpus.references)
+    by_labels = {f"{supervision.track}: {supervision.name}": supervision.said for supervision in supervisions(own)}
+    return {**result, "labels": by_labels} if by_labels else result
 
 
 def calibration_place(path: str, storage: Mapping[str, object], where: str) -> str:

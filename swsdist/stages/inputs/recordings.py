@@ -69,14 +69,14 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
             listed[root] = Folder(root, storage).listing()
     if far:
         with ThreadPoolExecutor(16) as pool:
-            found = dict(zip(paths, pool.map(one, paths), strict=True))
+            result = dict(zip(paths, pool.map(one, paths), strict=True))
     else:
-        found = {path: one(path) for path in paths}
+        result = {path: one(path) for path in paths}
     if ffmpeg.program() is None:
-        for path, known in found.items():
+        for path, known in result.items():
             if ffmpeg.is_for(path) and known[0].isdigit():
-                found[path] = known + ffmpeg.ABSENT
-    return [found[path] for path in several]
+                result[path] = known + ffmpeg.ABSENT
+    return [result[path] for path in several]
 
 
 def _readable(path: str) -> str | None:

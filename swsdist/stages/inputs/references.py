@@ -1,4 +1,4 @@
-"""Where the queries of a corpus truly occur: a table says so, or their terms are looked up in what was said.
+"""True occurrences of the queries: from a table, or looked up in a transcript.
 
 - A table of references: see `swsdist.corpora.references`.
 - An RTTM or CTM: the terms are looked up as the scorers do it, by the rules of the config's protocol, which also say what
@@ -71,7 +71,7 @@ def find_references(
         config: whose corpus, and whose protocol.
         documents: CORPUS or PLACED.
         queries: QUERIES.
-        notices: told of what is odd.
+        notices: collects oddities.
 
     Raises:
         UserError: a file is not there, or is of another kind; or trials are not what the references tell of.
@@ -85,28 +85,28 @@ def find_references(
         return None
     kind = kind_of(path, "references", ENDINGS, storage)
     if kind == "table":
-        found = read_references(path, documents, queries, storage, notices)
-        return CorpusReferences(_searched(found, documents, rules, path, notices), tabled=True)
+        result = read_references(path, documents, queries, storage, notices)
+        return CorpusReferences(_searched(result, documents, rules, path, notices), tabled=True)
     terms, lowercase = _terms(config, queries, notices)
     rttm, ctm = (path, None) if kind == "RTTM" else (None, path)
-    found, first_end, _ = look_up_references(rttm, ctm, terms, rules, rules.rules, lowercase, notices, storage)
+    result, first_end, _ = look_up_references(rttm, ctm, terms, rules, rules.rules, lowercase, notices, storage)
     excerpts = excerpts_of(config)
     if excerpts is not None:
-        return CorpusReferences(references_within(found, first_end, excerpts, rules, False, notices), tabled=False)
+        return CorpusReferences(references_within(result, first_end, excerpts, rules, False, notices), tabled=False)
     there = Places(documents).by_recording
-    known = [key in there for key in zip(found["doc_id"].to_pylist(), found["channel"].to_pylist(), strict=True)]
-    strange = found.filter(pa.array([not one for one in known], pa.bool_()))
+    known = [key in there for key in zip(result["doc_id"].to_pylist(), result["channel"].to_pylist(), strict=True)]
+    strange = result.filter(pa.array([not item for item in known], pa.bool_()))
     if strange.num_rows:
         first = f"{strange['doc_id'][0]}, channel {strange['channel'][0]}"
         notices.weigh(
             codes.OCCURRENCE_NOT_SEARCHED,
             where=f"{path}: {first}; recordings are {sample(key[0] for key in there)}",
             count=strange.num_rows,
-            of=found.num_rows,
+            of=result.num_rows,
             most=1,
         )
-    found = found.filter(pa.array(known, pa.bool_()))
-    return CorpusReferences(_searched(found, documents, rules, path, notices), tabled=False)
+    result = result.filter(pa.array(known, pa.bool_()))
+    return CorpusReferences(_searched(result, documents, rules, path, notices), tabled=False)
 
 
 def _terms(config: Config, queries: pa.Table, notices: Notices) -> tuple[pa.Table, bool]:
@@ -129,19 +129,19 @@ def _from_text(
 ) -> pa.Table:
     if rules.trials != "document":
         raise codes.TEXT_NEEDS_DOCUMENT_TRIALS(where=f"corpus.text: {path}", protocol=rules.name, trials=rules.trials)
-    said = read_text(path, storage)
+    text = read_text(path, storage)
     terms = {q: [word.lower() for word in words] for q, words in _words(queries, path, notices).items()}
     names = set(documents["doc_id"].to_pylist())
-    strange = [name for name in said if name not in names]
+    strange = [name for name in text if name not in names]
     if strange:
         notices.weigh(
             codes.TEXT_OF_UNKNOWN_DOCUMENT,
-            where=f"{said[strange[0]][1]}: {strange[0]}; documents are {sample(names)}",
+            where=f"{text[strange[0]][1]}: {strange[0]}; documents are {sample(names)}",
             count=len(strange),
-            of=len(said),
+            of=len(text),
             most=1,
         )
-    silent = [name for name in names if name not in said]
+    silent = [name for name in names if name not in text]
     if silent:
         notices.add(codes.DOCUMENT_WITHOUT_TEXT, where=f"{path}: {min(silent)}", count=len(silent))
     by_word: dict[str, list[str]] = {}
@@ -149,12 +149,12 @@ def _from_text(
         by_word.setdefault(words[0], []).append(query_id)
     rows = []
     for row in documents.to_pylist():
-        words = [word.lower() for word in said.get(row["doc_id"], ([], ""))[0]]
-        found: dict[str, None] = {}
+        words = [word.lower() for word in text.get(row["doc_id"], ([], ""))[0]]
+        result: dict[str, None] = {}
         for at, word in enumerate(words):
             for query_id in by_word.get(word, ()):
                 if words[at : at + len(terms[query_id])] == terms[query_id]:
-                    found[query_id] = None
+                    result[query_id] = None
         start = row.get("start", 0.0)
         place = {
             "doc_id": row.get("recording", row["doc_id"]),
@@ -162,7 +162,7 @@ def _from_text(
             "start": start,
             "end": row.get("end", row["duration"] or 0.0),
         }
-        rows += [{"query_id": query_id, **place} for query_id in found]
+        rows += [{"query_id": query_id, **place} for query_id in result]
     return pa.Table.from_pylist(rows, REFERENCES)
 
 

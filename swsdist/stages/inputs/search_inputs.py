@@ -1,4 +1,4 @@
-"""What stages know before the first of them: the corpus, the features, the store's state, and what is odd in them."""
+"""Inputs of the stages: the corpus, the features, the store's state, and their oddities."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class CorpusInputs(ChainInputs):
             check_scorable(self.corpus.documents, self.config.corpus.documents, known, self.folds)
 
     def is_first(self, what: str) -> bool:
-        """Whether nobody has asked this before: each thing that is odd is told once."""
+        """Whether this is the first call with a name: each oddity is noted once."""
         first = what not in self._looked
         self._looked.add(what)
         return first
@@ -149,8 +149,8 @@ class CorpusInputs(ChainInputs):
             note_query_places(
                 self.corpus.documents, self.corpus.queries, self.corpus.own_places, corpus.queries, self.notices
             )
-        told = self.corpus.tabled and not self.corpus.placed
-        if "references" in read and told and corpus.references is not None and self.corpus.references is not None:
+        text = self.corpus.tabled and not self.corpus.placed
+        if "references" in read and text and corpus.references is not None and self.corpus.references is not None:
             known = seconds_of(self.corpus.documents, self.corpus.references["doc_id"])
             note_late_references(self.corpus.references, known, corpus.references, storage, self.notices)
 
@@ -164,18 +164,18 @@ class CorpusInputs(ChainInputs):
         Raises:
             ImplausibleError: something is, and it is not to be noted.
         """
-        corpus, storage, found = self.config.corpus, self.config.storage, Notices(force=force)
+        corpus, storage, result = self.config.corpus, self.config.storage, Notices(force=force)
         if self.store.manifest is None:
-            return found
+            return result
         measured = self.store.open().documents(columns=MEASURED.names)
-        note_durations(self.corpus.documents, measured, corpus.documents, storage, found)
+        note_durations(self.corpus.documents, measured, corpus.documents, storage, result)
         if corpus.queries is not None and self.corpus.has_read("queries"):
-            note_query_lengths(spoken, pc.max(measured["duration"]).as_py() or 0.0, corpus.queries, found)
+            note_query_lengths(spoken, pc.max(measured["duration"]).as_py() or 0.0, corpus.queries, result)
         if self.corpus.has_read("references") and self.corpus.references is not None:
-            note_unread(self.population, corpus.documents, found)
-        told = self.corpus.tabled and not self.corpus.placed
+            note_unread(self.population, corpus.documents, result)
+        text = self.corpus.tabled and not self.corpus.placed
         if (
-            told
+            text
             and corpus.references is not None
             and self.corpus.has_read("references")
             and self.corpus.references is not None
@@ -183,8 +183,8 @@ class CorpusInputs(ChainInputs):
             meant = self.corpus.references["doc_id"]
             known = seconds_of(self.corpus.documents, meant)  # told already
             rest = {key: seconds for key, seconds in seconds_of(measured, meant).items() if key not in known}
-            note_late_references(self.corpus.references, rest, corpus.references, storage, found)
-        return found
+            note_late_references(self.corpus.references, rest, corpus.references, storage, result)
+        return result
 
 
 class SearchInputs(CorpusInputs):
@@ -216,9 +216,9 @@ class SearchInputs(CorpusInputs):
         corpus = self.corpus.query_inputs
         if corpus is None:
             return None
-        made = SearchInputs(corpus.config, self.ledger)
-        made.notices, made.corpus = self.notices, corpus
-        return made
+        result = SearchInputs(corpus.config, self.ledger)
+        result.notices, result.corpus = self.notices, corpus
+        return result
 
     @cached_property
     def examples(self) -> list[dict[str, Any]]:
@@ -229,8 +229,8 @@ class SearchInputs(CorpusInputs):
         """The same of any QUERIES."""
         rows = queries.to_pylist()
         paths = [row["path"] for row in rows if row["path"] is not None] if self.from_audio else []
-        found = dict(zip(paths, identities(paths, self.config.storage), strict=True))
-        rows = [{**row, "identity": found.get(row["path"], "text" if self.from_audio else "")} for row in rows]
+        result = dict(zip(paths, identities(paths, self.config.storage), strict=True))
+        rows = [{**row, "identity": result.get(row["path"], "text" if self.from_audio else "")} for row in rows]
         add_items_of_examples(rows, self.features.sources, self.corpus_documents, self.config.storage)
         return rows
 
@@ -246,9 +246,9 @@ class SearchInputs(CorpusInputs):
         storage = self.config.storage
         documents = self.corpus_documents.seconds(np.arange(len(self.corpus_documents)), storage)
         queries = self.examples
-        whole = [row for row in queries if row["start"] is None or row["end"] is None]
+        full = [row for row in queries if row["start"] is None or row["end"] is None]
         cut = sum(row["end"] - row["start"] for row in queries if row["start"] is not None and row["end"] is not None)
-        cut += sum(document_seconds([{**row, "duration": None} for row in whole], storage))
+        cut += sum(document_seconds([{**row, "duration": None} for row in full], storage))
         shift = frame_shift(self.features.sources[0].extractor)
         return float(cut / shift * sum(documents) / shift)
 

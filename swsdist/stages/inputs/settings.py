@@ -17,7 +17,7 @@ _OF_SCORES = ("features", "search.", "reduce.merge", "calibrate.steps", "calibra
 
 def settings_of(config: Config) -> dict[str, str]:
     """Every key that results depend on, as the user writes it, with its value as text."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     sections: tuple[str, ...] = ("features", "queries", "search", "reduce", "calibrate", "score")
     if is_chain(CHAINS, config.chain, "joined"):  # it searches nothing itself
         sections = ("options", "calibrate", "score")
@@ -27,8 +27,8 @@ def settings_of(config: Config) -> dict[str, str]:
         values = (
             Section.matters(section) if isinstance(section, Section) else {"": config.model_dump(mode="json")[name]}
         )
-        found |= as_text(name, values)
-    return found
+        result |= as_text(name, values)
+    return result
 
 
 def as_text(name: str, values: Mapping[str, object]) -> dict[str, str]:
@@ -44,7 +44,7 @@ def scores_of(config: Config) -> dict[str, str]:
     return {key: value for key, value in settings_of(config).items() if key.startswith(_OF_SCORES)}
 
 
-def score_differences(mine: Mapping[str, str], known: object) -> list[str]:
+def score_differences(current: Mapping[str, str], known: object) -> list[str]:
     """Where scores that something was fitted on were made otherwise than these are; empty where it is not known.
 
     Args:
@@ -54,15 +54,17 @@ def score_differences(mine: Mapping[str, str], known: object) -> list[str]:
     if not isinstance(known, dict):
         return []
     return [
-        f"{key} was {known[key]}, here {value}" for key, value in mine.items() if key in known and known[key] != value
+        f"{key} was {known[key]}, here {value}"
+        for key, value in current.items()
+        if key in known and known[key] != value
     ]
 
 
 def describe(extractor: Mapping[str, Any]) -> str:
     """An extractor in one line, with its transforms."""
 
-    def told(one: Mapping[str, Any]) -> str:
-        options = ", ".join(f"{key}={value}" for key, value in one["options"].items())
-        return f"{one['name']} version {one['version']} ({options})"
+    def told(mapping: Mapping[str, Any]) -> str:
+        options = ", ".join(f"{key}={value}" for key, value in mapping["options"].items())
+        return f"{mapping['name']} version {mapping['version']} ({options})"
 
     return ", then ".join(map(told, [extractor, *extractor.get("transforms", ())]))

@@ -117,9 +117,9 @@ class StoreState:
         kept = [track.name for track in manifest.tracks if recipes.get(track.name) == track.fingerprint]
         others = [track for track in manifest.tracks if track.name in recipes and track.name not in kept]
         if self._config.index.store is not None and (others or not kept):
-            held = (others or manifest.tracks)[0]
+            stored = (others or manifest.tracks)[0]
             raise codes.OTHER_FEATURES_IN_STORE(
-                where=self.folder.path(), features=describe(held.recipe), track=held.name
+                where=self.folder.path(), features=describe(stored.recipe), track=stored.name
             )
         # In the run's own store new features take the place of the old.
         if anew or not kept or any(name not in listing for name in manifest.tables):
@@ -156,17 +156,17 @@ class StoreState:
             state.rejected = store.rejected()
         return state
 
-    def compare(self, wanted: CorpusDocuments) -> Comparison:
+    def compare(self, corpus: CorpusDocuments) -> Comparison:
         """The corpus beside what the store holds."""
         state = self.contents
-        known, same = compare(wanted, state, dict(self.features.recipes))
+        known, same = compare(corpus, state, dict(self.features.recipes))
         store = None if self.manifest is None else self.open()
-        found: ContentMatches = match_content(wanted, np.flatnonzero(~same), state, store, self.features.sources)
-        same[found.moved] = True
+        result: ContentMatches = match_content(corpus, np.flatnonzero(~same), state, store, self.features.sources)
+        same[result.moved] = True
         new, fresh = int((~same).sum()), int((~known).sum())
-        gone = int((places_in(state.keys, wanted.keys_) < 0).sum())
-        counts = DocumentCounts(fresh, new - fresh, gone, len(found.moved), len(found.held))
-        self.comparison = Comparison(counts, same, found.moved, found.held)
+        gone = int((places_in(state.keys, corpus.keys_) < 0).sum())
+        counts = DocumentCounts(fresh, new - fresh, gone, len(result.moved), len(result.held))
+        self.comparison = Comparison(counts, same, result.moved, result.held)
         return self.comparison
 
 

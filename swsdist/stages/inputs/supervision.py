@@ -1,4 +1,4 @@
-"""Features that were fitted by labels: a run that has them is not zero resource, and says so."""
+"""Features fitted by labels: a run that uses them is not zero resource, and says so."""
 
 from __future__ import annotations
 
@@ -48,9 +48,11 @@ def supervisions(own: CorpusInputs) -> list[Supervision]:
     chain_runs: Mapping[str, ChainRun] = getattr(own, "chain_runs", {})
     if chain_runs:
         return list(
-            dict.fromkeys(one for chain_run in chain_runs.values() for one in supervisions(chain_run.chain.inputs))
+            dict.fromkeys(
+                supervision for chain_run in chain_runs.values() for supervision in supervisions(chain_run.chain.inputs)
+            )
         )
-    found = []
+    result = []
     searched: set[str] | None = None
     for source in own.features.sources:
         transforms = source.extractor.transforms if isinstance(source.extractor, Transformed) else ()
@@ -68,8 +70,8 @@ def supervisions(own: CorpusInputs) -> list[Supervision]:
                 known = settings["documents"]
                 both = len(searched.intersection(known))
                 track, automatic = source.tracks[0].name, bool(settings["automatic"])
-                found.append(Supervision(track, transform.name, settings["file"], len(known), both, automatic))
-    return found
+                result.append(Supervision(track, transform.name, settings["file"], len(known), both, automatic))
+    return result
 
 
 def note_supervision(own: CorpusInputs, notices: Notices) -> None:
@@ -78,22 +80,22 @@ def note_supervision(own: CorpusInputs, notices: Notices) -> None:
     Raises:
         OddError: that is not to be tolerated.
     """
-    for one in supervisions(own):
-        if one.searched and not one.automatic:
+    for supervision in supervisions(own):
+        if supervision.searched and not supervision.automatic:
             notices.add(
                 codes.ORACLE_FEATURES,
-                where=one.file,
-                count=one.searched,
-                transform=one.name,
-                track=one.track,
-                training=one.said,
+                where=supervision.file,
+                count=supervision.searched,
+                transform=supervision.name,
+                track=supervision.track,
+                training=supervision.said,
             )
         else:
             notices.inform(
                 codes.SUPERVISED_FEATURES,
-                where=one.file,
-                transform=one.name,
-                track=one.track,
-                training=one.said,
+                where=supervision.file,
+                transform=supervision.name,
+                track=supervision.track,
+                training=supervision.said,
                 count=1,
             )

@@ -48,30 +48,30 @@ class UnfittedModel(NamedTuple):
 def is_fitted(features: Sequence[Features]) -> bool:
     """Whether a config has an extractor or a transform that is fitted."""
     try:
-        return any(_extractor(one) or any(_transform(each) for each in one.transforms) for one in features)
+        return any(_extractor(feature) or any(_transform(each) for each in feature.transforms) for feature in features)
     except ConfigError:
         return False  # what is wrong with one is told where it is made
 
 
-def _transform(one: Transforming) -> Fitted | None:
+def _transform(transforming: Transforming) -> Fitted | None:
     """It, if it is to be fitted.
 
     Raises:
         ConfigError: an option is not valid.
     """
-    made = TRANSFORMS[one.name].load()
-    if not all(hasattr(made, name) for name in ("rounds", "with_model")):
+    result = TRANSFORMS[transforming.name].load()
+    if not all(hasattr(result, name) for name in ("rounds", "with_model")):
         return None
-    transform: Fitted = create_transform(one.name, one.options)
+    transform: Fitted = create_transform(transforming.name, transforming.options)
     return transform if transform.model is None else None
 
 
-def _extractor(one: Features) -> Learning | None:
+def _extractor(features: Features) -> Learning | None:
     """The same of an extractor."""
-    if not hasattr(FEATURES[one.name].load(), "learns_from"):
+    if not hasattr(FEATURES[features.name].load(), "learns_from"):
         return None
-    made = create(one.name, one.options)
-    return made if isinstance(made, Learning) and made.learns else None
+    result = create(features.name, features.options)
+    return result if isinstance(result, Learning) and result.learns else None
 
 
 def with_models(
@@ -84,33 +84,33 @@ def with_models(
     Raises:
         ConfigError: labels are wanted and there are none.
     """
-    made, found = list(features), []
-    for k, one in enumerate(features):
-        for j in range(-1, len(one.transforms)):
-            fitted = _extractor(one) if j < 0 else _transform(one.transforms[j])
+    result, found = list(features), []
+    for k, item in enumerate(features):
+        for j in range(-1, len(item.transforms)):
+            fitted = _extractor(item) if j < 0 else _transform(item.transforms[j])
             if fitted is None:
                 continue
-            pending = _unfitted_model(made[k], (k, j), fitted, corpus)
+            pending = _unfitted_model(result[k], (k, j), fitted, corpus)
             found.append(pending)
             if not store.exists(pending.file):
                 break
-            made[k] = _with_model(made[k], pending, store)
-    return made, found
+            result[k] = _with_model(result[k], pending, store)
+    return result, found
 
 
-def _unfitted_model(one: Features, place: tuple[int, int], fitted: Fitted, corpus: Corpus) -> UnfittedModel:
+def _unfitted_model(features: Features, place: tuple[int, int], fitted: Fitted, corpus: Corpus) -> UnfittedModel:
     """Something of an extractor that is fitted; what stands before it has its models."""
     of, before = (
-        dict(one.options),
-        tuple((each.name, dict(each.options)) for each in one.transforms[: max(place[1], 0)]),
+        dict(features.options),
+        tuple((each.name, dict(each.options)) for each in features.transforms[: max(place[1], 0)]),
     )
     if isinstance(fitted, Learning):
         of = fitted.learns_from()
-    extractor = create(one.name, of, transforms=before)
+    extractor = create(features.name, of, transforms=before)
     if isinstance(extractor, Precomputed):
-        raise codes.FIT_NEEDS_AUDIO(where="features", transform=fitted.name, extractor=one.name)
+        raise codes.FIT_NEEDS_AUDIO(where="features", transform=fitted.name, extractor=features.name)
     recipe = recipe_fingerprint(identity(extractor))
-    options = one.options if place[1] < 0 else one.transforms[place[1]].options
+    options = features.options if place[1] < 0 else features.transforms[place[1]].options
     labels = _labels(fitted, fitted.name, corpus) if isinstance(fitted, Supervision) else None
     # What a corpus without parts and labels has is as it was before there were any.
     rest: list[object] = [labels[1]] if labels else []
@@ -119,7 +119,13 @@ def _unfitted_model(one: Features, place: tuple[int, int], fitted: Fitted, corpu
     named = fingerprint("fit-transforms", 1, recipe, fitted.name, fitted.version, fitted.matters(), *rest)
     file = f"models/{fitted.name}-{named}.npz"
     return UnfittedModel(
-        one.track or one.name, place, Planned(one.name, of, recipe, before), fitted, dict(options), file, labels
+        features.track or features.name,
+        place,
+        Planned(features.name, of, recipe, before),
+        fitted,
+        dict(options),
+        file,
+        labels,
     )
 
 
@@ -137,20 +143,20 @@ def _labels(fitted: Supervision, name: str, corpus: Corpus) -> tuple[str, str]:
     return path, identity_of(path)
 
 
-def _with_model(one: Features, pending: UnfittedModel, store: Folder) -> Features:
+def _with_model(features: Features, pending: UnfittedModel, store: Folder) -> Features:
     """An extractor with the model that the store has of it, or of a transform behind it."""
     options, place = pending.fitted.with_model(store.path(pending.file)), pending.place[1]
     if place < 0:
-        return one.model_copy(update={"options": options})
-    transforms = list(one.transforms)
+        return features.model_copy(update={"options": options})
+    transforms = list(features.transforms)
     transforms[place] = transforms[place].model_copy(update={"options": options})
-    return one.model_copy(update={"transforms": tuple(transforms)})
+    return features.model_copy(update={"transforms": tuple(transforms)})
 
 
 def pinned_names(fitted: Sequence[UnfittedModel]) -> dict[str, str]:
     """What the models of a store are pinned as, and their files: `pca.TRACK`, and a second one of a track `pca.2.TRACK`."""
-    found: dict[str, str] = {}
-    for one in fitted:
-        names = (f"{one.fitted.name}{number}.{one.track}" for number in ("", *(f".{k}" for k in range(2, 100))))
-        found[next(name for name in names if name not in found)] = one.file
-    return found
+    result: dict[str, str] = {}
+    for item in fitted:
+        names = (f"{item.fitted.name}{number}.{item.track}" for number in ("", *(f".{k}" for k in range(2, 100))))
+        result[next(name for name in names if name not in result)] = item.file
+    return result

@@ -1,4 +1,4 @@
-"""What does not fit together in the tables of a corpus, and can still be searched: told with a count and the first case.
+"""Oddities in the tables of a corpus that can still be searched: noted with a count and the first case.
 
 Before the work the durations that a table or a header gives are what there is; afterwards those that were measured.
 """
@@ -50,19 +50,19 @@ def note_durations(documents: pa.Table, measured: pa.Table, where: str, storage:
     measured = measured.filter(pc.is_null(measured["cut_off"]))
     if cut.num_rows:
         first = cut.slice(0, 1).to_pylist()[0]
-        whole = f"{first['cut_off']:.1f} s" if first["cut_off"] else "an unknown length"
+        full = f"{first['cut_off']:.1f} s" if first["cut_off"] else "an unknown length"
         notices.add(
             codes.TRUNCATED_RECORDING_INDEXED,
-            where=f"{first['doc_id']}, {first['duration']:.1f} of {whole}",
+            where=f"{first['doc_id']}, {first['duration']:.1f} of {full}",
             count=pc.count_distinct(cut["doc_id"]).as_py(),
         )
-    said = documents["duration"].to_numpy()  # NaN where it does not say
+    text = documents["duration"].to_numpy()  # NaN where it does not say
     at = places_in(keys_of(documents["doc_id"], documents["channel"]), keys_of(measured["doc_id"], measured["channel"]))
-    found = np.append(measured["duration"].to_numpy(), np.nan)[at]
-    wrong = np.flatnonzero(~(agree(said, found) | np.isnan(said) | np.isnan(found)))
+    result = np.append(measured["duration"].to_numpy(), np.nan)[at]
+    wrong = np.flatnonzero(~(agree(text, result) | np.isnan(text) | np.isnan(result)))
     if len(wrong):
         row = int(wrong[0])
-        shown = f"{_at(where, row, documents, storage)}: {said[row]:g} s, and there are {found[row]:.2f} s"
+        shown = f"{_at(where, row, documents, storage)}: {text[row]:g} s, and there are {result[row]:.2f} s"
         if kind_of(where, "documents", ENDINGS, storage) in ("folder", "recording"):
             notices.add(codes.WRONG_HEADER_DURATION, where=shown, count=len(wrong))
             return
@@ -70,7 +70,7 @@ def note_durations(documents: pa.Table, measured: pa.Table, where: str, storage:
             codes.CONTRADICTED_DURATION,
             where=shown,
             count=len(wrong),
-            of=int((~(np.isnan(said) | np.isnan(found))).sum()),
+            of=int((~(np.isnan(text) | np.isnan(result))).sum()),
         )
 
 
@@ -108,8 +108,8 @@ def note_late_references(references: pa.Table, seconds: Seconds, where: str, sto
 def note_unknown_speakers(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
     """Speakers of queries that no document has, although documents have speakers."""
     known = set(pc.unique(documents["speaker"]).to_pylist()) - {None}
-    asked = [name for name in dict.fromkeys(queries["speaker"].to_pylist()) if name is not None]
-    strange = [name for name in asked if name not in known]
+    requested = [name for name in dict.fromkeys(queries["speaker"].to_pylist()) if name is not None]
+    strange = [name for name in requested if name not in known]
     if known and strange:
         notices.add(
             codes.QUERY_SPEAKER_UNKNOWN,
@@ -227,18 +227,18 @@ def document_checks(config: Config) -> list[Callable[[pa.Table], None]]:
         ConfigError: steps look at lists, and the trials of the protocol are segments of these.
     """
     settings = config.calibrate
-    found: list[Callable[[pa.Table], None]] = []
+    result: list[Callable[[pa.Table], None]] = []
     if any("speaker" in entry.columns for entry in settings.entries().values()):
-        found.append(demand_one_speaker)
+        result.append(demand_one_speaker)
     here = settings.fit in ("crossfit", "oracle")
-    steps = [step for one in procedures(settings, TwvParameters(1, 1.0)) for step in one.steps]
+    steps = [step for procedure in procedures(settings, TwvParameters(1, 1.0)) for step in procedure.steps]
     by_list = [step.name for step in steps if step.of_list() and (here or not CALIBRATION[step.name].fits)]
     trials = protocol_of(config.score).trials
     if by_list and trials == "segment":
         raise codes.STEP_NEEDS_NO_SEGMENTS(where="calibrate.steps", step=by_list[0])
     if by_list and trials == "document":
-        found.append(partial(demand_whole_recordings, by_list[0]))
-    return found
+        result.append(partial(demand_whole_recordings, by_list[0]))
+    return result
 
 
 def demand_whole_recordings(step: str, documents: pa.Table) -> None:
