@@ -16,7 +16,8 @@ from swsdist.audio.reader import read_blocks
 from swsdist.calibrate.examples import ExampleEntropies, ExampleGroup, ExampleSpeech, no_posteriors
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import Tally, from_table, load_statistics, summed, to_table
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.codes import stages as codes
+from swsdist.core.errors import ConfigError
 from swsdist.core.types import QUERY_STATISTICS
 from swsdist.features.interface import Precomputed, kind_of
 from swsdist.methods.query.extraction import examples_of
@@ -110,11 +111,7 @@ def measure_examples(
     def heard(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
         row = known[query_id, example]
         if row["path"] is None:
-            raise UserError(
-                "this example is no recording, so there is no speech to be heard in it",
-                where=f"query {query_id}, example {example}",
-                remedy="leave the covariate speech out (calibrate.options)",
-            )
+            raise codes.EXAMPLE_WITHOUT_SPEECH(where=f"query {query_id}, example {example}")
         found = trim_to_speech(row, _RATE, storage, trim)
         place = {"channel": row["channel"], "start": found.start, "end": found.end, "storage": storage}
         blocks = read_blocks(row["path"], rate=_RATE, **place)

@@ -14,7 +14,8 @@ from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import Config
 from swsdist.config.search import Search
-from swsdist.core.errors import StoreError, UserError
+from swsdist.core.codes import stages as codes
+from swsdist.core.errors import StoreError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
 from swsdist.core.types import DOCUMENTS, EXAMPLES, FRAMES, QUERIES
@@ -122,11 +123,7 @@ class Queries(Stage[Extracting]):
         own, search = inputs.chain_inputs(SearchInputs), inputs.config.search
         takes = METHODS[search.method].queries
         if takes != "spoken":
-            raise UserError(
-                f"the method {search.method} takes {takes} queries, this stage spoken ones",
-                where="search.method",
-                remedy="name the chain that belongs to the method (key chain)",
-            )
+            raise codes.METHOD_TAKES_OTHER_QUERIES(where="search.method", method=search.method, takes=takes)
         longest = RECURRENCES[search.recurrence].longest(search.recurrence_settings())
         # Long examples are refused by templates and by some recurrences; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.audio.marks import unpack_marks
-from swsdist.core.errors import IncompleteError, StoreError
+from swsdist.core.codes import store as codes
+from swsdist.core.errors import StoreError
 from swsdist.features.interface import Extractor, Precomputed
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
@@ -40,7 +41,7 @@ def reuse_frames(reading: Reading) -> Reading:
         try:
             return (yield from _copied(held, document["channel"], folder))
         except StoreError as error:  # it says nothing against the recording
-            raise IncompleteError(error.message, where=error.where, remedy=error.remedy) from error
+            raise codes.STORED_FRAMES_DAMAGED(where=error.where, error=error.message, advice=error.remedy) from error
 
     return read
 

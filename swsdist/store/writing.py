@@ -25,7 +25,8 @@ from swsdist.audio.reader import digested, probe, read_blocks, sha256
 from swsdist.audio.streams import Digest, digesting
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import io as io_codes
-from swsdist.core.errors import AudioError, DataError, StorageError, UnusableError, UserError
+from swsdist.core.codes import store as codes
+from swsdist.core.errors import DataError, StorageError, UnusableError
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Columns, Extractor, Precomputed, for_speaker, frame_shift, tracks_of
@@ -353,17 +354,11 @@ def _demand_file(document: dict[str, Any]) -> None:
         AudioError: it was not there.
     """
     if document["identity"].startswith(NO_FILE):
-        missing = document["identity"] == "missing"
-        raise AudioError(
-            "there is no such file" if missing else f"the file is {document['identity']}",
-            where=document["path"],
-            reason="missing" if missing else "unreadable",
-            remedy="look at the path, and what it is relative to"
-            if missing
-            else "remove it: a recording is a file"
-            if document["identity"].endswith("not a file")
-            else "look at its permissions",
-        )
+        if document["identity"] == "missing":
+            raise codes.MISSING(where=document["path"])
+        irregular = document["identity"].endswith("not a file")
+        advice = "remove it: a recording is a file" if irregular else "check its permissions"
+        raise codes.UNREADABLE(where=document["path"], identity=document["identity"], advice=advice)
 
 
 def raise_transient(document: dict[str, Any], error: DataError) -> None:
@@ -378,21 +373,12 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
         OSError: the file is: the task is tried again, or fails, and is done the next time.
     """
     if isinstance(error, commands.Unrunnable) and commands.ABSENT not in document["identity"]:
-        raise UserError(
-            f"this worker ({socket.gethostname()}) cannot run a command whose program was there when the work was planned: "
-            f"{error.message}",
-            where=document["path"],
-            remedy="install it on all nodes, where their PATH has it",
-        )
+        raise codes.COMMAND_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname(), error=error.message)
     lacking = (
         isinstance(error, Foreign) and error.code == audio_codes.NEEDS_FFMPEG.name and ffmpeg.is_for(document["path"])
     )
     if lacking and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT):
-        raise UserError(
-            f"this worker ({socket.gethostname()}) has no ffmpeg, although there was one when the work was planned",
-            where=document["path"],
-            remedy="install it on all nodes (a package of the system, or swsdist[ffmpeg])",
-        )
+        raise codes.FFMPEG_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname())
     cause = error.__cause__
     there = document["identity"] and not document["identity"].startswith(NO_FILE)
     if (

@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from swsdist.audio.marks import pack_marks, unpack_marks
-from swsdist.core.errors import StoreError
+from swsdist.core.codes import store as store_codes
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.io.filesystem import Folder
 from swsdist.store.maintaining import check, compact, refit
@@ -19,6 +19,7 @@ from swsdist.store.manifest import File, Manifest, NewTrack, Shard, commit, load
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 from swsdist.store.writing import write_tracks
+from tests.support.coded import raises
 
 RATE = 1000
 
@@ -94,7 +95,7 @@ def test_each_track_is_read_by_its_name(store: Store, sounds: dict[str, np.ndarr
     assert store.documents(track="sums")["frames"].to_pylist() == [99, 4999, 199]
     assert np.allclose(store.documents(track="high").to_pylist()[0]["mean"][0], 2 * sounds["a"].mean())
     assert store.statistics("high")["speaker", "c"].mean.shape == (2,)
-    with pytest.raises(StoreError, match="no track 'none'") as caught:
+    with raises(store_codes.NO_SUCH_STORE_TRACK, track="none") as caught:
         store.features("a", track="none")
     assert "low, high, sums" in str(caught.value)
     assert list(check(store)) == []

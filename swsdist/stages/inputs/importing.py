@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from swsdist.config import config_from_dict
-from swsdist.core.errors import IncompleteError, StoreError
+from swsdist.core.codes import stages as codes
+from swsdist.core.errors import StoreError
 from swsdist.features.extractors import create
 from swsdist.features.interface import Precomputed
 from swsdist.io.remote.scratch import scratch
@@ -81,11 +82,15 @@ def import_store(
             if error.where is None or not error.where.startswith(place):
                 raise
             # The table of the keys is ours, and gone by now.
-            raise StoreError(error.message, where=str(options["path"]), remedy=error.remedy) from None
+            raise type(error)(
+                error.message,
+                where=str(options["path"]),
+                remedy=error.remedy,
+                code=error.code,
+                values=error.values,
+            ) from None
     if outcome.failures:
-        raise IncompleteError(
-            f"{len(outcome.failures)} shards are not done; the first: {outcome.failures[0].message.splitlines()[0]}",
-            where=store,
-            remedy="mend the cause and import again: what was done is kept",
+        raise codes.SHARDS_NOT_IMPORTED(
+            where=store, shards=len(outcome.failures), error=outcome.failures[0].message.splitlines()[0]
         )
     return outcome

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import stages as codes
 from swsdist.core.types import PLACED
 from swsdist.corpora.places import Places
 from swsdist.features.interface import Precomputed, document_key, example_key, frame_shift
@@ -46,10 +46,8 @@ def add_items(rows: list[dict[str, Any]], sources: Sequence[Source], storage: Ma
     for row in rows:
         key = row["key"] = document_key(row["doc_id"], row["channel"], channels[row["doc_id"]] > 1)
         if key in seen:
-            raise UserError(
-                f"the documents {seen[key]} and {(row['doc_id'], row['channel'])} both have frames of the key {key!r}",
-                where="corpus.documents",
-                remedy="the key of a channel is DOC_ID-CHANNEL: call one of them otherwise",
+            raise codes.DUPLICATE_FRAMES_KEY(
+                where="corpus.documents", first=seen[key], second=(row["doc_id"], row["channel"]), key=key
             )
         seen[key] = row["doc_id"], row["channel"]
         row["items"] = {recipe: items.get(key) for recipe, (_, items) in found.items()}
