@@ -1,9 +1,9 @@
-"""How high the sound of a recording reaches: a telephone's to 4 kHz, whatever rate its file has.
+"""Bandwidth of a recording: 4 kHz for telephone speech, whatever the sampling rate of the file.
 
-Power is taken in bands of 1 kHz from 3 kHz on (`speech.levels`), and what is compared are the loud frames of each (the 97th
-percentile). A band in which these are more than 55 dB below those of 200 to 4000 Hz is empty. Of 201 recordings and 76 cut
-words of read speech at 16 kHz, 1 in 100 has less than -38 and -43 dB between 4 and 5 kHz; through a channel of 8 kHz they
-have less than -70 dB, and less than -55 dB with a hiss that is 45 dB below the speech.
+The loud frames (97th percentile) of each band of 1 kHz from 3 kHz up (`speech.levels`) are compared with those of 200 to
+4000 Hz: a band more than 55 dB below is empty. Of 201 recordings and 76 cut words of read speech at 16 kHz, 1 in 100 has less
+than -38 and -43 dB between 4 and 5 kHz; through a channel of 8 kHz they have less than -70 dB, and less than -55 dB with a hiss
+45 dB below the speech.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from swsdist.audio.reader import read_blocks
 from swsdist.audio.speech import AUDIBLE, FIRST_BAND, LEAST_RATE, Levels, levels
 
-#: Quarters of a dB below the loud frames at which a band is empty, and the part of frames that are not loud.
+#: Quarters of a dB below the loud frames at which a band is empty; share of frames that are not loud.
 _EMPTY, _LOUD = 55 * 4, 0.97
-#: Quarters of a dB of full scale that are told apart: from -160 to 20 dB.
+#: Range of the histogram in quarters of a dB of full scale: -160 to 20 dB.
 _LEAST, _MOST = -160 * 4, 20 * 4
 
 
 class Bandwidth:
-    """Counts the levels of a recording's frames; it holds 3 kB a band, however long the recording is.
+    """Histogram of the frame levels of a recording; 3 kB a band.
 
     Args:
         rate: Hz.
@@ -35,7 +35,7 @@ class Bandwidth:
         self._counts: NDArray[np.int64] | None = None
 
     def add(self, frame_levels: Levels) -> None:
-        """Levels of the next frames."""
+        """Add the levels of the next frames."""
         several = [frame_levels.power, *frame_levels.bands.T]
         if self._counts is None:
             self._counts = np.zeros((len(several), _MOST - _LEAST + 1), np.int64)
@@ -44,7 +44,7 @@ class Bandwidth:
 
     @property
     def hz(self) -> float | None:
-        """The upper edge of the highest band that is not empty, 4 kHz at least; None where there is next to no sound."""
+        """Upper edge of the highest band that is not empty, Hz, at least 4 kHz; None for a near-silent recording."""
         if self._counts is None:
             return None
         ranks = np.cumsum(self._counts, axis=1)
@@ -59,7 +59,7 @@ class Bandwidth:
 
 
 def bandwidth_of(row: Mapping[str, Any], rate: int, storage: Mapping[str, object]) -> float | None:
-    """The same of an example of a query.
+    """Bandwidth of an example of a query, Hz.
 
     Args:
         row: of QUERIES.
@@ -67,7 +67,7 @@ def bandwidth_of(row: Mapping[str, Any], rate: int, storage: Mapping[str, object
         storage: options for s3fs.
 
     Raises:
-        AudioError: it cannot be read.
+        AudioError: the recording cannot be read.
     """
     bandwidth = Bandwidth(rate)
     if rate >= LEAST_RATE:

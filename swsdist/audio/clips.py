@@ -1,7 +1,6 @@
-"""Short pieces of recordings to listen to: files for the best hits, and data URIs for the report's players.
+"""Clips: WAV files of the best hits, and data URIs for the players of the report.
 
-A clip is mono, the detection's channel alone, with some context (`pad` seconds) on both sides as far as the recording
-goes. Times are in seconds.
+A clip is one channel of a detection with `pad` seconds of context on both sides, cut at the ends of the recording.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.reader import probe, read_blocks
 
-#: File that says of a folder: swsdist wrote the clips in it, they are no recordings.
+#: File that marks a folder of clips, which are not recordings of a corpus.
 MARKER = ".swsdist"
 
 #: Rate of the clips in the report, Hz.
@@ -31,7 +30,7 @@ class Clip(NamedTuple):
     Attributes:
         samples: float32 (samples,), full scale ±1.
         rate: Hz.
-        begin: where its first sample lies in the recording, s.
+        begin: time of the first sample in the recording, s.
     """
 
     samples: NDArray[np.float32]
@@ -57,7 +56,7 @@ def write_clip(
         end: end of the place, s.
         out: local file to write.
         pad: context on both sides, s.
-        channel: which channel, from 1.
+        channel: number, from 1.
         storage: options for s3fs.
 
     Raises:
@@ -68,10 +67,10 @@ def write_clip(
 
 
 def write_silence(path: str, rate: int) -> None:
-    """Write a second of silence, as WAV: something to decode when nothing is at hand."""
+    """Write a second of silence as WAV."""
     sound = io.BytesIO()
     soundfile.write(sound, np.zeros(rate, np.float32), rate, format="WAV", subtype="PCM_16")
-    Path(path).write_bytes(sound.getvalue())  # libsndfile would not say that a disk is full
+    Path(path).write_bytes(sound.getvalue())  # libsndfile does not report a full disk
 
 
 def clip_data_uri(
@@ -85,8 +84,7 @@ def clip_data_uri(
 ) -> str:
     """A place of a recording as `data:audio/mpeg;base64,...`, mono, 16 kHz; arguments as in `write_clip`.
 
-    MP3, because every browser plays it, it takes some 3 kB a second, and, other than with Ogg's random stream numbers,
-    the same samples give the same bytes.
+    MP3 plays in every browser, takes some 3 kB a second, and, unlike Ogg with its random stream numbers, is deterministic.
 
     Raises:
         AudioError: the recording or the place cannot be used.
@@ -111,11 +109,11 @@ def read_clip(
     rate: int | None = None,
     storage: Mapping[str, object] | None = None,
 ) -> Clip:
-    """The samples of a place and of what is around it; arguments as in `write_clip`.
+    """Samples of a place with context; arguments as in `write_clip`.
 
     Args:
-        start, end: None: those of the recording.
-        rate: Hz; None: the recording's.
+        start, end: s; None: ends of the recording.
+        rate: Hz; None: of the recording.
 
     Raises:
         AudioError: the recording or the place cannot be used.
@@ -124,7 +122,7 @@ def read_clip(
     rate = rate or info.rate
     begin = max(0.0, (start or 0.0) - pad)
     last = info.duration if end is None else end
-    # A place outside of the recording stays one, for the reader to refuse.
+    # The reader rejects a place outside the recording.
     stop = min(last + pad, max(last, info.duration))
     blocks = read_blocks(source, channel=channel, rate=rate, start=begin, end=stop, storage=storage)
     return Clip(np.concatenate(list(blocks)), rate, begin)

@@ -1,10 +1,9 @@
-"""Recordings that a command writes to its standard output: what a line of Kaldi's `wav.scp` names that ends in `|`.
+"""Recordings from commands: a line of Kaldi's `wav.scp` that ends in `|` names a command that writes a recording.
 
-A command does whatever it likes with the rights of who runs swsdist, so none is run unless that person allows it, for one call
-(`permitted`): a config cannot. It is run by bash where there is one, which tells how each part of a pipeline ended, else by
-`/bin/sh -c`, as Kaldi's `popen` does. What it writes goes to a temporary file, so that it is read like any other recording, its
-end included; the file of the last command is kept, since samples, digest and header of a recording, and its segments, are asked
-for one after the other.
+A command runs with the user's rights, so it runs only if the user allows it for one call (`permitted`); a config cannot allow
+it. It runs in bash, which reports the status of each part of a pipeline, or else in `/bin/sh -c`, as Kaldi's `popen` does. Its
+output goes to a temporary file and is read like any recording. The file of the last command is kept, because header, samples,
+digest and segments of a recording are read one after the other.
 
 Source: Kaldi, "Kaldi I/O from a command-line perspective", extended filenames.
 """
@@ -31,7 +30,7 @@ from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import explain
 from swsdist.io.remote.scratch import scratch
 
-#: What stands for a recording and ends so is a command.
+#: Ending of a command in the place of a path.
 ENDING = "|"
 
 #: Seconds that a command may take.
@@ -40,11 +39,11 @@ TIMEOUT = 3600.0
 #: Characters of its standard error in a message.
 _SHOWN = 600
 
-#: What the identity of a command ends with whose program this machine has not, before its name: where there is one, the
-#: command is tried again.
+#: Suffix of a command's identity, followed by the name of a program that this machine lacks: with the program, the command is
+#: tried again.
 ABSENT = ":without-"
 
-#: Exit status of a shell that cannot run a program, or does not find it.
+#: Exit statuses of a shell that cannot run or find a program.
 _UNRUNNABLE = (126, 127)
 
 #: Signals that end a correct program: sent by a person, or by a machine out of memory.
@@ -56,27 +55,27 @@ _WORDS = (
     "! . : [ [[ break case cd command continue do done echo elif else esac eval exec exit export false fi for if kill "
     "printf pwd read return set shift source test then time trap true type ulimit umask unset until wait while { }"
 )
-#: Words that a shell knows itself.
+#: Builtin words of shells.
 _SHELL = frozenset(_WORDS.split())
 
-#: After a pipeline: the first status that is neither 0 nor that of a part whose reader had enough (SIGPIPE).
+#: After a pipeline: exit with the first status that is neither 0 nor SIGPIPE.
 _EACH_PART = '\nfor code in "${PIPESTATUS[@]}"; do if [ $code != 0 ] && [ $code != 141 ]; then exit $code; fi; done'
 
 _allowed = False
 
 
-class _Kept(threading.local):
-    """The command that a thread has run last, and the file of what it wrote."""
+class _Cache(threading.local):
+    """The last command of a thread, and the file of its output."""
 
     command: str | None = None
     file: Any = None
 
 
-_kept = _Kept()
+_cache = _Cache()
 
 
 def is_command(path: str) -> bool:
-    """Whether what stands for a recording is a command: it ends in `|`."""
+    """Whether a path is a command: it ends in `|`."""
     return path.endswith(ENDING)
 
 
@@ -96,19 +95,18 @@ def require_file(name: str, source: str, where: str) -> None:
 
 
 class Unrunnable(AudioError):
-    """A command whose program is not there, or may not be run, on this machine."""
+    """The command's program is missing or not executable on this machine."""
 
 
 def identity(command: str) -> str:
-    """In place of a file's size and time of change: all that is known of a command before it is run is its own text, and
-    whether its programs are there."""
+    """Identity of a command before it runs: its text, and the first missing program."""
     known = f"0:{fingerprint('command', command)[:16]}"
     lacking = next((name for name in _programs(command) if shutil.which(name) is None), None)
     return known if lacking is None else f"{known}{ABSENT}{lacking}"
 
 
 def _programs(command: str) -> list[str]:
-    """The first word of each simple command, as far as that can be told without a shell."""
+    """The first word of each simple command, as far as it can be determined without a shell."""
     words = shlex.shlex(command.removesuffix(ENDING), posix=True, punctuation_chars=True)
     words.whitespace_split = True
     found, first = [], True
@@ -119,21 +117,21 @@ def _programs(command: str) -> list[str]:
             elif first and "=" not in word:
                 found.append(word)
                 first = False
-    except ValueError:  # a quotation that does not end: the shell says so
+    except ValueError:  # unclosed quotation: the shell reports it
         return []
-    # A relative path is of the folder that the command goes to first.
+    # A relative path depends on the folder that the command changes to.
     known = (word for word in found if word not in _SHELL and not set(word) & set("$`{}*?<>~"))
     return [word for word in known if word.startswith("/") or "/" not in word]
 
 
 def are_permitted() -> bool:
-    """Whether commands are run."""
+    """Whether commands may run."""
     return _allowed
 
 
 @contextmanager
 def permitted(allow: bool) -> Iterator[None]:
-    """Let commands be run in this process, or not, while this lasts."""
+    """Allow or forbid commands in this process while the context lasts."""
     global _allowed
     before, _allowed = _allowed, allow
     try:
@@ -156,30 +154,30 @@ def refusal(command: str, where: str | None = None) -> AudioError:
 
 @contextmanager
 def output(command: str) -> Iterator[BinaryIO]:
-    """What a command writes, as a seekable file.
+    """The output of a command, as a seekable file.
 
     Raises:
-        AudioError: commands are not allowed; or it fails, or takes longer than LONGEST.
-        StorageError: something else ended it, or there is no room for what it writes.
+        AudioError: commands are not allowed; or the command fails, or takes longer than TIMEOUT.
+        StorageError: a signal ended the command, or the disk is full.
     """
     if not _allowed:
         raise refusal(command)
-    if _kept.command != command:
+    if _cache.command != command:
         _forget()
-        _kept.file = _run(command)
-        _kept.command = command
-    with open_counted(Path(_kept.file.name)) as file:
+        _cache.file = _run(command)
+        _cache.command = command
+    with open_counted(Path(_cache.file.name)) as file:
         yield file
 
 
 def _forget() -> None:
-    if _kept.file is not None:
-        _kept.file.close()
-    _kept.command = _kept.file = None
+    if _cache.file is not None:
+        _cache.file.close()
+    _cache.command = _cache.file = None
 
 
 def _run(command: str) -> Any:
-    """Run it; its output lies in a temporary file, which is removed when it is closed."""
+    """Run a command; return a temporary file with its output, which is deleted on closing."""
     file = tempfile.NamedTemporaryFile(dir=scratch(), suffix=".sound")  # noqa: SIM115 - it is kept
     with tempfile.TemporaryFile() as errors:
         bash = shutil.which("bash")

@@ -1,7 +1,6 @@
-"""Temporary local copies of what is not in a local file, for a program that goes back and forth in it: whole, or its two ends.
+"""Temporary local copies of remote files for programs that seek: the complete file, or its two ends.
 
-What a container says of itself stands at its beginning or at its end. So a copy with nothing between tells it, which spares the
-way of gigabytes from a server; the hole takes no room on the disk.
+The header of a container is at its beginning or its end, so a sparse copy of both ends is enough to read it.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ _PIECE = 4 << 20
 
 @contextmanager
 def copy_of(file: BinaryIO, ends: int | None = None) -> Iterator[str]:
-    """The path of a copy, which goes at the end.
+    """Path of a copy, deleted at the end of the context.
 
     Args:
         file: seekable.
-        ends: so many bytes of each end are copied, with a hole between; None: all.
+        ends: bytes to copy of each end, with a hole between; None: the complete file.
     """
     size = file.seek(0, 2)
     file.seek(0)

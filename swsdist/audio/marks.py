@@ -1,7 +1,7 @@
-"""Where there is speech in a recording of any length: a mark a frame, by the values that `swsdist.audio.speech` compares.
+"""Voice activity detection for recordings of any length: a mark a frame, by the features of `swsdist.audio.speech`.
 
-It is asked for what is surely none: what is marked as none may be left out of a search. So what is loud is compared with what
-is around it (a minute), a margin is kept at either side of speech, and pauses inside a phrase belong to it.
+A search may skip frames without speech, so the detector avoids misses: loudness is relative to a minute around a frame, speech
+keeps a margin on both sides, and pauses inside a phrase count as speech.
 """
 
 from __future__ import annotations
@@ -13,21 +13,19 @@ from swsdist.audio import speech
 from swsdist.audio.bandwidth import Bandwidth
 from swsdist.audio.speech import HOP, WINDOW, levels
 
-#: Raised, and `swsdist.store.manifest.SCHEMA` too, whenever the same samples give other marks: they are a part of a store.
+#: Raised, with `swsdist.store.manifest.SCHEMA`, whenever the same samples give other marks, which a store contains.
 VERSION = 2
 
-#: What is loud and quiet is taken from so many frames around those that are judged by it, and these.
+#: Frames that share their thresholds; frames on either side that the thresholds are taken from, too.
 _JUDGED, _AROUND = 3000, 1500
-#: Kept at either side of speech (s).
+#: Margin on either side of speech (s).
 _MARGIN = 0.20
-#: Where loud and quiet frames differ little, all is speech if this part of the frames has a voice's spectrum.
+#: Where loud and quiet frames differ little, all frames are speech if this share has the spectrum of a voice.
 _VOICED_PART = 0.1
 
 
 class Listener:
-    """Hears a recording block by block, and says at its end where there was speech.
-
-    It holds six bytes each 10 ms, whatever the rate.
+    """Voice activity detector that takes a recording block by block; it keeps six bytes for 10 ms.
 
     Args:
         rate: Hz.
@@ -41,7 +39,7 @@ class Listener:
         self._bandwidth = Bandwidth(rate)
 
     def add(self, samples: NDArray[np.float32]) -> None:
-        """The next samples, float32 (n,), full scale 1."""
+        """Add the next samples, float32 (n,), full scale 1."""
         if self._rate < speech.LEAST_RATE:
             return
         joined = np.concatenate([self._rest, samples])
@@ -60,19 +58,19 @@ class Listener:
         return self._bandwidth.hz
 
     def marks(self, frames: int, hop: int, frame_length: int) -> NDArray[np.bool_]:
-        """Whether there is speech in each frame of an extractor, bool (frames,).
+        """Whether each frame of an extractor contains speech, bool (frames,).
 
-        All are speech in a recording too short to be heard, or of less than 2000 Hz.
+        All frames do in a recording that is too short, or sampled below 2000 Hz.
 
         Args:
-            frames: how many there are; frame t is of samples [t * hop, t * hop + frame_length).
+            frames: number of frames; frame t covers samples [t * hop, t * hop + frame_length).
             hop, frame_length: samples.
         """
         if not self._parts:
             return np.ones(frames, np.bool_)
         power, hum, flatness = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         found = _speech(power, hum, flatness)
-        # The heard frame whose middle is nearest to the middle of the extractor's.
+        # The detector's frame with the nearest middle.
         middle = np.arange(frames) * hop + (frame_length - self._length) / 2
         nearest = np.rint(middle / self._hop).astype(np.int64)
         marks: NDArray[np.bool_] = found[nearest.clip(0, len(found) - 1)]
@@ -80,13 +78,13 @@ class Listener:
 
 
 def _speech(power: NDArray[np.int16], hum: NDArray[np.int16], flatness: NDArray[np.int16]) -> NDArray[np.bool_]:
-    """Whether each heard frame belongs to speech; its values as in `swsdist.audio.speech.Levels`."""
+    """Whether each frame of the detector is speech; arguments as in `swsdist.audio.speech.Levels`."""
     count = len(power)
     like_a_voice = (flatness <= speech.FLAT) & (hum >= speech.HUM)
     voiced = like_a_voice.copy()
     strong, weak = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     for first in range(0, count, _JUDGED):
-        # The last ones are judged with those before them.
+        # The last frames share the thresholds of a full block.
         part = slice(first, first + _JUDGED)
         around = slice(max(0, min(first, count - _JUDGED) - _AROUND), first + _JUDGED + _AROUND)
         quiet, loud = speech.quiet_and_loud(power[around])
@@ -101,7 +99,7 @@ def _speech(power: NDArray[np.int16], hum: NDArray[np.int16], flatness: NDArray[
     marks = np.zeros(count, np.bool_)
     stretches = list(speech.stretches(weak))
     spoken = [stretch for stretch in stretches if speech.is_spoken(*stretch, strong, voiced)]
-    if not spoken:  # a voice in short bursts: it cannot be told apart with certainty
+    if not spoken:  # a voice in short bursts only: uncertain
         marks[:] = np.count_nonzero(strong & voiced) >= speech.VOICED_FRAMES
         return marks
     margin = round(_MARGIN / HOP)
@@ -111,10 +109,10 @@ def _speech(power: NDArray[np.int16], hum: NDArray[np.int16], flatness: NDArray[
 
 
 def pack_marks(marks: NDArray[np.bool_]) -> bytes:
-    """A bit a frame, the first in the lowest bit of the first byte."""
+    """Marks as bits, the first in the lowest bit of the first byte."""
     return np.packbits(marks, bitorder="little").tobytes()
 
 
 def unpack_marks(bits: bytes, frames: int) -> NDArray[np.bool_]:
-    """The marks of so many frames that `packed` made, bool (frames,)."""
+    """Marks from `pack_marks`, bool (frames,)."""
     return np.unpackbits(np.frombuffer(bits, np.uint8), count=frames, bitorder="little").astype(np.bool_)

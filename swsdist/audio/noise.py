@@ -1,14 +1,14 @@
-"""How much louder the speech of a recording is than its noise: the speech-to-noise ratio of NIST's program `stnr`.
+"""Speech-to-noise ratio, as NIST's program `stnr` defines it.
 
-The ratio is 10 log10 (peak speech power / mean noise power), where a power is the variance of the samples of 20 ms. In the
-histogram of all powers, the leftmost hill is taken for noise: a raised cosine is fitted to the hill's left side, and its middle
-is the noise's level. What the histogram has beyond the cosine is speech, and the 95th percentile of that its peak.
+The ratio is 10 log10 (peak speech power / mean noise power), where a power is the variance of the samples of 20 ms. The
+leftmost hill of the histogram of powers is noise: a raised cosine is fitted to its left side, and the middle of the cosine is
+the noise level. The rest of the histogram is speech, with its peak at the 95th percentile.
 
 Source: NIST, Speech Quality Assurance Package (SPQA), `stnr`, its documentation and constants. It is what evaluations of spoken
 term detection report (Tejedor et al. 2016, table 1 and [56]). The program searches for the best cosine step by step from a
 first guess; here all middles within 2 dB of that guess are tried, with all widths, the height being that of least squares.
 
-A histogram is all that is kept of a recording, of any length, and histograms of its parts add.
+Only the histogram of a recording is kept; histograms of its parts add.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Counts = NDArray[np.int64]
 
 
 class Meter:
-    """Takes a recording block by block, and counts its powers.
+    """Histogram of the powers of a recording, which is added block by block.
 
     Args:
         rate: Hz.
@@ -52,7 +52,7 @@ class Meter:
         self.counts: Counts = np.zeros(BINS, np.int64)
 
     def add(self, samples: NDArray[np.float32]) -> None:
-        """The next samples, float32 (n,), full scale 1."""
+        """Add the next samples, float32 (n,), full scale 1."""
         joined = np.concatenate([self._rest, samples])
         halves = len(joined) // self._size
         if halves < 2:
@@ -65,12 +65,12 @@ class Meter:
         sounding = variance[variance * _FULL_SCALE**2 > 10 ** (LOW / 10)]
         bins = np.floor((10 * np.log10(sounding * _FULL_SCALE**2) - LOW) / _STEP).astype(np.int64)
         self.counts += np.bincount(bins.clip(0, BINS - 1), minlength=BINS)
-        # The last half belongs to the next window, too.
+        # Windows overlap by half.
         self._rest = joined[(halves - 1) * self._size :]
 
 
 def signal_to_noise(counts: Counts) -> float | None:
-    """Speech-to-noise ratio in dB; None where nothing sounds, or nothing is louder than the noise.
+    """Speech-to-noise ratio in dB; None for silence, or without speech above the noise.
 
     Args:
         counts: int64 (500,), of a recording, or the sum of several.
@@ -86,7 +86,7 @@ def signal_to_noise(counts: Counts) -> float | None:
 
 
 def _noise(counts: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
-    """Middle of the noise's hill (bin), and the raised cosine that stands for it, float64 (500,)."""
+    """Middle of the noise (bin), and its raised cosine, float64 (500,)."""
     width = 2 * _SMOOTH + 1
     smooth = np.convolve(counts, np.full(width, 1 / width), mode="same")
     begin = int(np.argmax(smooth > _BEGIN * smooth.max()))

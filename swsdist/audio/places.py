@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from swsdist.audio.formats import ffmpeg
 from swsdist.core.codes import audio as codes
 
-#: A place may end so much (s) after its recording, and then ends with it, as in Kaldi's `extract-segments`.
+#: Seconds that a segment may exceed its recording by; it is cut there, as in Kaldi's `extract-segments`.
 OVERSHOOT = 0.5
 
-#: Bytes of samples that are kept to go back to: those of a minute and more.
-_HELD = 64 << 20
+#: Bytes of samples to keep: a minute and more.
+_KEPT_BYTES = 64 << 20
 #: Frames decoded at once.
 _PIECE = 1 << 16
 
@@ -49,7 +49,7 @@ def fit_segment(start: float, end: float, length: float, doc_id: str, source: st
 
 
 class Window(ffmpeg.Decoded):
-    """What ffmpeg decodes, with the last samples kept: one can go back to them."""
+    """A decoder that keeps the last samples, so that it can seek back to them."""
 
     def __init__(self, program: str, source: str, path: str, brief: bool = False, complete: bool = True) -> None:
         self._pieces: deque[NDArray[np.float32]] = deque()
@@ -57,17 +57,17 @@ class Window(ffmpeg.Decoded):
         super().__init__(program, source, path, brief, complete)
 
     def reaches(self, position: int) -> bool:
-        """Whether a frame is still kept, or still to come."""
+        """Whether a frame is kept, or not yet decoded."""
         return position >= self._first
 
     def seek(self, position: int) -> None:
-        """Go on, or back, to a frame."""
+        """Seek forward or back to a frame."""
         while self._frames_read < position and self._decode():
             pass
         self._position = min(position, self._frames_read)
 
     def read(self, frames: int) -> NDArray[np.float32]:
-        """The next samples, float32 (frames, channels), at most so many; none at the end.
+        """At most `frames` next samples, float32 (frames, channels); none at the end.
 
         Raises:
             AudioError: the stream breaks off, or ffmpeg does not go on.
@@ -84,17 +84,17 @@ class Window(ffmpeg.Decoded):
         return np.empty((0, self.channels), np.float32)
 
     def _decode(self) -> bool:
-        """The next piece; which pieces there are does not depend on the places that are asked for. False at the end."""
+        """Decode the next piece, of fixed boundaries; False at the end."""
         piece = super().read(_PIECE)
         if len(piece):
             self._pieces.append(piece)
-        while len(self._pieces) > 1 and sum(piece.nbytes for piece in self._pieces) > _HELD:
+        while len(self._pieces) > 1 and sum(piece.nbytes for piece in self._pieces) > _KEPT_BYTES:
             self._first += len(self._pieces.popleft())
         return len(piece) > 0
 
 
-class _Kept(threading.local):
-    """What a thread keeps: lengths by path, and one decoder with what it needs, and who uses it."""
+class _Cache(threading.local):
+    """Cache of a thread: headers by path, and one decoder with its resources and its user."""
 
     on = False
     path: str | None = None
@@ -106,72 +106,72 @@ class _Kept(threading.local):
         self.stack = ExitStack()
 
     def forget(self) -> None:
-        """End the decoder."""
+        """Close the decoder."""
         self.stack.close()
         self.path = self.sound = self.user = None
 
 
-_kept = _Kept()
+_cache = _Cache()
 
 
 @contextmanager
 def caching() -> Iterator[None]:
-    """Keep lengths and a decoder while this lasts."""
-    if _kept.on:
+    """Cache headers and a decoder while the context lasts."""
+    if _cache.on:
         yield
         return
-    _kept.on = True
+    _cache.on = True
     try:
         yield
     finally:
-        _kept.on = False
-        _kept.known.clear()
-        _kept.forget()
+        _cache.on = False
+        _cache.known.clear()
+        _cache.forget()
 
 
 def is_caching() -> bool:
-    """Whether something is kept."""
-    return _kept.on
+    """Whether a cache is active."""
+    return _cache.on
 
 
 def cached(path: str, find: Callable[[], T]) -> T:
-    """What was found for a path, found anew where nothing is kept."""
-    if not _kept.on:
+    """The cached value of a path, or the result of `find`."""
+    if not _cache.on:
         return find()
-    if path not in _kept.known:
-        _kept.known[path] = find()
-    return cast(T, _kept.known[path])
+    if path not in _cache.known:
+        _cache.known[path] = find()
+    return cast(T, _cache.known[path])
 
 
 def cached_decoder(path: str, start: float) -> Window | None:
-    """The decoder of a recording, standing at `start` s, if it is kept and what comes from there on can be had of it."""
-    sound = _kept.sound
-    if sound is None or _kept.path != path or not sound.reaches(first := int(start * sound.samplerate)):
+    """The cached decoder of a recording, at `start` s; None if there is none, or it cannot seek there."""
+    sound = _cache.sound
+    if sound is None or _cache.path != path or not sound.reaches(first := int(start * sound.samplerate)):
         return None
     sound.seek(first)
     return sound
 
 
 def cache_decoder(path: str, sound: Window, stack: ExitStack) -> None:
-    """Keep a decoder instead of the one before.
+    """Cache a decoder; close the one before.
 
     Args:
         path: of its recording.
-        sound: it.
-        stack: closes it and what it needs.
+        sound: decoder.
+        stack: closes the decoder and its resources.
     """
-    _kept.forget()
-    _kept.path, _kept.sound, _kept.stack = path, sound, stack
+    _cache.forget()
+    _cache.path, _cache.sound, _cache.stack = path, sound, stack
 
 
 @contextmanager
 def lent(sound: Window) -> Iterator[Window]:
-    """Read of a decoder that is kept; it goes where reading fails, or ends early."""
-    mine = _kept.user = object()
+    """Lend the cached decoder; close it where reading fails or ends early."""
+    token = _cache.user = object()
     try:
         yield sound
     except BaseException:
-        # What was left halfway may end when somebody else reads of it already.
-        if _kept.user is mine:
-            _kept.forget()
+        # A generator that was left halfway may end while another reads from the decoder.
+        if _cache.user is token:
+            _cache.forget()
         raise

@@ -1,4 +1,4 @@
-"""The headers of many recordings, read side by side where that is quicker."""
+"""Read the headers of many recordings, in threads where that is faster."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from swsdist.audio.reader import AudioInfo, probe
 from swsdist.core.errors import AudioError
 from swsdist.io.filesystem import is_remote
 
-#: Headers on S3 that are read at once: each waits for the network some times.
+#: Threads for headers on S3, which wait for the network.
 _REMOTE = 16
 
 
 def probe_all(paths: Iterable[str], storage: Mapping[str, object] | None = None) -> dict[str, AudioInfo | AudioError]:
-    """What the header of each recording says, by its path, or why it cannot be read; each is read once."""
+    """Header of each recording by path, or the error; each is read once."""
 
     def one(path: str) -> AudioInfo | AudioError:
         try:

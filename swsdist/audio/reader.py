@@ -1,20 +1,19 @@
 """Recordings as blocks of mono float32 samples, of any length, format and sample rate.
 
-Files are decoded by libsndfile (through soundfile), or, what it does not know, by ffmpeg where there is one
-(`swsdist.audio.formats.ffmpeg`), and resampled by soxr at its quality HQ. A local path and an `s3://` url read alike; but
-ffmpeg, which goes back and forth in a file, is given a temporary copy of a remote one. A recording is never whole in memory,
-and how it is read in pieces changes no sample: soxr's stream gives the same samples for all cuts of its input (tested).
+libsndfile (through soundfile) decodes files, ffmpeg those that libsndfile does not (`swsdist.audio.formats.ffmpeg`), and soxr
+resamples at its quality HQ. Paths are local or `s3://` urls; ffmpeg, which seeks, gets a temporary copy of a remote file. A
+recording is never completely in memory, and its pieces do not affect the samples: soxr's stream returns the same samples for
+every cut of its input (tested).
 
-A place (`start`, `end` in seconds) is cut out at the file's own rate, at the nearest sample, and then resampled as a
-signal of its own. An end up to `SLACK` seconds after the recording's is taken as its end, since tables hold rounded
-times. Seeking goes through one second of preroll, after which lossy decoders give what they give when they read from
-the beginning: measured exact for WAV, FLAC, SPHERE, Vorbis and Opus (without it 5e-3 off), and to 1e-7 for MP3.
+A place (`start`, `end` in seconds) is cut at the rate of the file, at the nearest sample, and then resampled as a separate
+signal. An end up to `SLACK` seconds after the recording's is its end, since tables hold rounded times. Seeking decodes one
+second of preroll, after which lossy decoders return the samples of reading from the beginning: exact for WAV, FLAC, SPHERE,
+Vorbis and Opus (5e-3 off without), and to 1e-7 for MP3.
 
-In place of a path a command may stand (`swsdist.audio.commands`), or a place in an archive (`swsdist.audio.formats.archives`).
+A path may also be a command (`swsdist.audio.commands`), or a place in an archive (`swsdist.audio.formats.archives`).
 
-Every fault of a recording is an `AudioError` whose `reason` is one of `headers.REASONS`. A disk or network that fails is
-none: its OSError goes through (`io.failures.as_file_fault`). Samples that are not finite, and truncation, may be found only
-while reading.
+Faults of a recording are `AudioError`s (`swsdist.core.codes.audio`). Faults of a disk or network are not: their OSError goes
+through (`io.failures.as_file_fault`). Truncation and samples that are not finite may only appear while reading.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ _UNRECOGNISED = {codes.FFMPEG_CANNOT_READ.name, codes.FFMPEG_TIMEOUT.name}
 
 @dataclass(frozen=True)
 class AudioInfo:
-    """What a recording's header says: frames (samples of one channel), rate in Hz, number of channels."""
+    """Header of a recording: frames (samples of one channel), rate in Hz, number of channels."""
 
     frames: int
     rate: int
@@ -82,10 +81,10 @@ class AudioInfo:
 def probe(path: str, storage: Mapping[str, object] | None = None) -> AudioInfo:
     """Length, rate and channels of a recording, from its header.
 
-    Only a FLAC stream that does not tell its length is decoded for it.
+    A FLAC stream without a length in its header is decoded.
 
     Raises:
-        AudioError: the file cannot be used, as far as its header tells.
+        AudioError: the header shows that the file cannot be used.
     """
     return places.cached(path, lambda: _probed(path, storage))
 
@@ -101,7 +100,7 @@ def _probed(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
 
 
 def _counted(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
-    """The same by decoding all of it."""
+    """Header with the length found by decoding."""
     with _decoding(path, storage) as sound:
         return AudioInfo(_count(sound, path), sound.samplerate, sound.channels)
 
@@ -124,12 +123,12 @@ def read_blocks(
     end: float | None = None,
     storage: Mapping[str, object] | None = None,
 ) -> Iterator[NDArray[np.float32]]:
-    """The samples of one channel of a recording, or of a place in it, block by block.
+    """Samples of one channel of a recording, or of a place in it, block by block.
 
     Args:
         path: local path or `s3://` url.
-        channel: which channel, from 1.
-        rate: wanted rate in Hz.
+        channel: number, from 1.
+        rate: of the output, Hz.
         block_seconds: length of all blocks but the last, which is shorter but not empty.
         start: begin of the place in s; None: 0.
         end: end of the place in s; None: the recording's.
@@ -140,7 +139,7 @@ def read_blocks(
 
     Raises:
         AudioError: the recording or the place cannot be used; maybe only after some blocks.
-        CutOff: after all blocks: the recording ends before it should.
+        CutOff: after all blocks: the recording ends early.
     """
     size = max(1, round(block_seconds * rate))
     held: list[NDArray[np.float32]] = []
@@ -175,7 +174,7 @@ def sha256(path: str, storage: Mapping[str, object] | None = None) -> str:
 
 
 def digested(digest: Digest, storage: Mapping[str, object] | None = None) -> str:
-    """The same of a remote file that was read meanwhile (`streams.digesting`); only what was not read of it is fetched.
+    """SHA-256 of a remote file that was read under `streams.digesting`; only the unread rest is fetched.
 
     Raises:
         AudioError: the file is missing or could not be read.
@@ -211,7 +210,7 @@ def _resampled(
 
 
 def _place(path: str, sound: Sound, start: float | None, end: float | None) -> tuple[int, int | None]:
-    """First frame of a place and the one after its last; None where reading goes on to the recording's end."""
+    """First frame of a place and the one after its last; None for the end of the recording."""
     if start is None and end is None:
         return 0, None
     rate, frames = sound.samplerate, sound.frames
@@ -252,7 +251,7 @@ def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None
         position += len(piece)
         if last is not None and position >= last:
             return
-    # Where the header does not tell the length, the end does.
+    # Without a length in the header, the end of the stream decides.
     if (first and position <= first) or (last is not None and position < last - SLACK * sound.samplerate):
         seconds = position / sound.samplerate
         shown = "the end" if last is None else f"{last / sound.samplerate:.3f} s"
@@ -263,8 +262,13 @@ def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None
 def _decoding(
     path: str, storage: Mapping[str, object] | None, brief: bool = False, at: float | None = None
 ) -> Iterator[Sound]:
-    """The file, open for decoding, after all checks that its header allows; `brief`: only its header is wanted; `at`: what
-    lies before so many s is not, and places after this one may be wanted next.
+    """Open a file for decoding, and check its header.
+
+    Args:
+        path: of the recording.
+        storage: options for s3fs.
+        brief: read the header only.
+        at: s before which no samples are needed; later places may follow.
     """
     if at is not None and (kept := places.cached_decoder(path, at)) is not None:
         with places.lent(kept):
@@ -300,7 +304,7 @@ def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[Sequential]:
     file = ErrorKeepingFile(raw)
     head, cut = check_bytes(path, raw)
     try:
-        # Not by its path: libsndfile takes an error in reading for the file's end.
+        # As a file object: libsndfile takes a read error of a path for the end of the file.
         with listening(path, is_mpeg(head)):
             sound = Sequential(file)
     except soundfile.LibsndfileError as error:
@@ -327,7 +331,7 @@ def _by_ffmpeg(
     complete: bool = True,
     kind: type[ffmpeg.Decoded] = ffmpeg.Decoded,
 ) -> ffmpeg.Decoded:
-    """A file by ffmpeg, after the checks that its header allows."""
+    """Open a file with ffmpeg, and check its header."""
     try:
         sound = kind(program, source, path, brief, complete)
     except AudioError as error:
@@ -345,7 +349,7 @@ def _by_ffmpeg(
 
 
 def _by_its_ends(program: str, path: str, storage: Mapping[str, object] | None, foreign: Foreign) -> ffmpeg.Decoded:
-    """What the header of a remote file tells: of its two ends, else of all of it."""
+    """Header of a remote file, by its two ends, or else by the complete file."""
     with _opened(path, storage) as file:
         with suppress(AudioError), copy_of(file, ENDS) as source:
             sound = _by_ffmpeg(program, source, path, True, foreign, complete=False)
@@ -367,7 +371,7 @@ def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_A
             yield cast(BinaryIO, archives.Inside(archive, byte, path))
         return
     try:
-        # A pipe would wait for a writer for ever.
+        # Opening a pipe would block.
         if not is_remote(path) and Path(path).exists() and not Path(path).is_file():
             raise (codes.RECORDING_IS_FOLDER if Path(path).is_dir() else codes.RECORDING_IS_DEVICE)(where=path)
         with open_path(path, storage, ahead) as file:

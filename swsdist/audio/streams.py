@@ -1,7 +1,7 @@
-"""Files as libsndfile reads them: errors are kept, and what passes is digested, so that a remote recording is fetched once.
+"""File objects for libsndfile that keep errors, and digest the bytes that are read, so that a remote file is fetched once.
 
-Decoders read from the beginning to the end, with looks ahead and back. So a running digest takes each byte as it passes at the
-place that it has come to, and leaves out the others; what has not passed when it is asked for, it reads then.
+Decoders read forward with some seeks ahead and back. A running digest takes each byte at its current position, ignores others,
+and reads the missing bytes at the end.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 from swsdist.audio.formats.headers import CutOff
 
 _PIECE = 1 << 20
-#: Frames that libsndfile tells of a stream whose header does not (FLAC from a pipe).
+#: Frames by libsndfile of a stream without a length in its header (FLAC from a pipe).
 UNKNOWN = 2**63 - 1
 
 
 class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no types
-    """soundfile seeks after each read to where it is anyway, which makes an MP3 decoder start anew there."""
+    """A SoundFile without the redundant seek after each read, which restarts an MP3 decoder."""
 
     def __init__(self, file: ErrorKeepingFile) -> None:
         with _interruptible():
             super().__init__(file)
         self.file = file
-        self.cut: CutOff | None = None  # what its first or last bytes say
+        self.cut: CutOff | None = None  # set by the checks of its first and last bytes
 
     def read(self, frames: int, **options: Any) -> NDArray[np.float32]:
         """As soundfile does."""
@@ -46,16 +46,15 @@ class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no
             return int(super().seek(frames, whence))
 
     def seekable(self) -> bool:
-        """It says that it is not."""
+        """False, so that soundfile does not seek."""
         return False
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Raise a signal's exception that came while libsndfile called back.
+    """Raise the exception of a signal that arrives inside a callback of libsndfile.
 
-    There it is printed and lost, and the call that it broke off looks like a damaged file. Signals are handled in the main
-    thread alone.
+    Otherwise it is printed and lost, and the interrupted call looks like a damaged file. Only the main thread handles signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -79,14 +78,14 @@ def _interruptible() -> Iterator[None]:
 
 
 class ErrorKeepingFile:
-    """A file that remembers an error in reading: from inside of libsndfile it would be taken for the file's end."""
+    """A file that keeps a read error, which libsndfile would take for the end of the file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._error: Exception | None = None
 
     def readinto(self, buffer: memoryview) -> int:
-        """As of a file."""
+        """Of the file."""
         try:
             data = self._file.read(len(buffer))
         except Exception as error:
@@ -96,42 +95,42 @@ class ErrorKeepingFile:
         return len(data)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """As of a file; where a broken header asks for a place before its begin, it is left where it stands."""
+        """Of the file; a negative position, from a broken header, is ignored."""
         if whence == 0 and offset < 0:
             return self.tell()
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """As of a file."""
+        """Of the file."""
         return self._file.tell()
 
     def size(self) -> int:
-        """Bytes of the file; it is left where it stands."""
+        """Bytes of the file; the position stays."""
         position = self._file.tell()
         end = self._file.seek(0, 2)
         self._file.seek(position)
         return end
 
     def write(self, data: bytes) -> int:
-        """It cannot."""
+        """Not supported."""
         raise OSError("open for reading only")
 
     def at_end(self) -> bool:
-        """Whether all was read, without an error."""
+        """Whether the file was read to its end without an error."""
         return self._error is None and self.tell() >= self.size()
 
     def check(self) -> None:
-        """Raise that error, if there was one."""
+        """Raise the read error, if any."""
         if self._error is not None:
             raise self._error
 
 
 class Digest:
-    """The SHA-256 of one file's bytes, taken of what is read of it.
+    """SHA-256 of a file, from the bytes that are read.
 
     Attributes:
         path: of the file.
-        taken: bytes from its beginning that are in it.
+        taken: bytes from the beginning that are digested.
     """
 
     def __init__(self, path: str) -> None:
@@ -142,37 +141,37 @@ class Digest:
         self._size = -1
 
     def begins(self, identity: object, size: int) -> None:
-        """It is opened; another file than before (its ETag tells) is digested anew."""
+        """The file is opened; if its ETag changed, the digest restarts."""
         if identity != self._identity:
             self.taken, self._running, self._identity = 0, hashlib.sha256(), identity
         self._size = size
 
     @property
     def all_passed(self) -> bool:
-        """Whether all bytes are in it."""
+        """Whether all bytes are digested."""
         return self.taken == self._size
 
     def passes(self, at: int, data: bytes) -> None:
-        """These bytes were read at a place."""
+        """Take bytes that were read at a position."""
         if at <= self.taken < at + len(data):
             self._running.update(memoryview(data)[self.taken - at :])
             self.taken = at + len(data)
 
     def hexadecimal(self) -> str:
-        """Of what has passed."""
+        """Digest of the bytes so far."""
         return self._running.hexdigest()
 
     def of(self, file: BinaryIO) -> str:
-        """Hexadecimal, of all; what has not passed is read of the file."""
+        """Digest of the file, hexadecimal; missing bytes are read."""
         at = file.seek(self.taken)
         while data := file.read(_PIECE):
-            self.passes(at, data)  # which the file itself may have told
+            self.passes(at, data)  # the file may have passed them already
             at += len(data)
         return self.hexadecimal()
 
 
 class _Passing:
-    """A file whose bytes a digest sees."""
+    """A file that passes its bytes to a digest."""
 
     def __init__(self, file: BinaryIO, digest: Digest) -> None:
         self._file, self._digest = file, digest
@@ -191,28 +190,28 @@ class _Passing:
 
 
 class _Remote(Protocol):
-    """What is known of a remote file that is open."""
+    """Metadata of an open remote file."""
 
     etag: str
     size: int
 
 
-_wanted: ContextVar[Digest | None] = ContextVar("_wanted", default=None)
+_active: ContextVar[Digest | None] = ContextVar("_active", default=None)
 
 
 @contextmanager
 def digesting(digest: Digest | None) -> Iterator[None]:
-    """Meanwhile a digest is taken of what is read of its file."""
-    token = _wanted.set(digest)
+    """Digest the bytes that are read of a file while the context lasts."""
+    token = _active.set(digest)
     try:
         yield
     finally:
-        _wanted.reset(token)
+        _active.reset(token)
 
 
 def passing(path: str, file: BinaryIO) -> BinaryIO:
-    """A remote file that was opened, seen by the digest that is wanted of it, if one is."""
-    digest = _wanted.get()
+    """A remote file, wrapped for the active digest of its path, if any."""
+    digest = _active.get()
     if digest is None or digest.path != path:
         return file
     there = cast(_Remote, file)

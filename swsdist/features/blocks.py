@@ -1,4 +1,4 @@
-"""A recording of any length, computed a bounded piece at a time: where it is cut is fixed, so the bytes are."""
+"""Compute features of a recording of any length in bounded memory, with fixed cuts, so that the bytes are fixed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]
 
     Raises:
         AudioError: a frame is not finite, or the recording is shorter than one frame.
-        ConfigError: the extractor does not give as many frames, or columns, as it says.
+        ConfigError: the extractor returns another number of frames or columns than it declares.
     """
     pieces: Iterator[_Array]
     if isinstance(extractor, Layered):
@@ -46,14 +46,14 @@ def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]
         raise codes.TOO_SHORT(seconds=extractor.frame_length / extractor.sample_rate)
 
 
-#: A stretch of samples, and which of its frames count: from, and to (None: all that follow).
+#: A stretch of samples, and its frames to keep: first, and stop (None: to the end).
 _Stretch = tuple[_Array, int, int | None]
 
 
 def _windows(extractor: Extractor, context: int, audio: Iterable[_Array]) -> Iterator[_Stretch]:
-    """Stretches of BLOCK_FRAMES frames with the context around them; the last one holds all that is left."""
+    """Stretches of BLOCK_FRAMES frames with context; the last one holds the rest."""
     hop = extractor.hop
-    # At least a hop for each frame, or what lies between short frames would not be dropped with them.
+    # At least a hop for each frame, so that samples between short frames are dropped with them.
     whole = (BLOCK_FRAMES + 2 * context - 1) * hop + max(hop, extractor.frame_length)
     source = _Source(audio)
     before = 0  # frames of context at the head of what is held
@@ -69,7 +69,7 @@ def _windows(extractor: Extractor, context: int, audio: Iterable[_Array]) -> Ite
 
 
 def _chunks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Stretch]:
-    """The whole recording, or chunks that overlap; all chunks are of one length."""
+    """The complete recording, or overlapping chunks of one length."""
     if not isinstance(extractor, WholeUtterance):
         raise codes.UNKNOWN_FRAME_CONTEXT(where="features.name", name=extractor.name)
     hop, length = extractor.hop, extractor.frame_length
@@ -98,14 +98,14 @@ def _chunks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Stretch]
 
 
 class _Source:
-    """Samples that are held, and those to come."""
+    """A buffer of samples, and the stream of later ones."""
 
     def __init__(self, audio: Iterable[_Array]) -> None:
         self._audio = iter(audio)
         self.held: _Array = np.empty(0, np.float32)
 
     def fill(self, need: int) -> bool:
-        """Hold so many samples, or all; whether there are so many."""
+        """Buffer `need` samples, or all; return whether there are so many."""
         parts, have = [self.held], len(self.held)
         while have < need:
             block = next(self._audio, None)
@@ -118,19 +118,19 @@ class _Source:
         return have >= need
 
     def drop(self, samples: int) -> None:
-        """Forget the first so many."""
+        """Drop the first samples."""
         self.held = self.held[samples:]
 
 
 def _settled(extractor: Extractor, stretches: Iterator[_Stretch]) -> tuple[Extractor, Iterator[_Stretch]]:
-    """The extractor of a recording of several chunks, which its first chunk tells; and all of them."""
+    """The extractor for a recording of several chunks, by its first chunk; and all stretches."""
     first = next(stretches)
     several = first[2] is not None
     return for_recording(extractor, first[0]) if several else extractor, chain([first], stretches)
 
 
 def _kept(extractor: Extractor, stretches: Iterable[_Stretch]) -> Iterator[_Array]:
-    """The frames that count of each stretch; several stretches a call, where the extractor takes them."""
+    """The frames to keep of each stretch; several stretches a call, where the extractor supports batches."""
     waiting: list[_Stretch] = []
     most = max(1, extractor.batch) if isinstance(extractor, Batched) else 1
     for stretch in stretches:

@@ -1,7 +1,7 @@
 """Frames of other programs, looked up by document and example (`features.interface.Precomputed`).
 
-What they are is stated once, in the options, and each item is held against it: dimension, finite numbers, sums of
-posteriors, the shift that a file tells, and how many frames there are for the duration of the recording, where that is known.
+The options describe the frames, and each item is checked against them: dimension, finite numbers, sums of posteriors, the shift
+that a file states, and the number of frames for the duration of the recording, if known.
 
 **The tolerance of the duration.** Toolkits differ in what they do at the two ends: Kaldi drops the last window (25 ms) or
 not, librosa pads by half a window, a convolutional front end eats some 25 ms, a stack of frames drops up to its width; and
@@ -9,7 +9,8 @@ decoders of MP3 pad by up to 50 ms. All of this is at most some 0.2 s, whatever 
 another recording, are off by a part of the length: a shift of 12.5 ms taken for 10 ms by 20 %, which passes 0.25 s after
 1.25 s. So the tolerance is a constant, 0.25 s by default, and no part of the length; but two shifts at least.
 
-Where the frames lie (`path`, `queries`, `form`) is no part of the identity; an item's own identity is part of its document's.
+The place of the frames (`path`, `queries`, `form`) is not part of the identity; the identity of an item is part of its
+document's.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from swsdist.io.frames.archive import Form, find_items, read_item
 from swsdist.io.frames.item import Item, RawFrames
 from swsdist.registry.options import Options
 
-#: How far the sum of a frame's probabilities may be from 1, as the distances between posteriors have it.
+#: Tolerance of a frame's sum of probabilities, as in the distances between posteriors.
 _SUM = 0.01
-#: How far the shift that a file tells may be from the one that is stated, as a part of it: HTK's is in 100 ns.
+#: Relative tolerance of the shift in a file: HTK's is in units of 100 ns.
 _SHIFT = 1e-4
 
 
 class External(Options):
-    """Frames that are there already; its fields are its options."""
+    """Frames of another program; the fields are the options."""
 
     path: IsPath = Field(description="frames of the documents: a file, or a folder of files of one format")
     queries: IsPath | None = Field(
@@ -73,7 +74,7 @@ class External(Options):
 
     @cached_property
     def _ticks(self) -> tuple[int, int, int]:
-        """Ticks a second, under a frame, and from one frame to the next: shift and length are whole numbers of ticks."""
+        """Ticks a second, ticks of a frame, ticks of a hop: shift and length are integers of ticks."""
         shift = Fraction(str(self.shift))
         length = shift if self.length is None else Fraction(str(self.length))
         rate = math.lcm(shift.denominator, length.denominator)
@@ -99,27 +100,27 @@ class External(Options):
         return self.model_dump(mode="json")
 
     def items(self, queries: bool, storage: Mapping[str, object]) -> Mapping[str, Item]:
-        """Where the frames of each key are; of examples of `queries`, or of documents.
+        """Items by key: of the examples of `queries`, or of documents.
 
         Raises:
-            UserError: the file or folder is not there.
-            DataError: it is damaged, or a key stands in it twice.
+            UserError: the file or folder does not exist.
+            DataError: it is damaged, or has a duplicate key.
             ConfigError: a library is not installed.
         """
         return find_items(self.place(queries), self.form, storage)
 
     def place(self, queries: bool) -> str:
-        """Where the frames of the examples of `queries`, or of the documents, are."""
+        """Path of the frames of the examples of `queries`, or of the documents."""
         return self.queries if queries and self.queries is not None else self.path
 
     def read(
         self, item: Item, key: str, storage: Mapping[str, object], seconds: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
-        """Frames of an item, checked: float32 (frames, dimension), some at a time.
+        """Checked frames of an item: blocks of float32 (frames, dimension).
 
         Raises:
-            FramesError: they are damaged, not what the options say, or do not fit the duration; or may not be read.
-            UserError: the file is gone since its items were listed, or a library is not installed.
+            FramesError: the frames are damaged, contradict the options or the duration, or may not be read.
+            UserError: the file disappeared after listing, or a library is not installed.
             StorageError: a server fails.
         """
         try:

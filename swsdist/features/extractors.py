@@ -1,11 +1,10 @@
-"""Which extractors there are, and how one is made: once a process, and named by all that its frames depend on.
+"""Create extractors and transforms by name, cache them, and identify them for fingerprints.
 
-One is found by its name in `swsdist.registry.registries.FEATURES`; a third party adds one by a class and a line in its own
-`pyproject.toml`. What an extractor is: `swsdist.features.interface`. Whether one is right:
-`swsdist.testing.conformance.check_extractor`.
+Names are those of `swsdist.registry.registries.FEATURES` and of entry points of other packages. Interface:
+`swsdist.features.interface`. Test: `swsdist.testing.conformance.check_extractor`.
 
 The identity of an extractor is its name, its version, its options, how it cuts long recordings, and the content (SHA-256) of
-the files it names. A file's path is not part of it: the same model in another folder is the same extractor.
+the files it names, without their paths: the same model in another folder is the same extractor.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _sha256: dict[_FileState, str] = {}
 
 
 def installed() -> dict[str, str]:
-    """Names of the installed extractors, and where each comes from."""
+    """Names of the installed extractors, and the target of each."""
     added = {point.name: point.value for point in entry_points(group=FEATURES.group)}
     return {name: added.get(name) or FEATURES[name].target for name in sorted(FEATURES)}
 
@@ -70,13 +69,13 @@ def create(
     where: str = "features",
     transforms: Sequence[tuple[str, dict[str, object]]] = (),
 ) -> Extractor | Precomputed:
-    """The extractor of a name and options: made at the first call of a process, and anew when a file of it has changed.
+    """The extractor of a name and options: cached in the process until one of its files changes.
 
     Args:
         name: a registered one.
-        options: by name, what is not given has its default.
-        where: the place in the config, for errors.
-        transforms: names and options of those that stand behind it, in their order.
+        options: by name; others have their defaults.
+        where: place in the config, for errors.
+        transforms: names and options of the transforms behind it, in order.
 
     Raises:
         ConfigError: there is none of that name, it does not take these options, or a file it names is not there; or the same
@@ -113,7 +112,7 @@ def create_transform(name: str, options: dict[str, object], where: str = "featur
 
 
 def _build(registry: Registry[Entry], name: str, options: dict[str, object], where: str) -> Any:
-    """A registered thing, made of its options."""
+    """Create an extractor or a transform from its options."""
     entry = registry[name]
     try:
         return entry.load()(**options)
@@ -142,7 +141,7 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
 
 
 def identity(extractor: Extractor | Precomputed) -> dict[str, object]:
-    """What the frames depend on besides the samples, for fingerprints.
+    """Everything but the samples that the frames depend on, for fingerprints.
 
     Raises:
         ConfigError: a file that it names cannot be read.
@@ -159,7 +158,7 @@ def identity(extractor: Extractor | Precomputed) -> dict[str, object]:
 
 
 def _identity(source: Framed | Transform) -> dict[str, object]:
-    """Name, version and options; of a file or folder that an option names its content; of what only says a place nothing."""
+    """Name, version and options; files and folders by content; options that only name a place are left out."""
     contents = {str(path): _content(state) for path, state in zip(files_of(source), _file_states(source), strict=True)}
     named = {name: _named(value, contents) for name, value in source.describe().items()}
     options = {
@@ -172,7 +171,7 @@ def _identity(source: Framed | Transform) -> dict[str, object]:
 
 
 def recipe(extractor: Extractor | Precomputed) -> dict[str, object]:
-    """The identity, and under `paths` the options that name files: what `create` makes the same extractor of again."""
+    """The identity, with the options that name files under `paths`: enough for `create` to create the extractor again."""
     if not isinstance(extractor, Transformed):
         return {**identity(extractor), **_paths(extractor)}
     known: Any = identity(extractor)
@@ -214,7 +213,7 @@ def _named(value: object, contents: Mapping[str, str]) -> str | None:
 
 
 def recipe_fingerprint(stored: dict[str, Any]) -> str:
-    """The fingerprint of an identity or a recipe; where files lie does not matter."""
+    """Fingerprint of an identity or a recipe, independent of the places of files."""
     plain = _without_paths(stored)
     if "transforms" in stored:
         plain["transforms"] = [_without_paths(item) for item in stored["transforms"]]
@@ -226,7 +225,7 @@ def _without_paths(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def from_recipe(stored: dict[str, Any]) -> Extractor | Precomputed:
-    """The extractor of a recipe, for example of what made a store.
+    """Create the extractor of a recipe, for example of a store.
 
     Raises:
         ConfigError: it cannot be made here.
@@ -241,7 +240,7 @@ def from_recipe(stored: dict[str, Any]) -> Extractor | Precomputed:
 
 
 def demand(extractor: Extractor | Precomputed, wanted: str) -> None:
-    """Make sure that an extractor is the one that was planned with; on another machine a file or a version may differ.
+    """Check that an extractor is the planned one; on another machine a file or a version may differ.
 
     Args:
         extractor: as it was made here.

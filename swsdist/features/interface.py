@@ -9,9 +9,9 @@ It turns samples into frames. Frame t covers samples [t * hop, t * hop + frame_l
   before the end of the one before; the last one ends with the recording and may share more. What two chunks share is the
   earlier one's, but for the last half of `overlap_frames`.
 
-Either way a frame follows from the recording and the options alone, whatever shares a shard, a batch or a machine with it.
+Either way a frame depends only on the recording and the options, not on its shard, batch or machine.
 
-Frames that somebody else made are not extracted: they are `Precomputed`, and found by a key.
+Frames of other programs are `Precomputed`, and looked up by key.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from swsdist.core.needs import LEAST, Needs
 from swsdist.io.frames.item import Item
 
-#: Frames that two chunks of a long recording share, for a transform that looks at the whole.
+#: Frames that two chunks of a long recording share, for a transform of complete recordings.
 SHARED_FRAMES = 1_000
 
-#: What the numbers of a frame are: anything; probabilities that sum to 1; or their logarithms, up to a constant a frame.
+#: Kinds of frames: arbitrary numbers; probabilities that sum to 1; or their logarithms, up to a constant a frame.
 Kind = Literal["features", "posteriors", "logits"]
 
 KINDS: tuple[Kind, ...] = ("features", "posteriors", "logits")
@@ -104,7 +104,7 @@ class Extractor(Framed, Protocol):
 
 @runtime_checkable
 class WholeUtterance(Protocol):
-    """What a whole-utterance extractor says besides.
+    """Attributes of a whole-utterance extractor.
 
     Attributes:
         whole_frames: frames up to which a recording is computed at once, at least `chunk_frames`.
@@ -145,15 +145,15 @@ class Batched(Protocol):
 
 @runtime_checkable
 class Equipped(Protocol):
-    """An extractor that wants to know what it was given."""
+    """An extractor that uses granted resources."""
 
     def use(self, granted: Needs) -> None:
-        """Take so many threads, so much memory, so many GPUs; the bytes do not depend on it."""
+        """Use threads, memory and GPUs; the bytes do not depend on them."""
         ...
 
 
 def frame_count(extractor: Framed, samples: int) -> int:
-    """Frames that lie whole inside `samples` samples."""
+    """Number of complete frames in `samples` samples."""
     return max(0, 1 + (samples - extractor.frame_length) // extractor.hop)
 
 
@@ -163,22 +163,22 @@ def frame_shift(extractor: Framed) -> float:
 
 
 def frames_seconds(extractor: Framed, frames: int) -> float:
-    """Seconds from the begin of the first of so many frames to the end of the last."""
+    """Seconds from the beginning of the first frame to the end of the last."""
     return ((frames - 1) * extractor.hop + extractor.frame_length) / extractor.sample_rate
 
 
 def document_key(doc_id: str, channel: int, several: bool) -> str:
-    """What given frames of a document are called; `several`: the corpus has more than one channel of it."""
+    """Key of the precomputed frames of a document; `several`: the corpus has several channels of it."""
     return f"{doc_id}-{channel}" if several else doc_id
 
 
 def example_key(query_id: str, example: int) -> str:
-    """What given frames of an example of a query are called."""
+    """Key of the precomputed frames of an example of a query."""
     return f"{query_id}-{example}"
 
 
 def surroundings(extractor: Extractor) -> int:
-    """Frames to either side that a place cut out of a recording is computed with."""
+    """Frames of context on either side of a place in a recording."""
     if extractor.context is not None:
         return extractor.context
     transforms: int | None = getattr(extractor, "reach", 0)
@@ -188,7 +188,7 @@ def surroundings(extractor: Extractor) -> int:
 
 
 def kind_of(extractor: Framed) -> Kind:
-    """What the numbers of its frames are: its attribute `kind`, by default `features`."""
+    """Kind of its frames: the attribute `kind`, by default `features`."""
     kind: Kind = getattr(extractor, "kind", "features")
     return kind
 
@@ -221,13 +221,13 @@ def tracks_of(extractor: Framed) -> tuple[Columns, ...]:
 
 
 def places_of(source: object) -> tuple[str, ...]:
-    """Options that say where something lies, and are no part of an identity: its attribute `places`, by default none."""
+    """Options that only name places, and are not part of the identity: the attribute `places`, by default none."""
     places: tuple[str, ...] = getattr(source, "places", ())
     return places
 
 
 def files_of(source: object) -> list[Path]:
-    """Files that the frames of an extractor or transform depend on: what its method `files` names, by default none."""
+    """Files that the frames of an extractor or transform depend on: its method `files`, by default none."""
     files = getattr(source, "files", None)
     return [Path(path) for path in files()] if files is not None else []
 
@@ -240,25 +240,25 @@ def libraries_of(extractor: Framed) -> tuple[str, ...]:
 
 
 def needs_of(extractor: Framed) -> tuple[Needs, ...]:
-    """Alternatives of what it needs, the best first: its attribute `needs`, by default one CPU and 1 GB."""
+    """Alternative resource needs, the best first: the attribute `needs`, by default one CPU and 1 GB."""
     needs: tuple[Needs, ...] = getattr(extractor, "needs", LEAST)
     return tuple(needs)
 
 
 def for_speaker(extractor: Extractor, speaker: str | None) -> Extractor:
-    """The extractor of a speaker's recordings: what its method `of_speaker` gives, by default the same for all."""
+    """The extractor for a speaker's recordings: by its method `of_speaker`, by default the extractor."""
     made = getattr(extractor, "of_speaker", None)
     return extractor if made is None else made(speaker)
 
 
 def for_recording(extractor: Extractor, samples: NDArray[np.float32]) -> Extractor:
-    """The extractor of a recording that is computed in chunks, by the samples of the first: what its method `of_recording`
-    gives, by default the same for all."""
+    """The extractor for a recording that is computed in chunks, by the samples of the first: by its method `of_recording`, by
+    default the extractor."""
     made = getattr(extractor, "of_recording", None)
     return extractor if made is None else made(samples)
 
 
 def use(extractor: Framed, granted: Needs) -> None:
-    """Tell an extractor what it was given, if it wants to know."""
+    """Pass granted resources to an extractor that uses them."""
     if isinstance(extractor, Equipped):
         extractor.use(granted)

@@ -1,4 +1,4 @@
-"""A model: named arrays and settings, trained or given, read without pickle and named by what it holds.
+"""Models: named arrays and settings, read without pickle and identified by content.
 
 A model file is NumPy's `.npz` with one array of each name, and `settings`, JSON as bytes. Loading one runs no code of the file.
 The fingerprint is of names, types, shapes, bytes and settings, so it does not depend on who wrote the file, or where it lies.
@@ -106,7 +106,7 @@ def load_model(folder: Folder, name: str, expected: str | None = None) -> Model:
 
 
 def read_model(path: str, where: str, read: Callable[[Model], T]) -> T:
-    """What a model file holds that a config names.
+    """Read a model file that a config names.
 
     Args:
         path: the file.

@@ -1,4 +1,4 @@
-"""The section `features` of a config, made: extractors, and the tracks that each yields."""
+"""Create the extractors of a config's section `features`, and name their tracks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swsdist.features.interface import (
 
 
 class Planned(NamedTuple):
-    """What a task needs to make an extractor again: names, options, and the fingerprint of its recipe."""
+    """Name, options and recipe fingerprint of an extractor, enough for a task to create it."""
 
     name: str
     options: dict[str, object]
@@ -30,10 +30,10 @@ class Planned(NamedTuple):
     transforms: tuple[tuple[str, dict[str, object]], ...] = ()
 
     def granted(self, needs: Needs) -> Extractor | Precomputed:
-        """The extractor as it is on this machine, told what this worker was given.
+        """Create the extractor on this machine, with the resources of this worker.
 
         Raises:
-            DataError: here it is another one.
+            DataError: it differs from the planned one.
         """
         extractor = create(self.name, self.options, transforms=self.transforms)
         demand(extractor, self.recipe)
@@ -60,7 +60,7 @@ class Source(NamedTuple):
 
     @property
     def planned(self) -> Planned:
-        """What a task needs of it."""
+        """Its plan for tasks."""
         return Planned(self.name, self.options, self.fingerprint, self.transforms)
 
     def columns(self, track: Columns) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class Source(NamedTuple):
 
 
 def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
-    """All that a config names, in its order.
+    """The sources of a config, in order.
 
     An extractor of one track calls it as the config says (`track`), by default by its own name. One of several has names for
     them; with `track` in the config they stand behind it: `track.name`.
@@ -131,7 +131,7 @@ def _remedy(leading: Source, other: Source) -> str:
 
 
 def together(alternatives: Sequence[Sequence[Needs]]) -> tuple[Needs, ...]:
-    """What suffices for each of several extractors: the most of their best alternatives, of their second best, and so on."""
+    """Needs that suffice for each of several extractors: the maximum of their best alternatives, of their second, and so on."""
     longest = max(len(alternative) for alternative in alternatives)
     rows = [[alternative[min(k, len(alternative) - 1)] for alternative in alternatives] for k in range(longest)]
     return tuple(
@@ -141,5 +141,5 @@ def together(alternatives: Sequence[Sequence[Needs]]) -> tuple[Needs, ...]:
 
 
 def needs_of_all(features: Sequence[Features]) -> tuple[Needs, ...]:
-    """What suffices for each of the extractors that a config names."""
+    """Needs that suffice for each extractor of a config."""
     return together([needs_of(source.extractor) for source in sources_of(features)])

@@ -1,4 +1,4 @@
-"""A config's method."""
+"""Create the search method of a config."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def demand_readable(search: Search, store: Store) -> None:
     """Refuse a store that the method of a config does not read.
 
     Raises:
-        UserError: it is one.
+        UserError: the method does not read the store.
     """
     reads, kind = METHODS[search.method].reads, store.manifest.kind
     if kind != reads:

@@ -1,8 +1,8 @@
-"""What a method is: how a group of queries and a store become candidates.
+"""Interface of search methods, which find candidates of a group of queries in a store.
 
 ::
 
-    units = method.plan(store)                      how a search of the store is cut: shards that are looked at together
+    units = method.plan(store)                      the units of work: shards that are searched together
     queries = method.prepare(table, store)          a group's queries, ready for any number of units
     result = method.search(queries, store, shards)  candidates, a table a bucket
     table = method.rescore(queries, store, spans)   the best match inside each of some given spans
@@ -24,7 +24,7 @@ from swsdist.core.partition import SLOTS
 from swsdist.core.types import CANDIDATES
 from swsdist.store.reading import Store
 
-#: Where the best match of a query is asked for: the ticks first..last (both inclusive) of a document.
+#: Spans to rescore: the best match of a query in the ticks first..last (inclusive) of a document.
 SPANS = pa.schema(
     [
         pa.field("query_id", pa.string(), False),
@@ -53,12 +53,12 @@ class Unit(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What was found.
+    """Candidates of a search, and its cost.
 
     Attributes:
         tables: CANDIDATES, a table a bucket that has any, in the order of slots.
-        candidates: how many.
-        cells: query frames x document frames that were looked at.
+        candidates: number of candidates.
+        cells: query frames x document frames that were searched.
         fill: how much of the lanes was frames of documents, 0 to 1; None where no lanes were used.
         saturated: frames of both sides that the distance's cap has shortened.
     """
@@ -86,26 +86,26 @@ class Method(Protocol):
     """
 
     def matters(self) -> Any:
-        """All options that candidates depend on, with versions, JSON values; name and version of the method are added."""
+        """All options that candidates depend on, with versions, as JSON values."""
         ...
 
     def plan(self, store: Store) -> Iterator[Unit]:
-        """How a search of the store is cut; the same candidates however it is."""
+        """Units of a search of the store; they do not affect the candidates."""
         ...
 
     def weight(self, queries: int, examples: int, frames: int) -> int:
-        """What the work of a group grows with, of so many queries, examples, and frames of all examples: the frames."""
+        """Relative work of a group with these numbers of queries, examples, and frames of all examples: the frames."""
         return frames
 
     def warm(self) -> None:
-        """Load what the first search would have to load; nothing by default."""
+        """Load the libraries and kernels of a search; nothing by default."""
         return
 
     def prepare(self, queries: pa.Table, store: Store) -> Any:
-        """A group's queries, ready to be searched.
+        """Prepare a group's queries for searches.
 
         Raises:
-            DataError: they do not fit the store.
+            DataError: the queries do not fit the store.
         """
         ...
 
@@ -113,10 +113,10 @@ class Method(Protocol):
         """All candidates of the queries in some shards.
 
         Args:
-            queries: what `prepare` gave.
-            store: the same.
+            queries: from `prepare`.
+            store: of the queries.
             shards: of a unit of `plan`.
-            buckets: that the slots are cut into: a row group each.
+            buckets: number of buckets of slots, each a row group.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The best match of queries inside given spans of documents: what methods of spoken examples share when they rescore."""
+"""Rescore queries inside spans of documents, for methods with spoken examples."""
 
 from __future__ import annotations
 

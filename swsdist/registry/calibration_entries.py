@@ -1,9 +1,9 @@
-"""What a config must know of the steps of calibration, without the libraries that do them.
+"""Entries of calibration steps: metadata for configs, without the libraries of the steps.
 
-A step turns the scores of detections into others: q-norm, a logistic, a threshold for each term. Its entry in
-`swsdist.registry.registries.CALIBRATION` says what kind of score it takes and gives, which statistics of candidates it
-wants, whether it is fitted on labelled detections, and what a decision about one query looks at when the step is in its way.
-The step itself is a class, see `swsdist.calibrate.steps.interface`.
+A step maps scores of detections to other scores: q-norm, a logistic regression, term-specific thresholds. Its entry in
+`swsdist.registry.registries.CALIBRATION` states the kinds of score that it takes and gives, the candidate statistics that it
+uses, whether it is fitted to labelled detections, and what decisions about a query depend on. Class of a step:
+`swsdist.calibrate.steps.interface`.
 
 Kinds of score: `cost` is minus a distance, on a scale that each query has for itself; `posterior` is the probability that the
 detection is right, 0 to 1; `llr` is a log-likelihood ratio; `any` says no more than that higher is more likely.
@@ -20,7 +20,7 @@ from swsdist.registry.registry import Entry
 #: Kinds of score.
 Score = Literal["any", "cost", "posterior", "llr"]
 
-#: What a decision about a query may look at, besides its own detection.
+#: What a decision about a query may depend on, besides its detection.
 Dependency = Literal["own query", "other queries", "references"]
 
 #: Columns that lists of detections and aligned lists have in common: what a step may want besides the scores. Lists that were
@@ -31,7 +31,7 @@ COLUMNS = ("doc_id", "channel", "start", "end", "parts", "speaker")
 
 @dataclass(frozen=True)
 class StepEntry(Entry):
-    """What is known of a step without loading it.
+    """Metadata of a step.
 
     Attributes:
         takes: the kind of score it can do with; `any` takes all.
@@ -64,7 +64,7 @@ class StepEntry(Entry):
 
 
 def misfit(names: Sequence[str], entries: Mapping[str, StepEntry], score: Score, *, joined: bool = False) -> str | None:
-    """What is wrong with the order of some steps; None if they fit together.
+    """The problem of a sequence of steps; None if they fit together.
 
     Args:
         names: of the steps.
@@ -82,7 +82,7 @@ def misfit(names: Sequence[str], entries: Mapping[str, StepEntry], score: Score,
         if joined and entry.first:
             return f"{name} is of all candidates of a search, and these are lists of several: leave it out"
         if name in names[:place]:
-            return f"{name} stands in it twice"
+            return f"{name} occurs twice"
         if entry.first and place:
             return f"{name} is of the scores that the search gave: it must come first, not after {names[place - 1]}"
         if entry.takes not in ("any", kind):
@@ -95,12 +95,12 @@ def misfit(names: Sequence[str], entries: Mapping[str, StepEntry], score: Score,
 
 
 def statistics_wanted(names: Sequence[str], entries: Mapping[str, StepEntry]) -> tuple[str, ...]:
-    """Names of the statistics of candidates that some steps want: those of the first one."""
+    """Names of the candidate statistics of a sequence of steps: those of the first step."""
     return entries[names[0]].statistics if names else ()
 
 
 def unfitted(names: Sequence[str], entries: Mapping[str, StepEntry]) -> int:
-    """How many steps stand before the first that is fitted: those can be done without aligned lists."""
+    """Number of steps before the first fitted one, which need no aligned lists."""
     return next((k for k, name in enumerate(names) if entries[name].fits), len(names))
 
 
@@ -112,7 +112,7 @@ def decision_dependencies(
     threshold: Literal["own", "fitted"],
     cohort: bool = False,
 ) -> tuple[Dependency, ...]:
-    """What the decision about a query looks at; evaluations that demand independent decisions allow `own query` only.
+    """What decisions about a query depend on; evaluations with independent decisions allow `own query` only.
 
     Args:
         names: of the steps.

@@ -1,7 +1,7 @@
-"""What a config and a plan must know of each kind of named thing without loading it.
+"""Entries: metadata of registered objects for configs and plans, without loading the objects.
 
-An entry's options are a pydantic model in a module that is quick to load; `checked` holds given options against it and fills
-in the defaults, so that equal options are equal however they were written. The thing itself is loaded when work is done.
+The options of an entry are a pydantic model in a light module. `checked` validates options and fills in the defaults, so that
+equal options have equal values however they are written. The object itself is loaded by the tasks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Configured(Entry):
-    """A thing that takes options.
+    """An entry with options.
 
     Attributes:
         options: `module:model` of its options, a pydantic model that forbids others; empty where it takes none.
@@ -261,16 +261,16 @@ E = TypeVar("E", bound=Entry)
 def checked(
     registry: Registry[C], name: str, given: Mapping[str, object], where: str | None = None
 ) -> dict[str, object]:
-    """The options of a named thing, complete, as plain Python values.
+    """Validated, complete options of an entry, as plain Python values.
 
     Args:
-        registry: that knows the thing.
-        name: of the thing.
+        registry: of the entry.
+        name: of the entry.
         given: some of its options.
-        where: what to name in errors.
+        where: place for errors.
 
     Raises:
-        ConfigError: there is no such thing, it takes no such option, or not such a value.
+        ConfigError: the name or an option is unknown, or a value is invalid.
     """
     model = registry[name].model()
     takes = tuple(model.model_fields) if model else ()
@@ -308,5 +308,5 @@ def _problem(place: tuple[str | int, ...], message: str, bounds: Mapping[str, ob
 
 
 def names_where(registry: Registry[E], fact: str) -> Iterator[str]:
-    """Names of the things of which a fact is true."""
+    """Names of the entries whose attribute `fact` is true."""
     return (name for name in registry if getattr(registry[name], fact))

@@ -1,4 +1,4 @@
-"""Base of the models that check what a named thing is given as options."""
+"""Base of the models of entries' options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every built-in thing that a config can name: a line each. What another package adds: see `swsdist.registry.registry`."""
+"""Built-in entries of all registries. Other packages add entries by entry points (`swsdist.registry.registry`)."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ EXPORTS: Registry[ExportEntry] = Registry(
 
 _RD, _WR = "swsdist.evaluation.readers", "swsdist.evaluation.writing"
 
-#: Files to systems' lists: the first that tells a file reads it, and the one that tells nothing reads the rest.
+#: Files to systems' lists: the first matching reader is used; the one without a detector is the fallback.
 READERS: Registry[ReaderEntry] = Registry(
     "reader of lists",
     "swsdist.readers",
@@ -298,7 +298,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
     StepEntry,
 )
 
-#: What may be known of all candidates of a query, and of its examples: see `swsdist.calibrate.statistics`.
+#: Statistics of all candidates of a query, and of its examples: see `swsdist.calibrate.statistics`.
 STATISTICS: Registry[Entry] = Registry(
     "statistic of candidates",
     "swsdist.statistics",

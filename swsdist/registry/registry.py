@@ -1,13 +1,13 @@
-"""Things that are chosen by their name: those of this package, and those that another package adds by an entry point.
+"""Registries of named objects: built-in ones, and those that other packages add by entry points.
 
-An entry says where a thing is and what must be known of it without loading it, so that a config is checked and a run is planned
-without the libraries that do the work. All built-in entries stand in `swsdist.registry.registries`, a line each; a stranger's
-package names its own in its `pyproject.toml`::
+An entry holds the import path of an object and the metadata for checking a config and planning a run, so that neither loads the
+libraries that do the work. Built-in entries are in `swsdist.registry.registries`; another package names its entries in its
+`pyproject.toml`::
 
     [project.entry-points."swsdist.distances"]
     mine = "my_package.distance:ENTRY"        # an entry, or an object that has a `version`
 
-A version enters the fingerprint of exactly what is made with that thing.
+A version is part of the fingerprint of everything that is computed with the object.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from swsdist.core.text import suggestion
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a thing is.
+    """Import path and version of an object.
 
     Attributes:
         target: `module:attribute`.
@@ -38,14 +38,14 @@ class Entry:
 
     @property
     def built_in(self) -> bool:
-        """Whether it is of this package."""
+        """Whether the object is part of this package."""
         return self.target.startswith("swsdist.")
 
     def load(self) -> Any:
-        """The thing itself.
+        """Import the object.
 
         Raises:
-            ConfigError: it cannot be imported: an optional library is missing, or its module fails.
+            ConfigError: an optional library is missing, or the module fails.
         """
         module, _, attribute = self.target.partition(":")
         try:
@@ -63,11 +63,11 @@ class Registry(Generic[E]):
     """Entries by name.
 
     Args:
-        kind: what its things are called in messages, for example `distance`.
+        kind: noun for messages, for example `distance`.
         group: of entry points, for example `swsdist.distances`.
         where: the key of a config that names one.
-        entries: those of this package.
-        entry_type: what an entry point must give, or be made into (a class with a `version`).
+        entries: built-in ones.
+        entry_type: type of an entry point's object; for `Entry`, a class with a `version` is enough.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Registry(Generic[E]):
 
     @property
     def own(self) -> Mapping[str, E]:
-        """Entries of this package, and those that were added in this process."""
+        """Built-in entries, and those added in this process."""
         return self._own
 
     def __iter__(self) -> Iterator[str]:
@@ -102,7 +102,7 @@ class Registry(Generic[E]):
         """The entry of a name.
 
         Raises:
-            ConfigError: there is none, or an added one cannot be loaded, or is not an entry.
+            ConfigError: the name is unknown, or its entry point cannot be loaded or is not an entry.
         """
         if name in self._own:
             return self._own[name]
@@ -113,7 +113,7 @@ class Registry(Generic[E]):
         point = self._added[name]
         try:
             loaded = point.load()
-        except Exception as error:  # whatever a stranger's module does when it is imported
+        except Exception as error:  # a foreign module may raise anything on import
             raise codes.BROKEN_ENTRY_POINT(
                 where=f"entry point {self.group}: {name}",
                 kind=self.kind,
@@ -134,7 +134,7 @@ class Registry(Generic[E]):
         return self._type(point.value, version)
 
     def broken(self) -> Iterator[ConfigError]:
-        """What is wrong with those that other packages add, an error each."""
+        """Errors of the entry points of other packages."""
         for name in sorted(self._added):
             try:
                 self[name].load()
@@ -146,9 +146,9 @@ class Registry(Generic[E]):
         return [name, self[name].version]
 
     def add(self, name: str, entry: E) -> None:
-        """Add an entry for the life of this process, as an entry point would (for notebooks and tests)."""
+        """Add an entry in this process, as an entry point does (for notebooks and tests)."""
         self._own[name] = entry
 
     def remove(self, name: str) -> None:
-        """Take an added entry away again."""
+        """Remove an added entry."""
         del self._own[name]

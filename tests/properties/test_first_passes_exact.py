@@ -71,7 +71,7 @@ def test_a_visit_finds_what_the_oracle_finds_there(
     with pytest.MonkeyPatch.context() as patch:
         if small:  # many stretches, parts and calls
             patch.setattr(rescoring, "_PART", 7)
-            patch.setattr(buffering, "_HELD", 30)
+            patch.setattr(buffering, "_BUFFER_FRAMES", 30)
             patch.setattr(rescoring, "_COLUMNS", 50)
         visited = rescoring.visit(
             examples,
@@ -184,7 +184,7 @@ def test_order_and_shards_change_nothing(name: str, options: dict, over: str, se
     expected = by_name(whole, list(range(6)))
     order = rng.permutation(6).tolist()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(buffering, "_HELD", 50)
+        patch.setattr(buffering, "_BUFFER_FRAMES", 50)
         patch.setattr(rescoring, "_COLUMNS", 64)
         other, *_ = run(first_pass, material([features[k] for k in order], queries, order), budget)
     assert by_name(other, order) == expected

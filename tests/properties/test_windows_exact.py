@@ -98,7 +98,7 @@ def test_a_document_that_is_not_held_at_once(held: int, monkeypatch: pytest.Monk
     }
     wanted = found(case, [0, 1, 2])
     assert len(wanted) > 20
-    monkeypatch.setattr(buffering, "_HELD", held)
+    monkeypatch.setattr(buffering, "_BUFFER_FRAMES", held)
     assert found(case, [0, 1, 2]) == wanted
     assert found(case, [2, 0, 1]) == wanted
 

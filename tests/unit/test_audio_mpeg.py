@@ -19,7 +19,7 @@ from swsdist.core.errors import AudioError
 @pytest.fixture
 def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An MP3 that is longer than its Xing tag says: the decoder complains, and it can be read."""
-    monkeypatch.setattr(mpeg, "_told", set())
+    monkeypatch.setattr(mpeg, "_printed", set())
     rng = np.random.default_rng(0)
     whole = tmp_path / "whole.mp3"
     soundfile.write(whole, 0.1 * rng.standard_normal(160_000), 16_000, format="MP3", subtype="MPEG_LAYER_III")

@@ -76,7 +76,7 @@ def test_places_in_the_order_of_time_are_one_decoding(recording: str, starts: Pa
 
 
 def test_what_is_no_longer_kept_is_decoded_again(recording: str, starts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "_HELD", 1)
+    monkeypatch.setattr(places, "_KEPT_BYTES", 1)
     whole = cut(recording, 0.0, SECONDS)
     starts.write_text("")
     with places.caching():

@@ -384,7 +384,7 @@ def entries(*names: str) -> dict[str, StepEntry]:
         (("kst", "sto"), "posterior", "sto takes scores of the kind posterior, but comes after kst"),
         (("q-norm", "kst"), "posterior", "comes after q-norm, which gives the kind any; put logistic before it"),
         (("logistic", "q-norm"), "cost", "q-norm is of the scores that the search gave: it must come first, not after"),
-        (("logistic", "logistic"), "cost", "logistic stands in it twice"),
+        (("logistic", "logistic"), "cost", "logistic occurs twice"),
     ],
 )
 def test_steps_fit_together(steps: tuple[str, ...], score: Any, complaint: str | None) -> None:

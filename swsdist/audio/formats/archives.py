@@ -1,7 +1,7 @@
 """Recordings inside of a Kaldi archive: `wav.ark:1234` is the WAV file that begins at byte 1234 of `wav.ark`.
 
-`wav-copy ark,scp:...` writes such archives: a key, a blank, and the file as it is; the list names the byte after the blank. How
-long the file is its own RIFF header tells. Source: Kaldi, util/kaldi-io.h (extended filenames) and feat/wave-reader.h.
+`wav-copy ark,scp:...` writes such archives: a key, a blank, and the file; the list names the byte after the blank. The RIFF
+header states the length of the file. Source: Kaldi, util/kaldi-io.h (extended filenames) and feat/wave-reader.h.
 
 `data.arrow:1234+5678` is the file, of any format, whose 5678 bytes begin at byte 1234 of an Arrow file, as
 `swsdist.corpora.huggingface` finds them.
@@ -17,23 +17,23 @@ from swsdist.core.codes import audio as codes
 
 _PLACE = re.compile(r"(.*\.ark):([0-9]{1,18})()|(.*\.arrow):([0-9]{1,18})\+([0-9]{1,18})")
 
-#: Lengths that a program writes into the header which does not know the length.
+#: Smallest placeholder for an unknown length in a header.
 _UNKNOWN = 0x7FFFF000
 
 
 def split(path: str) -> tuple[str, int | None]:
-    """The archive's path and the byte; of a plain path no byte."""
+    """Path of the archive, and the byte; None for a path without one."""
     found = _PLACE.fullmatch(path)
     return (found[1] or found[4], int(found[2] or found[5])) if found else (path, None)
 
 
 class Inside(io.RawIOBase):
-    """A file inside of an archive, to be read.
+    """A file inside an archive, for reading.
 
     Args:
         archive: open for reading.
-        begin: byte that it begins at.
-        path: what messages call it.
+        begin: byte of its beginning.
+        path: its name in messages.
 
     Raises:
         AudioError: there is no WAV file at that byte.
@@ -55,11 +55,11 @@ class Inside(io.RawIOBase):
         self._size = min(whole - begin, 8 + size if 0 < size < _UNKNOWN else whole - begin)
 
     def readable(self) -> bool:
-        """It is."""
+        """Always."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Always."""
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:

@@ -1,10 +1,10 @@
-"""What libmpg123, which libsndfile decodes MP3 with, says on the process's standard error, without the name of the file.
+"""Add the file name to the warnings of libmpg123, libsndfile's MP3 decoder, which prints them to standard error.
 
-While an MP3 is opened, sought or read, the process's file descriptor 2 is redirected; the decoder's lines are taken out of what
-was written and told once with the file's name, all else is passed on. Where several threads do so at the same time it cannot be
-known which file a line is of; then it is left out: threads only read headers, and the file is decoded later by itself.
+File descriptor 2 is redirected while an MP3 is opened, sought or read. Lines of the decoder are printed once with the file's
+name; everything else is passed on. Lines are dropped while several threads decode, because their file is unknown: threads only
+read headers, and the file is decoded alone later.
 
-A file that the decoder cannot use is rejected in any case (`swsdist.audio.reader`).
+The reader rejects a file that the decoder cannot use (`swsdist.audio.reader`).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: A line of the decoder, wherever it begins: a progress bar's line may stand before it.
+#: A line of the decoder, possibly behind the line of a progress bar.
 _LINE = re.compile(rb"(?:\[[^\]\n]*libmpg123[^\]\n]*\] *|(?:Warning|WARNING|Note|Error): )([^\n]*)\n")
 _STDERR = 2
 
 _lock = threading.Lock()
-_told: set[tuple[str, str]] = set()
+_printed: set[tuple[str, str]] = set()
 
 
 class _Redirection:
-    """Of the process's standard error into a file, for as long as anybody is inside."""
+    """Redirects the standard error of the process to a file while a thread is inside."""
 
     def __init__(self) -> None:
         self._inside = 0
@@ -37,7 +37,7 @@ class _Redirection:
     def enter(self, path: str) -> None:
         if self._inside == 0:
             if self._file < 0:
-                with tempfile.TemporaryFile() as file:  # it has no name and is gone with the process
+                with tempfile.TemporaryFile() as file:  # deleted with the process
                     self._file = os.dup(file.fileno())
             self._kept = os.dup(_STDERR)
             os.dup2(self._file, _STDERR)
@@ -46,7 +46,7 @@ class _Redirection:
         self._paths.add(path)
 
     def leave(self) -> tuple[bytes, set[str]]:
-        """What was written, and of whom it may be, if this is the last to leave."""
+        """The output and the files of all threads inside, when the last thread leaves."""
         self._inside -= 1
         if self._inside:
             return b"", set()
@@ -56,54 +56,54 @@ class _Redirection:
         if not size:
             return b"", set()
         os.lseek(self._file, 0, os.SEEK_SET)
-        said = os.read(self._file, size)
+        output = os.read(self._file, size)
         os.lseek(self._file, 0, os.SEEK_SET)
         os.ftruncate(self._file, 0)
-        return said, self._paths
+        return output, self._paths
 
 
 _redirection = _Redirection()
 
 
 def is_mpeg(head: bytes) -> bool:
-    """Whether a file with these first bytes is decoded by libmpg123: an ID3 tag, or the sync word of a frame."""
+    """Whether libmpg123 decodes a file with these first bytes: an ID3 tag, or the sync word of a frame."""
     return head.startswith(b"ID3") or (len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0)
 
 
 @contextmanager
-def listening(path: str, wanted: bool) -> Iterator[None]:
-    """What the decoder says meanwhile is told with the file's name, once.
+def listening(path: str, is_mp3: bool) -> Iterator[None]:
+    """Print the decoder's warnings with the file's name, once each.
 
     Args:
         path: of the file.
-        wanted: whether it is an MP3; else nothing is done.
+        is_mp3: do nothing for other formats.
     """
-    if not wanted:
+    if not is_mp3:
         yield
         return
     try:
         with _lock:
             _redirection.enter(path)
-    except OSError:  # no standard error, or no descriptors left: the decoder speaks for itself
+    except OSError:  # no standard error, or no descriptors left: leave the decoder's output alone
         yield
         return
     try:
         yield
     finally:
         with _lock:
-            said, paths = _redirection.leave()
-        if said:
-            _pass_on(said, paths)
+            output, paths = _redirection.leave()
+        if output:
+            _pass_on(output, paths)
 
 
-def _pass_on(said: bytes, paths: set[str]) -> None:
-    if rest := _LINE.sub(b"", said):
+def _pass_on(output: bytes, paths: set[str]) -> None:
+    if rest := _LINE.sub(b"", output):
         os.write(_STDERR, rest)
     if len(paths) > 1:
         return
     for path in paths:
-        for line in dict.fromkeys(_LINE.findall(said)):
+        for line in dict.fromkeys(_LINE.findall(output)):
             message = line.decode("utf-8", "replace").strip()
-            if (path, message) not in _told:
-                _told.add((path, message))
+            if (path, message) not in _printed:
+                _printed.add((path, message))
                 print(f"warning: {path}: the MP3 decoder says: {message}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What a transform is, and an extractor with some behind it.
+"""Interface of transforms, and extractors with transforms behind them.
 
 Most transforms map each frame by itself, so blocks, chunks, batches and places in a recording need no thought: a frame of a
 query and the same frame of a document become the same. One that needs the frames around one says how many (`context`), and is
@@ -35,7 +35,7 @@ _CHUNK = 30_000
 
 
 class Shape(NamedTuple):
-    """What frames are: names of their columns, and what the numbers are."""
+    """Column names and kind of frames."""
 
     columns: tuple[str, ...]
     kind: Kind
@@ -94,7 +94,7 @@ def context_of(transform: Transform) -> int | None:
 
 
 def transformed(inner: Extractor | Precomputed, transforms: Sequence[Transform]) -> Extractor | Precomputed:
-    """An extractor and the transforms behind it, which is an extractor again, or given frames and these.
+    """An extractor, or precomputed frames, with transforms behind it.
 
     Raises:
         ConfigError: a transform does not take what comes before it, or the extractor yields several tracks.
@@ -154,11 +154,11 @@ class Transformed:
         return made
 
     def describe(self) -> dict[str, object]:
-        """Options of the extractor; those of the transforms are theirs."""
+        """Options of the extractor, without those of the transforms."""
         return self.inner.describe()
 
     def of_speaker(self, speaker: str | None) -> Self:
-        """The same behind the extractor of a speaker's recordings (`features.interface.for_speaker`)."""
+        """The transforms behind the extractor of a speaker (`features.interface.for_speaker`)."""
         made = getattr(self.inner, "of_speaker", None)
         return self if made is None else type(self)(made(speaker), self.transforms)
 

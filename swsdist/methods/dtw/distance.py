@@ -1,4 +1,4 @@
-"""The local distance that a config asks for, and what it takes out of features first."""
+"""The local distance of a config, and the normalisation of features before it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _made(term: DistanceTerm, dimension: int, where: str) -> Distance:
 
 
 def offset_and_scale(search: Search, statistics: Statistics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What `Distance.prepare` takes out of frames and divides them by: in each stream's columns what that stream says.
+    """Offset and scale of frames for `Distance.prepare`, by the stream of each column.
 
     Columns that are in no stream are left as they are. Streams that share columns normalise them alike (the config
     refuses others).

@@ -1,4 +1,4 @@
-"""What a search found: candidates as arrays, and the best of each query and document."""
+"""Candidates of a search as arrays, and the selection of the best of each query and document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Matches(NamedTuple):
         frames: int32, document frames of the path.
         cost: int64, sum of the local distances over the query's frames.
         fill: how much of the lanes was frames of documents, 0 to 1; the rest was padding.
-        saturated: frames of documents that lay outside the distance's range; whoever prepares the frames counts them.
+        saturated: frames of documents outside the range of the distance, counted by the caller.
     """
 
     query: NDArray[np.int32]
@@ -68,14 +68,14 @@ def pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def joined(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The rows of all parts, and the list is emptied."""
+    """Concatenate the rows of all parts, and empty the list."""
     rows = np.concatenate(found) if found else np.empty((0, COLUMNS), np.int64)
     found.clear()
     return rows
 
 
 def best_matches(found: list[NDArray[np.int64]], most: NDArray[np.int64], fill: float) -> Matches:
-    """The best of what was found.
+    """The best candidates.
 
     Args:
         found: rows as `pruned` takes them, in parts; it is emptied, so that no row is held twice for longer than it must.

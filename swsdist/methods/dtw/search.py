@@ -1,7 +1,7 @@
-"""The exact search: every query in every document, in bounded memory, however many and long the documents are. (With a
-recurrence that does not limit the length of a path, a document is held whole.)
+"""Exact search of every query in every document, in bounded memory. (With a recurrence of unbounded paths, complete documents
+are in memory.)
 
-The result depends on the frames alone: not on the backend, lanes, cuts, threads, the order of documents, or the matrix product.
+The result depends only on the frames, not on backend, lanes, cuts, threads, order of documents, or matrix product.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from swsdist.methods.dtw.matches import Matches, best_matches, joined, pruned
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 
-#: Matches candidates are pruned to the best per query and document whenever so many more have come together as there were.
+#: Candidates are pruned to the best per query and document when this many have been added to twice the rest.
 _PRUNE_AT = 400_000
 
 
@@ -51,7 +51,7 @@ def search(
 
 
 def run(backend: Backend, documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work: Work) -> Matches:
-    """What a backend finds in documents."""
+    """Search documents with a backend."""
     found: list[NDArray[np.int64]] = []
     held = used = laid = 0
     prune_at = _PRUNE_AT

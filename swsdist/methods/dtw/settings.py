@@ -1,4 +1,4 @@
-"""What the engine needs to know of a config."""
+"""Settings of the search engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from swsdist.kernels.distances.interface import Distance
 
 
 class Settings(NamedTuple):
-    """What the engine needs to know.
+    """Settings of the search engine.
 
     Attributes:
         distance: of the frames' dimension.

@@ -31,7 +31,7 @@ from swsdist.store.tracks import Tracks
 #: A document and its channel.
 _Key = tuple[str, int]
 
-#: Columns of DOCUMENTS that every search looks at.
+#: Columns of DOCUMENTS that every search reads.
 _NEEDED = ("doc_id", "channel", "frames", "speaker")
 
 
@@ -39,8 +39,8 @@ class Documents:
     """The live documents of some shards, as the search takes them: all tracks of the store side by side.
 
     Attributes:
-        table: DOCUMENTS as far as a search looks at them, a row each, in the order in which they are counted.
-        distance: that frames are prepared for.
+        table: the columns of DOCUMENTS that the search reads, in index order.
+        distance: of the prepared frames.
         most: int64 (documents,), candidates kept per example and document.
     """
 
@@ -79,7 +79,7 @@ class Documents:
 
     @classmethod
     def of(cls, store: Store, shards: Sequence[str], search_config: Search) -> Documents:
-        """Those of some shards, from the store's memory where it has one."""
+        """The documents of some shards, from the store's memory if it has one."""
         if store.memory is None:
             return cls(store, shards, search_config)
         key = "documents", tuple(shards), search_config.model_dump_json()
@@ -94,12 +94,12 @@ class Documents:
     def stream(
         self, factor: int = 1, chosen: NDArray[np.bool_] | None = None, side: Side = "document"
     ) -> Iterator[tuple[int, Iterator[NDArray[np.float32]]]]:
-        """(index, blocks of prepared frames) of each document; one is to be used up before the next is asked for.
+        """(index, blocks of prepared frames) of each document; consume each before the next.
 
         Args:
-            factor: frames of which the mean is taken first.
-            chosen: bool (documents,), those that are wanted; all by default.
-            side: what they are prepared for.
+            factor: number of frames to average first.
+            chosen: bool (documents,), documents to read; all by default.
+            side: query or document.
 
         Raises:
             DataError: the distance is one between posteriors, and a document's features are not.
@@ -124,17 +124,17 @@ class Documents:
     def _read(
         self, shard: str, live: set[_Key], factor: int, side: Side
     ) -> Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]]:
-        """Some documents of a shard, and blocks of their prepared frames."""
+        """Keys and blocks of prepared frames of some documents of a shard."""
         blocks = self._tracks.blocks(shard, live)
         for key, group in groupby(blocks, key=lambda block: (block.doc_id, block.channel)):
             if self._spoken is not None:
-                group = _those(group, self._spoken[self._index[key]])
+                group = _select(group, self._spoken[self._index[key]])
             yield key, self._prepared(key, group, factor, side)
 
     def _holding(
         self, made: Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]], name: Hashable, memory: Memory
     ) -> Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]]:
-        """All documents of a shard, which are held once the last has been used up, if there is room for them."""
+        """Pass the documents of a shard through, and store them in memory after the last, if they fit."""
         held: list[tuple[_Key, list[NDArray[np.float32]], int]] = []
         size = 0
         for key, blocks in made:
@@ -150,13 +150,13 @@ class Documents:
 
     @property
     def searched(self) -> int:
-        """Frames that a search of all documents meets."""
+        """Frames of a search of all documents."""
         if self._spoken is None:
             return int(sum(self.table["frames"].to_pylist()))
         return sum(map(len, self._spoken))
 
     def in_frames_of_the_recording(self, found: Matches) -> Matches:
-        """What was found, where frames were left out: first and last frames are those of the recording."""
+        """Matches with first and last frames of the recording, if frames were skipped."""
         if self._spoken is None:
             return found
         spoken = self._spoken
@@ -168,7 +168,7 @@ class Documents:
 
     @property
     def saturated(self) -> int:
-        """Frames that the distance's range did not hold, of the documents that were read; each as it was read last."""
+        """Frames outside the range of the distance, of the documents that were read; the last reading counts."""
         return sum(self._saturated.values())
 
     def _prepared(self, key: _Key, blocks: Iterable[Block], factor: int, side: Side) -> Iterator[NDArray[np.float32]]:
@@ -185,10 +185,10 @@ class Documents:
 
 
 def _spoken_frames(documents: pa.Table, store: Store) -> list[NDArray[np.int64]]:
-    """The frames of each document in which there is speech.
+    """Frames with speech of each document.
 
     Raises:
-        StoreError: nobody has listened to one of them.
+        StoreError: a document has no speech marks.
     """
     found = []
     for row in documents.select(["doc_id", "frames", "speech"]).to_pylist():
@@ -199,14 +199,14 @@ def _spoken_frames(documents: pa.Table, store: Store) -> list[NDArray[np.int64]]
 
 
 def _kept(blocks: Iterator[NDArray[np.float32]], frames: list[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-    """The blocks, which are kept as they pass."""
+    """Pass blocks through, and append them to `frames`."""
     for block in blocks:
         frames.append(block)
         yield block
 
 
-def _those(blocks: Iterable[Block], frames: NDArray[np.int64]) -> Iterator[Block]:
-    """Some frames of a document's blocks, rising."""
+def _select(blocks: Iterable[Block], frames: NDArray[np.int64]) -> Iterator[Block]:
+    """Select frames of a document's blocks, in rising order."""
     for block in blocks:
         first, last = np.searchsorted(frames, (block.first_frame, block.first_frame + len(block.features)))
         if last > first:
@@ -233,7 +233,7 @@ def search_shard(
 
 
 def engine_settings(search_config: Search, distance: Distance, shift: float) -> Settings:
-    """What the engine needs of a config; as many threads as numba may use here (the worker sets that)."""
+    """Engine settings of a config; the threads are those of numba in this worker."""
     return Settings(
         distance,
         search_config.candidate_window,
@@ -250,7 +250,7 @@ def engine_settings(search_config: Search, distance: Distance, shift: float) -> 
 def candidate_tables(
     documents: pa.Table, examples: list[Example], found: Matches, unit: int, buckets: int
 ) -> Iterator[tuple[int, pa.Table]]:
-    """What was found as tables of CANDIDATES, one a bucket that has any, by bucket, and so sorted by slot.
+    """Tables of CANDIDATES of matches, one for each bucket with candidates, sorted by slot.
 
     Within a table rows are by slot, query, example, document and last frame, whatever the order in the store. A tick is a
     frame; the scale is the query's frames times `unit`, so the score is minus the mean local distance over the query's

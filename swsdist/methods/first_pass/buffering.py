@@ -1,7 +1,7 @@
-"""Stretches of documents, held together and laid out for the kernels of `kernels.windows`.
+"""Buffers of document stretches, laid out for the kernels of `kernels.windows`.
 
-A document comes as blocks of any size. A stretch is at least `_HELD` of its frames, or what is left of it; the next one begins
-some frames before its end. So memory does not grow with a document, and short documents are held many at a time.
+A document comes as blocks of any size. A stretch has at least `_BUFFER_FRAMES` frames, or the rest of the document; stretches
+overlap. So memory does not grow with a document, and short documents share a buffer.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.first_pass.interface import Frames
 
-#: Frames that are held together at least, if there are so many.
-_HELD = 1 << 17
+#: Least frames of a buffer, except the last.
+_BUFFER_FRAMES = 1 << 17
 
 
 class Stretch(NamedTuple):
@@ -43,7 +43,7 @@ class LaneGroups(NamedTuple):
 
 
 class FrameBuffer(NamedTuple):
-    """Stretches that are held at once.
+    """A buffer of stretches.
 
     Attributes:
         stretches: some, none of them empty.
@@ -56,7 +56,7 @@ class FrameBuffer(NamedTuple):
     pairs: NDArray[np.int32]
 
     def lay(self, first: NDArray[np.int64], columns: NDArray[np.int64]) -> LaneGroups:
-        """Windows of so many columns from the frames `first` on, each in groups of its own."""
+        """Lay out windows of `columns` frames from the frames `first` on, each in separate groups."""
         groups = -(-columns // WIDTH)
         total = int(groups.sum())
         whole = -(-total // products.STRIDE) * products.STRIDE
@@ -67,11 +67,11 @@ class FrameBuffer(NamedTuple):
 
 
 def stretches(document: int, blocks: Iterable[Frames], overlap: int) -> Iterator[Stretch]:
-    """A document as stretches, each of which begins `overlap` frames before the end of the one before."""
+    """Cut a document into stretches that overlap by `overlap` frames."""
     held: list[Frames] = []
     have = offset = 0
     for block in blocks:
-        if have >= _HELD + overlap:
+        if have >= _BUFFER_FRAMES + overlap:
             frames = np.concatenate(held)
             yield Stretch(document, offset, frames, False)
             offset += have - overlap
@@ -83,14 +83,14 @@ def stretches(document: int, blocks: Iterable[Frames], overlap: int) -> Iterator
 
 
 def buffered(stream: Iterable[Stretch], distance: Distance) -> Iterator[FrameBuffer]:
-    """Stretches, as many at a time as are held at once."""
+    """Collect stretches in buffers."""
     order = products.layout(distance).order
     held: list[Stretch] = []
     have = 0
     for item in stream:
         held.append(item)
         have += len(item.frames)
-        if have >= _HELD:
+        if have >= _BUFFER_FRAMES:
             yield _held(held, order)
             held, have = [], 0
     if held:

@@ -1,4 +1,4 @@
-"""A first pass by its name: see `swsdist.registry.registries.FIRST_PASSES`."""
+"""Create a first pass by name (`swsdist.registry.registries.FIRST_PASSES`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def create(name: str, **options: object) -> FirstPass:
     """The first pass of that name.
 
     Raises:
-        ConfigError: there is none, or it does not take such an option.
+        ConfigError: the name or an option is unknown.
     """
     complete = checked(FIRST_PASSES, name, options)
     first_pass: FirstPass = FIRST_PASSES[name].load()(**complete)

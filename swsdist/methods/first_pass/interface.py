@@ -1,8 +1,7 @@
-"""What a first pass is: cheap, and allowed to miss; whatever it proposes is searched exactly.
+"""Interface of first passes: cheap approximate searches that propose windows for the exact search.
 
-A first pass looks at examples and documents in any way that is cheaper than the search, and names *windows*: stretches of end
-frames where a path might end cheaply. `rescoring.visit` computes exact costs there. So a candidate is either found as the full
-search finds it, every number the same, or not found; `recall.recall` says how many were.
+A first pass proposes *windows*: ranges of end frames where a path may end at low cost. `rescoring.visit` computes exact costs
+there. A candidate is either identical to that of the full search, or missed; `recall.recall` measures how many are found.
 
 Which windows are kept is a `Budget`, a count by seconds searched, as that of candidates. Over a document, a decision
 depends on that document only. Over the whole collection the best windows of an example compete, wherever they are: fewer
@@ -26,7 +25,7 @@ from swsdist.methods.query.example import Example
 
 Frames = NDArray[np.float32]
 
-#: (index, consecutive blocks of prepared frames) of each document.
+#: For each document: (index, consecutive blocks of prepared frames).
 Documents = Iterable[tuple[int, Iterable[Frames]]]
 
 
@@ -46,23 +45,23 @@ class Windows(NamedTuple):
     cost: NDArray[np.int64]
 
     def take(self, rows: NDArray[np.bool_ | np.signedinteger]) -> Windows:
-        """Some of them, by a mask or by indices."""
+        """Select windows by a mask or by indices."""
         return Windows(*(column[rows] for column in self))
 
 
 def no_windows() -> Windows:
-    """None at all."""
+    """No windows."""
     index, frame = np.empty(0, np.int32), np.empty(0, np.int64)
     return Windows(index, index, frame, frame, frame)
 
 
 class Work(NamedTuple):
-    """What was computed; adds.
+    """Amount of work; adds.
 
     Attributes:
         cells: query frames times document frames, distances and recurrence.
         distances: the same, distances only.
-        postings: entries of an index that were looked at.
+        postings: entries of an index that were read.
     """
 
     cells: int = 0
@@ -81,7 +80,7 @@ class Landmarks(NamedTuple):
 
 
 class Material(NamedTuple):
-    """What is searched, and how.
+    """Data and settings of a first pass.
 
     Attributes:
         examples: of a factor r: the examples with each r frames averaged, prepared as queries.
@@ -158,7 +157,7 @@ class Budget(NamedTuple):
 
 
 class Proposals(NamedTuple):
-    """Windows, and what they cost.
+    """Windows and the work of proposing them.
 
     Attributes:
         windows: to be visited; where `found` is the answer already, none.
@@ -184,7 +183,7 @@ class FirstPass(Protocol):
 
 
 def has_windows(windows: Windows, documents: int) -> NDArray[np.bool_]:
-    """Which documents have windows: bool (documents,)."""
+    """Whether each document has windows: bool (documents,)."""
     mask = np.zeros(documents, bool)
     mask[windows.document] = True
     return mask

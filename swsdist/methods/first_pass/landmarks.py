@@ -1,4 +1,4 @@
-"""This module chooses the documents that landmarks are taken from. It loads no kernels, for planning uses it."""
+"""Choose the documents of landmarks, without loading kernels, since planning uses it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 
-#: So many.
+#: Number of documents.
 _DOCUMENTS = 64
 
 
 def landmark_documents(keys: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Those whose keys (doc_id, channel) have the least hashes.
+    """The documents whose keys (doc_id, channel) have the smallest hashes.
 
     The path of a document does not matter. A document that is added to n - 1 others is chosen with probability 64 / n.
     """

@@ -1,4 +1,4 @@
-"""Search by proposals in the shards of a store: what is searched at every coarseness, the first pass, the visit."""
+"""Search with a first pass in the shards of a store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from swsdist.store.tracks import Tracks
 
 
 class Searched(NamedTuple):
-    """What a search by proposals found.
+    """Result of a search with a first pass.
 
     Attributes:
         documents: DOCUMENTS, in the order that `Matches.document` counts.
@@ -73,7 +73,7 @@ def search_windows(
 def material_of(
     store: Store, shards: Sequence[str], examples: Callable[[int], list[Example]], search_config: Search
 ) -> tuple[Documents, Material]:
-    """What a first pass sees of some shards; nothing is read but the table of documents."""
+    """Input of a first pass for some shards; only the table of documents is read."""
     documents = Documents.of(store, shards, search_config)
     material = Material(
         examples,
@@ -90,7 +90,7 @@ def material_of(
 
 
 def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matches, list[Example], Work, Work]:
-    """The first pass and the visit: what was found, by which examples, work, and work of indexing."""
+    """Run the first pass and the exact search; return matches, examples, work, and work of indexing."""
     proposed = first_pass.propose(material, budget)
     if proposed.found is not None:
         return proposed.found, material.examples(proposed.factor), proposed.work, proposed.indexing
@@ -123,7 +123,7 @@ _known: dict[tuple[str, str, str, int, int], Landmarks] = {}
 
 
 def fit_codebook(store: Store, search_config: Search) -> Model:
-    """The landmarks of a store as it is now, to be pinned."""
+    """The landmarks of the current store, for pinning."""
     options = QuantisedOptions.model_validate(search_config.first_pass.complete())
     made = _landmarks(store, search_config, options.factor, options.codewords)
     settings = {"recipe": codebook_name(store, search_config)}
@@ -138,7 +138,7 @@ def index_shard(store: Store, shard: str, search_config: Search, codebook: str) 
 
 
 def kept_index(store: Store, shards: Sequence[str], search_config: Search) -> pa.Table | None:
-    """The posting lists of some shards as they were made before, or None where one of them was not."""
+    """The stored posting lists of some shards; None if one is missing."""
     codebook = codebook_file(store, search_config)
     if codebook is None:
         return None

@@ -1,6 +1,6 @@
-"""Queries and documents whose sound reaches up to different frequencies, as far as features look: they are told.
+"""Find queries and documents of different bandwidths, up to the highest frequency of the features.
 
-A band that one lacks is in the features of the other, and they are unlike there whatever was said.
+Features differ in a band that only one of them has, whatever was said.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 from swsdist.features.extractors import recipe
 from swsdist.features.interface import Extractor, Precomputed
 
-#: Bandwidths differ if the lesser is no more than this part of the greater: 4 or 5 kHz beside 8.
-_APART = 0.65
+#: Bandwidths differ if the ratio of the smaller to the larger is at most this: 4 or 5 kHz to 8.
+_RATIO = 0.65
 
-#: What helps.
 REMEDY = "set the option fmax of the features below what all have (3700 for telephone speech), and index again"
 
 
 class Apart(NamedTuple):
-    """How many are of another band, the first of them, and both bandwidths (Hz)."""
+    """Number of documents of another bandwidth, the first name, and both bandwidths (Hz)."""
 
     documents: int
     first: str
@@ -36,7 +35,7 @@ class Apart(NamedTuple):
 
 
 def reach(extractors: Iterable[Extractor | Precomputed]) -> float:
-    """Hz, up to which features look; 0 where all are given."""
+    """Highest frequency of the features, Hz; 0 where all are precomputed."""
     return max(
         (
             float(_options(extractor).get("fmax") or extractor.sample_rate / 2)
@@ -53,7 +52,7 @@ def _options(extractor: Extractor) -> dict[str, Any]:
 
 
 def _seen(table: pa.Table, highest: float) -> NDArray[np.float64]:
-    """Bandwidths as the features see them; NaN where nobody knows."""
+    """Bandwidths, at most the highest frequency of the features; NaN where unknown."""
     hz: NDArray[np.float64] = np.minimum(table["bandwidth"].to_numpy(zero_copy_only=False).astype(np.float64), highest)
     return hz
 
@@ -64,7 +63,7 @@ def narrow(documents: pa.Table, highest: float) -> Apart | None:
     if not np.isfinite(hz).any():
         return None
     widest = float(np.nanmax(hz))
-    odd = np.flatnonzero(hz <= widest * _APART)
+    odd = np.flatnonzero(hz <= widest * _RATIO)
     if not len(odd):
         return None
     return Apart(len(odd), documents["doc_id"][int(odd[0])].as_py(), float(hz[odd[0]]), widest)
@@ -74,6 +73,6 @@ def apart(examples: pa.Table, documents: pa.Table, highest: float) -> Iterator[A
     """Of each example of a query (`query_id`, `bandwidth`) the documents of another band."""
     hz = _seen(documents, highest)
     for name, mine in zip(examples["query_id"].to_pylist(), _seen(examples, highest).tolist(), strict=True):
-        odd = np.flatnonzero(np.minimum(hz, mine) <= np.maximum(hz, mine) * _APART)
+        odd = np.flatnonzero(np.minimum(hz, mine) <= np.maximum(hz, mine) * _RATIO)
         if len(odd):
             yield Apart(len(odd), name, mine, float(hz[odd[0]]))

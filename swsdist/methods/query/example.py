@@ -1,4 +1,4 @@
-"""What is looked for, ready to be searched."""
+"""A query example, prepared for the search."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Example(NamedTuple):
     """One spoken example of a query, or the template of several.
 
     Attributes:
-        query_id: whose it is.
-        example: its number; of a template the least of its examples.
+        query_id: of its query.
+        example: its number; of a template the least number of its examples.
         frames: prepared, float32 (query frames, columns).
         saturated: frames of what was spoken that the distance's range did not hold (`kernels.distances.interface`).
     """

@@ -1,4 +1,4 @@
-"""Frames of one spoken example, from a file or a place in one; how many there may be."""
+"""Frames of a spoken example, from a file or a place in it; limits of their number."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def _too_short(row: dict[str, Any], extractor: Extractor) -> AudioError:
 
 
 def bounded(frames: NDArray[np.float32], row: dict[str, Any], search: Search, average: bool) -> NDArray[np.float32]:
-    """Frames of an example, if they are not too many.
+    """Check the number of frames of an example.
 
     Raises:
-        AudioError: they are more than the recurrence holds, or than can be averaged where `average`.
+        AudioError: the recurrence does not hold them, or `average` cannot.
     """
     options = search.recurrence_settings()
     longest = RECURRENCES[search.recurrence].longest(options)
@@ -87,7 +87,7 @@ def bounded(frames: NDArray[np.float32], row: dict[str, Any], search: Search, av
 
 
 def _first(blocks: Any, samples: int) -> Any:
-    """The first so many samples of a stream."""
+    """The first samples of a stream."""
     for block in blocks:
         yield block[:samples]
         samples -= len(block)

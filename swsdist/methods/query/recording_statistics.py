@@ -1,7 +1,7 @@
-"""Means and variances of the recordings that queries are marked in: a query that is a place in one is normalised as the
-documents are, by those of its own recording (`search.documents_by: document`).
+"""Means and variances for queries that are places in recordings, normalised by their recording as documents are
+(`search.documents_by: document`).
 
-They are those that the store holds of it, where it is indexed; else those of up to six minutes around the place.
+They come from the store if it contains the recording, or else from up to six minutes around the place.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
 from swsdist.store.writing import ReadResult
 
-#: Seconds of a recording of which statistics are taken where the store has none: the stretch that a place begins in, and its
-#: neighbours. And how many a recording has at least.
+#: Length of a stretch (s): statistics without a store are those of the stretch that a place begins in, and of its neighbours.
+#: Least length of a recording (s).
 _STRETCH, _LEAST = 120.0, 10.0
 
 _COLUMNS = ["doc_id", "channel", "path", "recording", "start", "duration", "shard"]
@@ -39,7 +39,7 @@ _Means = tuple[pa.Table, dict[tuple[str, int], int]]
 
 
 def uses_recording_statistics(search: Search) -> bool:
-    """Whether documents are normalised by their own statistics, and so are queries that are places in one."""
+    """Whether documents, and queries that are places in recordings, are normalised by their recording."""
     return search.documents_by == "document" and any(term.normalise != "none" for term in search.terms())
 
 
@@ -68,7 +68,7 @@ _Found = dict[tuple[str, int], list[dict[str, Any]]]
 
 
 def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> _Found:
-    """Documents of the store that could hold some places."""
+    """Documents of the store that may contain some places."""
     table = store.documents(columns=_COLUMNS)
     now = relocated_paths(store.folder, store.manifest.recordings, table["path"], table["path"])
     table = table.set_column(table.column_names.index("path"), "path", now)
@@ -91,7 +91,7 @@ def _real(path: str) -> str:
 
 
 def _holding(row: dict[str, Any], documents: _Found) -> dict[str, Any] | None:
-    """The document that a place is in, by its middle."""
+    """The document that contains the middle of a place."""
     name = row["doc_id"] if row["doc_id"] is not None else f"\0{_real(row['path'] or '')}"
     start = row["start"] or 0.0
     middle = start if row["end"] is None else (start + row["end"]) / 2
@@ -105,7 +105,7 @@ def _holding(row: dict[str, Any], documents: _Found) -> dict[str, Any] | None:
 def _of(
     document: dict[str, Any], store: Store, tracks: Sequence[str], loaded: dict[tuple[str, str], _Means]
 ) -> list[Any]:
-    """Mean and variance of each track of a document; a shard's are read once."""
+    """Mean and variance of each track of a document; each shard is read once."""
     found = []
     for track in tracks:
         key = document["shard"], track

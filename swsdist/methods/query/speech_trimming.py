@@ -1,4 +1,4 @@
-"""A recorded query is listened to: where is its speech?"""
+"""Trim a recorded query to its speech."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from swsdist.audio.reader import read_blocks
 from swsdist.audio.speech import find_speech
 from swsdist.core.codes import methods as codes
 
-#: Seconds of a query that are listened to, in order to find its speech: many more than can be searched.
-_LONGEST_HEARD = 600.0
-#: Seconds of a phrase, and of what is around it, in a recording that somebody made of a query: a tape has more.
+#: Seconds of a query that are examined for speech, far more than can be searched.
+_EXAMINED_SECONDS = 600.0
+#: Longest phrase, and longest rest, of a recording of a query (s): a tape has more.
 _LONGEST_SPOKEN, _LONGEST_AROUND = 30.0, 30.0
 
 
 class TrimmedPlace(NamedTuple):
-    """A recorded example that was listened to.
+    """The trimmed place of a recorded example.
 
     Attributes:
-        start, end: of what is searched; None: those of the recording.
-        seconds: of it, as far as it was listened to.
-        before, after: s that are cut off.
+        start, end: of the search, s; None: ends of the recording.
+        seconds: its length, as far as examined.
+        before, after: s trimmed.
     """
 
     start: float | None
@@ -35,16 +35,16 @@ class TrimmedPlace(NamedTuple):
 
 
 def trim_to_speech(row: Mapping[str, Any], rate: int, storage: Mapping[str, object], trim: bool = True) -> TrimmedPlace:
-    """Listen to an example, and find its speech; an end that was given stays.
+    """Trim an example to its speech; a start or end in the query table stays.
 
     Args:
         row: of QUERIES.
         rate: Hz.
         storage: options for s3fs.
-        trim: without it, nothing is cut off.
+        trim: False: trim nothing.
 
     Raises:
-        AudioError: it cannot be used, has no speech, or far more than a query has.
+        AudioError: the recording cannot be used, has no speech, or is too long.
     """
     start, end = row["start"], row["end"]
     samples = np.concatenate([np.empty(0, np.float32), *_beginning(row, rate, storage)])
@@ -58,26 +58,26 @@ def trim_to_speech(row: Mapping[str, Any], rate: int, storage: Mapping[str, obje
     after = place.duration - place.end if end is None else 0.0
     if place.end - place.start > _LONGEST_SPOKEN or before + after > _LONGEST_AROUND:
         raise codes.PHRASE_TOO_LONG(where=row["path"], seconds=seconds, phrase=place.end - place.start)
-    # An end of which nothing is cut stays as it was: it may lie beyond what was listened to.
+    # An end that is not trimmed stays: it may lie beyond the examined part.
     kept = before if before else start, place.end + (start or 0.0) if after else end
     return TrimmedPlace(*kept, seconds - before - after, before, after)
 
 
 def has_speech(row: Mapping[str, Any], rate: int, storage: Mapping[str, object]) -> bool:
-    """Whether there is speech in a recorded example, or in the place that it is.
+    """Whether a recorded example, or its place, contains speech.
 
     Args:
         row, rate, storage: as of `trim_to_speech`.
 
     Raises:
-        AudioError: it cannot be used.
+        AudioError: the recording cannot be used.
     """
     return find_speech(np.concatenate([np.empty(0, np.float32), *_beginning(row, rate, storage)]), rate) is not None
 
 
 def _beginning(row: Mapping[str, Any], rate: int, storage: Mapping[str, object]) -> Iterator[NDArray[np.float32]]:
-    """Samples of a recorded query; of one that is far too long only as many as show it."""
-    left = round(_LONGEST_HEARD * rate)
+    """Samples of a recorded query, at most `_EXAMINED_SECONDS`."""
+    left = round(_EXAMINED_SECONDS * rate)
     parts = read_blocks(
         row["path"], channel=row["channel"], rate=rate, start=row["start"], end=row["end"], storage=storage
     )

@@ -1,4 +1,4 @@
-"""A backend by its name (`swsdist.registry.registries.BACKENDS`), and those that are chosen by what the machine has."""
+"""Create a backend by name (`swsdist.registry.registries.BACKENDS`); choose `cpu` and `auto` by the machine."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ def create(name: str, work: Work) -> Backend:
     """The backend of that name.
 
     Raises:
-        ConfigError: there is none.
-        UserError: it cannot be used here.
+        ConfigError: the name is unknown.
+        UserError: the machine lacks its requirements.
     """
     made: Backend = BACKENDS[name].load()(work)
     return made
 
 
 def cpu(work: Work) -> Backend:
-    """The faster one of this processor: our own product on x86, a BLAS elsewhere."""
+    """The faster CPU backend: int16 products on x86, a BLAS elsewhere."""
     return create("int16" if platform.machine().lower() in ("x86_64", "amd64") else "blas", work)
 
 
 def auto(work: Work) -> Backend:
-    """A GPU where there is one that can be used, else the CPU."""
+    """The GPU if usable, else the CPU."""
     return create("cuda" if gpu_count() and missing() is None else "cpu", work)
 
 
 def granted(name: str, gpus: float) -> str:
-    """The backend that a worker searches with that was granted so much of a GPU: it takes none that is another's."""
+    """The backend for a worker with this share of a GPU; without one, it must not use the GPU of another worker."""
     return name if BACKENDS[name].gpu is not None else "cuda" if gpus else "cpu"
 
 
 def missing() -> UserError | None:
-    """What a search on a GPU lacks here: the extra `gpu`, or a GPU that can be used; None: nothing."""
+    """The error if this machine lacks the extra `gpu` or a usable GPU; None if it can search on a GPU."""
     if importlib.util.find_spec("numba_cuda") is None:
         return codes.NO_NUMBA_CUDA(where="search.backend")
     from numba import cuda

@@ -1,4 +1,4 @@
-"""What a backend of the exact search is."""
+"""Interface of the backends of the exact search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swsdist.methods.query.example import Example
 
 
 class Work(NamedTuple):
-    """What is searched, and how.
+    """A search: examples, recurrence, limits, settings.
 
     Attributes:
         examples: at least one, of at least one frame each, prepared as queries.
@@ -31,25 +31,25 @@ class Work(NamedTuple):
     settings: Settings
 
     def reach(self, query_frames: int) -> int | None:
-        """Frames of a document before those that are reported that a query needs; None: all of them."""
+        """Frames that a query needs before the first reported frame; None: all."""
         if self.recurrence.reach is None:
             return None
         return self.recurrence.reach(query_frames) + self.settings.window
 
     def by_state(self) -> list[list[int]]:
-        """Numbers of the examples, shortest first, a list for each type of the curve's state."""
+        """Indices of the examples, shortest first, a list for each state type of the curve."""
         packed: dict[StateType, list[int]] = {}
         for k in sorted(range(len(self.examples)), key=lambda k: len(self.examples[k].frames)):
             packed.setdefault(self.recurrence.packing(len(self.examples[k].frames)).dtype, []).append(k)
         return list(packed.values())
 
     def is_long(self, frames: int) -> bool:
-        """Whether a document of so many frames needs the wider state."""
+        """Whether a document of this length needs the wider state."""
         return self.recurrence.int32_frames is not None and frames > self.recurrence.int32_frames
 
 
 class Scanned(NamedTuple):
-    """What a backend found since the one before.
+    """Candidates since the last result of a backend.
 
     Attributes:
         rows: int64 (candidates, 5) each, columns as in `kernels.peaks`.
