@@ -1,4 +1,4 @@
-"""Commands that bring what runs, sweeps and commands have left into the form that a paper wants."""
+"""Commands that convert figures and tables for a paper."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def measure_acoustics(
             return error
 
     def together(rows: list[int]) -> list[Acoustics | AudioError | None]:
-        with places.keeping():  # places in a recording that ffmpeg decodes are decoded once
+        with places.caching():  # places in a recording that ffmpeg decodes are decoded once
             return [measure(documents[row]) for row in rows]
 
     by_recording: dict[str, list[int]] = {}

@@ -18,7 +18,7 @@ from pydantic import Field
 from swsdist.accounts.by_type import TypeCost
 from swsdist.accounts.costs import Costs
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, searching_speed_factor
-from swsdist.registry.calibration_entries import Looks
+from swsdist.registry.calibration_entries import Dependency
 from swsdist.registry.entries import Quantity
 from swsdist.registry.registries import quantities
 from swsdist.score.measures.curve import Curve
@@ -387,8 +387,8 @@ class ReportData:
     mtwv_interval: tuple[float, float] | None = None
     #: Why `measures` is None.
     unscored: str | None = None
-    #: Dependencies of the decision about a query; see `swsdist.registry.calibration_entries.looked_at`.
-    looked_at: tuple[Looks, ...] = ("own query",)
+    #: Dependencies of the decision about a query; see `swsdist.registry.calibration_entries.decision_dependencies`.
+    looked_at: tuple[Dependency, ...] = ("own query",)
     #: None: queries of the searched corpus, or no queries.
     queries_from: QueriesFrom | None = None
     #: Fingerprint of the tables, queries and config.

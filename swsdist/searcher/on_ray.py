@@ -17,9 +17,9 @@ from swsdist.config.model import Executor
 from swsdist.config.search import Search
 from swsdist.core.codes import searcher as codes
 from swsdist.core.needs import Needs
-from swsdist.methods.dtw.backends.registry import granted
+from swsdist.methods.create import create
+from swsdist.methods.dtw.backends.create import granted
 from swsdist.methods.method import Unit
-from swsdist.methods.registry import create
 from swsdist.pipeline.execution.placement import at_least, nothing_fits, workers_for
 from swsdist.pipeline.execution.ray_instance import await_end, connect, disconnect, node_resources
 from swsdist.pipeline.execution.worker import limit_threads

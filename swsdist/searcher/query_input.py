@@ -28,7 +28,7 @@ from swsdist.core.types import QUERIES
 from swsdist.corpora.queries import Finder, read_queries
 from swsdist.io.filesystem import is_remote
 from swsdist.io.notices import Notices
-from swsdist.methods.query.hearing import speaks
+from swsdist.methods.query.speech_trimming import has_speech
 from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
 
@@ -253,7 +253,7 @@ def _channel_of(
         return 1  # reading it raises the error
     if count == 1:
         return 1
-    spoken = (k for k in range(1, count + 1) if speaks({**row, "channel": k}, _RATE, storage))
+    spoken = (k for k in range(1, count + 1) if has_speech({**row, "channel": k}, _RATE, storage))
     chosen = next(spoken, 1)
     if say is not None:
         place = row["query_id"][len(name) :]

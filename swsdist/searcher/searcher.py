@@ -31,13 +31,13 @@ from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.core.numbers import integer
 from swsdist.core.types import DETECTIONS
-from swsdist.features.interface import Extractor, Given
+from swsdist.features.interface import Extractor, Precomputed
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
+from swsdist.methods.create import create, demand_readable
 from swsdist.methods.method import Unit
-from swsdist.methods.query import bands, own_recording
+from swsdist.methods.query import bands, recording_statistics
 from swsdist.methods.query.extraction import Cut
-from swsdist.methods.registry import create, demand_readable
 from swsdist.pipeline.operation.readers import reading
 from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
@@ -281,9 +281,9 @@ class Searcher:
         """EXAMPLES of what is asked for, and what steps want to know of them."""
         with tempfile.TemporaryDirectory(dir=scratch()) as place:
             rows = self.query_rows(queries, skip, say, Path(place))
-            if own_recording.are_wanted(self.settings):
+            if recording_statistics.uses_recording_statistics(self.settings):
                 tracks = [track.name for track in self.store.manifest.tracks]
-                rows = own_recording.with_statistics(rows, self.store, tracks)
+                rows = recording_statistics.with_statistics(rows, self.store, tracks)
             extracted = extract_queries(self.store, self._extractors, rows, self.settings, self.trim, skip)
             statistics_wanted, trim = (
                 load_statistics(required_statistics(self._calibrate), "examples"),
@@ -338,7 +338,7 @@ class Searcher:
         return StoreDocuments(self.store)
 
     @cached_property
-    def _extractors(self) -> list[Extractor | Given]:
+    def _extractors(self) -> list[Extractor | Precomputed]:
         return extractors_of(self.store)
 
     @cached_property

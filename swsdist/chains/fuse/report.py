@@ -20,7 +20,7 @@ from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_sy
 from swsdist.fusion.weights import Fusion
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
-from swsdist.registry.calibration_entries import Looks, looked_at
+from swsdist.registry.calibration_entries import Dependency, decision_dependencies
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
 from swsdist.score.compare.paired import compare
 from swsdist.score.compare.results import Settings
@@ -38,21 +38,25 @@ def publish(outcome: Outcome, chain_run: ChainRun, force: bool = False) -> Repor
 def _fusion_data(outcome: Outcome, chain_run: ChainRun) -> ReportData:
     data = build_report(outcome, chain_run)
     inputs: FuseInputs = chain_run.chain.inputs
-    looks: set[Looks] = set(data.looked_at)
+    looks: set[Dependency] = set(data.looked_at)
     if inputs.options.between_queries:
         looks.add("other queries")
     for system in inputs.chain_runs.values():
         looks |= _dependencies(system, final=inputs.options.scores == "final")
-    order: tuple[Looks, ...] = ("own query", "other queries", "references")
+    order: tuple[Dependency, ...] = ("own query", "other queries", "references")
     return replace(data, looked_at=tuple(item for item in order if item in looks), fusion=_fusion(chain_run))
 
 
-def _dependencies(system: ChainRun, *, final: bool) -> set[Looks]:
+def _dependencies(system: ChainRun, *, final: bool) -> set[Dependency]:
     """The dependencies of a system's fused scores: final scores, or those before the first fitted step."""
     settings, cohort = system.config.calibrate, system.config.corpus.cohort is not None
     names = settings.steps if final else settings.unfitted
     fit = settings.fit if final else "none"
-    return set(looked_at(names, settings.entries(), fit=fit, threshold="own", cohort=cohort)) if names else set()
+    return (
+        set(decision_dependencies(names, settings.entries(), fit=fit, threshold="own", cohort=cohort))
+        if names
+        else set()
+    )
 
 
 def _fusion(chain_run: ChainRun) -> FusionReport:

@@ -19,8 +19,8 @@ from swsdist.core.times import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import KEY, parts_of
 from swsdist.fusion.weights import RESCORED
+from swsdist.methods.create import create, identity
 from swsdist.methods.method import SPANS
-from swsdist.methods.registry import create, identity
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table

@@ -18,11 +18,11 @@ from swsdist.corpora import kinds
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Given, columns_of, frame_shift, kind_of, spoken_by
+from swsdist.features.interface import Precomputed, columns_of, for_speaker, frame_shift, kind_of
 from swsdist.features.sources import Source
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import FEW, REJECTED, Notices
-from swsdist.methods.query.hearing import hear
+from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.pipeline.finding import Finding
 from swsdist.registry.registries import METHODS
 from swsdist.stages.inputs.corpus_documents import compare, places_in
@@ -135,7 +135,7 @@ class _Checking:
 
     def _queries(self) -> Iterator[Finding]:
         table, trim = self._inputs.corpus.queries, self._inputs.config.queries.trim == "auto"
-        if any(isinstance(source.extractor, Given) for source in self._inputs.features.sources):
+        if any(isinstance(source.extractor, Precomputed) for source in self._inputs.features.sources):
             ids = set(table["query_id"].to_pylist())
             text = f"{len(ids)}, {table.num_rows} examples; not trimmed: their frames are given"
             yield Finding("queries", True, text)
@@ -148,7 +148,7 @@ class _Checking:
                 texts += 1
                 continue
             try:
-                speech = hear(row, _RATE, self._storage, trim)
+                speech = trim_to_speech(row, _RATE, self._storage, trim)
             except AudioError as error:
                 bad.append((f"{row['query_id']}, example {row['example']}", error))
                 continue
@@ -201,17 +201,17 @@ class _Checking:
                 kind = kind_of(source.extractor)
                 text = f"{track.name}: {width} {kind} each {shift:g} ms ({', '.join(columns_of(source.extractor)[:3])}, ...)"
                 yield Finding("features", True, text)
-            if isinstance(source.extractor, Given):
+            if isinstance(source.extractor, Precomputed):
                 yield from self._precomputed(source, source.extractor)
             else:  # a second of noise
                 noise = np.random.default_rng(0).normal(0, 0.01, source.extractor.sample_rate).astype(np.float32)
-                for _ in in_blocks(spoken_by(source.extractor, None), [noise]):
+                for _ in in_blocks(for_speaker(source.extractor, None), [noise]):
                     pass
         if self._corpus.queries is not None:
             self._inputs.config.search.placed(self._inputs.features.tracks)
             self._inputs.demand_marks()
 
-    def _precomputed(self, source: Source, extractor: Given) -> Iterator[Finding]:
+    def _precomputed(self, source: Source, extractor: Precomputed) -> Iterator[Finding]:
         """Count documents with frames, and read those of the first."""
         query_ids = {"documents": list(self._inputs.corpus_documents.values())}
         if self._corpus.queries is not None:

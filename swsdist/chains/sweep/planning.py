@@ -33,7 +33,7 @@ from swsdist.core.errors import ConfigError, StoreError, UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kinds import kind_of
-from swsdist.features.registry import create, create_transform
+from swsdist.features.extractors import create, create_transform
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain
 from swsdist.pipeline.inspection.loading import config_of, plan_of

@@ -24,7 +24,7 @@ from swsdist.methods.first_pass.landmarks import codebook_file
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.task import Receipt
-from swsdist.registry.calibration_entries import Looks, looked_at
+from swsdist.registry.calibration_entries import Dependency, decision_dependencies
 from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
@@ -329,11 +329,13 @@ def _measures(chain_run: ChainRun) -> report.Measures | None:
     return report.Measures.of(values, calibration=calibration, thresholds=thresholds)
 
 
-def _dependencies(chain_run: ChainRun) -> tuple[Looks, ...]:
+def _dependencies(chain_run: ChainRun) -> tuple[Dependency, ...]:
     settings, fitted = chain_run.config.calibrate, chain_run.results("fit", Fitted)
     how = fitted[0].fit if fitted else "none"
     counts = chain_run.config.corpus.cohort is not None
-    return looked_at(settings.steps, settings.entries(), fit=how, threshold=settings.threshold, cohort=counts)
+    return decision_dependencies(
+        settings.steps, settings.entries(), fit=how, threshold=settings.threshold, cohort=counts
+    )
 
 
 def _why_unscored(inputs: CorpusInputs) -> str:
