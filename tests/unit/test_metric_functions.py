@@ -149,4 +149,4 @@ def test_every_function_is_documented_and_takes_the_same() -> None:
     assert len(made) == 12
     for one in made:
         assert one.__doc__
-        assert [*inspect.signature(one).parameters][-4:] == ["references", "detections", "total_seconds", "asked"]
+        assert [*inspect.signature(one).parameters][-4:] == ["references", "detections", "total_seconds", "options"]
