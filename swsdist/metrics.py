@@ -150,7 +150,7 @@ def det(references: object, detections: object, total_seconds: float, **asked: U
     """
     import pandas as pd
 
-    curve = _evaluated(references, detections, total_seconds, **asked).whole.curve
+    curve = _evaluated(references, detections, total_seconds, **asked).overall.curve
     if curve is None:
         raise codes.NO_CURVE()
     points = _det(curve)
@@ -160,7 +160,7 @@ def det(references: object, detections: object, total_seconds: float, **asked: U
 
 def terms(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> pd.DataFrame:
     """A row a query, in their order: counts, rates, value at the decisions, and best value (`swsdist.score.PER_TERM`)."""
-    frame: pd.DataFrame = _evaluated(references, detections, total_seconds, **asked).whole.per_term.to_pandas()
+    frame: pd.DataFrame = _evaluated(references, detections, total_seconds, **asked).overall.per_term.to_pandas()
     return frame
 
 

@@ -221,7 +221,7 @@ def _score_documents(system: str, rules: Protocol, options: dict[str, Any]) -> i
         print(json.dumps({"protocol": rules.name, "prior": prior, **counts, **blocks}, indent=1))
         return 0
     print(
-        f"{rules.describe()}\n{len(found.queries)} queries, {found.documents} documents, {found.given} trials with a score"
+        f"{rules.describe()}\n{len(found.queries)} queries, {found.documents} documents, {found.scored} trials with a score"
     )
     if found.removed:
         print(f"{len(found.removed)} queries have no target document and are left out: {', '.join(found.removed[:5])}")

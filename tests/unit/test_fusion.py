@@ -224,7 +224,7 @@ def test_each_fold_counts_the_queries_that_were_asked() -> None:
         lambda: [table],
         Procedure(make_steps(["fusion"], {}), point),
         folds=3,
-        own=True,
+        own_threshold=True,
         point=point,
         trained_on={},
         query_ids=asked,

@@ -237,7 +237,7 @@ def _scored(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys, num
             task, point=replace(task.point, beta=beta), notices=Notices()
         )  # warnings were given for the list
         made = calibrate(item.system, item.request(at), task, scored=lambda _: item.undecided)
-        whole = evaluate(task, replace(item.system, detections=made.detections), by_type=False).whole
+        whole = evaluate(task, replace(item.system, detections=made.detections), by_type=False).overall
         assert whole.actual is not None  # with decisions and references
         fit, terms = made.fit, whole.per_term.filter(pc.greater(whole.per_term["ntrue"], 0))
         measures = dict(zip(RESCORED, (whole.actual.twv, whole.actual.pmiss, whole.actual.pfa), strict=True))
