@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.methods.dtw.matches import Found
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.first_pass.interface import Documents, Landmarks, Material
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
@@ -90,7 +90,7 @@ def material(
     return Material(examples, streams, lengths, kept, 0.01, collection, distance, window, landmarks)
 
 
-def rows(candidates: Found) -> list[tuple[int, ...]]:
+def rows(candidates: Matches) -> list[tuple[int, ...]]:
     """Candidates as tuples: example, document, end frame, frames, cost."""
     return list(
         zip(

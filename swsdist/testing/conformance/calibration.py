@@ -30,7 +30,7 @@ from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_sums
 from swsdist.core.partition import slot_of
 from swsdist.core.types import CANDIDATES, EXAMPLES, JOINED, JOINED_TRIALS
-from swsdist.registry.calibration_entries import COLUMNS, Looks, Score, StepEntry
+from swsdist.registry.calibration_entries import COLUMNS, Dependency, Score, StepEntry
 from swsdist.registry.registries import CALIBRATION, STATISTICS
 
 #: The operating point of the suite.
@@ -182,10 +182,14 @@ def _check_attributes(step: AnyStep, entry: StepEntry) -> None:
     _require(declared_target == entry.target, step, f"the name is taken: {declared_target}")
     for side in (entry.takes, entry.gives):
         _require(side in get_args(Score), step, f"there is no kind of score {side!r}: {', '.join(get_args(Score))}")
-    for seen in entry.looks_at:
-        _require(seen in get_args(Looks), step, f"looks_at names {seen!r}, not one of {', '.join(get_args(Looks))}")
-    fits = "references" in entry.looks_at
-    _require(fits == entry.fits, step, "looks_at names references where a step is fitted, and only there")
+    for seen in entry.depends_on:
+        _require(
+            seen in get_args(Dependency),
+            step,
+            f"depends_on names {seen!r}, not one of {', '.join(get_args(Dependency))}",
+        )
+    fits = "references" in entry.depends_on
+    _require(fits == entry.fits, step, "depends_on names references where a step is fitted, and only there")
     for column in (*entry.statistics, *step.wants()):
         _require(column in STATISTICS, step, f"it wants the statistic {column!r}; there are {', '.join(STATISTICS)}")
     _require(bool(entry.statistics) or not entry.first, step, "it must come first, but wants no statistics")

@@ -26,14 +26,15 @@ from pydantic import ValidationError
 from swsdist.core.errors import ConfigError
 from swsdist.core.needs import Needs
 from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
+from swsdist.features.extractors import create, identity, installed
 from swsdist.features.interface import (
     KINDS,
     Batched,
     Equipped,
     Extractor,
     Framed,
-    Given,
-    Whole,
+    Precomputed,
+    WholeUtterance,
     columns_of,
     files_of,
     frame_count,
@@ -42,7 +43,6 @@ from swsdist.features.interface import (
     tracks_of,
     use,
 )
-from swsdist.features.registry import create, identity, installed
 from swsdist.features.transforms.interface import Transformed
 
 Samples = NDArray[np.float32]
@@ -84,8 +84,8 @@ def check_extractor(extractor: Extractor) -> None:
     _check_made_again(extractor)
 
 
-def check_precomputed(given: Given, queries: bool = False) -> None:
-    """Check precomputed frames (`swsdist.features.interface.Given`) with their options; all are read.
+def check_precomputed(given: Precomputed, queries: bool = False) -> None:
+    """Check precomputed frames (`swsdist.features.interface.Precomputed`) with their options; all are read.
 
     Args:
         given: their reader.
@@ -101,7 +101,9 @@ def check_precomputed(given: Given, queries: bool = False) -> None:
     _check_description(given)
     options = given.describe()
     again = create(given.name, options) if given.name in installed() else type(given)(**options)
-    _require(isinstance(again, Given) and again.describe() == options, given, "it cannot be made of its description")
+    _require(
+        isinstance(again, Precomputed) and again.describe() == options, given, "it cannot be made of its description"
+    )
     _require(identity(given) == identity(again), given, "made again, it has another identity")
     items = given.items(queries, {})
     _require(bool(items), given, "there are no frames")
@@ -162,7 +164,7 @@ def _check_optional_attributes(extractor: Extractor) -> None:
     )
     if extractor.context is not None or _looks_at_all(extractor):
         return
-    if not isinstance(extractor, Whole):
+    if not isinstance(extractor, WholeUtterance):
         _require(False, extractor, "context is None, but it lacks whole_frames, chunk_frames or overlap_frames")
         return
     full, chunk, overlap = extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames
@@ -358,7 +360,7 @@ def _looks_at_all(extractor: Extractor) -> bool:
 
 def _check_chunks(extractor: Extractor) -> None:
     """A recording is computed at once, or in chunks that are computed by themselves, for any pieces of audio."""
-    assert isinstance(extractor, Whole)
+    assert isinstance(extractor, WholeUtterance)
     full, chunk, overlap = extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames
     samples = _loud_and_soft(extractor, full)
     blocks = np.concatenate(list(in_blocks(extractor, [samples])))

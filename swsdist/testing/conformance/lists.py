@@ -39,13 +39,15 @@ def check_reader(name: str, content: bytes) -> None:
         AssertionError: a check fails; the message names it.
     """
     entry, what = check_entry(READERS, name)
-    rest = [reader for reader in READERS if not READERS[reader].tells]
+    rest = [reader for reader in READERS if not READERS[reader].detector]
     require(
-        bool(entry.tells) or name == rest[0], what, f"it does not tell its files; {rest[0]} reads what nothing tells"
+        bool(entry.detector) or name == rest[0], what, f"it does not tell its files; {rest[0]} reads what nothing tells"
     )
-    tell = [reader for reader in READERS if READERS[reader].is_told(content[:HEAD])]
-    require(tell == ([name] if entry.tells else []), what, f"its file is told by {' and '.join(tell) or 'no reader'}")
-    require(not entry.is_told(b""), what, "it takes an empty file for its own")
+    tell = [reader for reader in READERS if READERS[reader].recognises(content[:HEAD])]
+    require(
+        tell == ([name] if entry.detector else []), what, f"its file is told by {' and '.join(tell) or 'no reader'}"
+    )
+    require(not entry.recognises(b""), what, "it takes an empty file for its own")
     with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
         root = Path(place)
         plain, packed = root / "list", root / "packed"

@@ -12,8 +12,8 @@ from swsdist.config.search import Search
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.partition import SLOTS, slot_of
 from swsdist.core.types import CANDIDATES
+from swsdist.methods.create import create
 from swsdist.methods.method import SPANS, Method
-from swsdist.methods.registry import create
 from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
 from swsdist.testing.conformance.entry import check_entry, require
