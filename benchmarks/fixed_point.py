@@ -202,7 +202,7 @@ def _mtwv(state: SearchInputs, config: Config, candidates: pa.Table) -> float:
     ).all_of([candidates])
     scored = Procedure(make_steps(["q-norm"], {})).scores(reduced.detections, from_table(reduced.statistics))
     task = make_task(state.corpus.references, total_seconds=state.seconds, protocol="sws2013")
-    best = evaluate(task, make_system(scored.drop_columns(["decision"]))).whole.maximum
+    best = evaluate(task, make_system(scored.drop_columns(["decision"]))).overall.maximum
     if best is None:
         raise RuntimeError("no query has a reference")
     return best.twv

@@ -150,7 +150,7 @@ def det(references: object, detections: object, total_seconds: float, **options:
     """
     import pandas as pd
 
-    curve = _evaluated(references, detections, total_seconds, **options).whole.curve
+    curve = _evaluated(references, detections, total_seconds, **options).overall.curve
     if curve is None:
         raise codes.NO_CURVE()
     points = _det(curve)
@@ -160,7 +160,7 @@ def det(references: object, detections: object, total_seconds: float, **options:
 
 def terms(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> pd.DataFrame:
     """A row a query, in their order: counts, rates, value at the decisions, and best value (`swsdist.score.PER_TERM`)."""
-    frame: pd.DataFrame = _evaluated(references, detections, total_seconds, **options).whole.per_term.to_pandas()
+    frame: pd.DataFrame = _evaluated(references, detections, total_seconds, **options).overall.per_term.to_pandas()
     return frame
 
 

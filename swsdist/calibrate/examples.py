@@ -33,7 +33,7 @@ class ExampleGroup(NamedTuple):
         dimension: columns of their features.
         posteriors: first column and end column of each track of posteriors.
         features: names of all tracks, for messages.
-        heard: samples (float32, full scale 1) and rate (Hz) of what is searched of an example, by query and number; an error
+        audio: samples (float32, full scale 1) and rate (Hz) of what is searched of an example, by query and number; an error
             where it was not made of a recording.
     """
 
@@ -41,7 +41,7 @@ class ExampleGroup(NamedTuple):
     dimension: int
     posteriors: tuple[tuple[int, int], ...]
     features: tuple[str, ...]
-    heard: Callable[[str, int], tuple[NDArray[np.float32], int]]
+    audio: Callable[[str, int], tuple[NDArray[np.float32], int]]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Query, number, s and frames of each example, and their values: float32 (frames, dimension)."""
@@ -120,7 +120,7 @@ class ExampleSpeech:
         values_by_key: dict[Key, tuple[int, ...]] = {}
         for row in group.rows():
             key = row["query_id"], row["example"]
-            levels = speech.levels(*group.heard(*key))
+            levels = speech.levels(*group.audio(*key))
             voiced = (levels.flatness <= speech.FLAT) & (levels.hum >= speech.HUM)
             values_by_key[*key, 1] = len(voiced), int(np.count_nonzero(voiced))
         return Tally(self.quantities, values_by_key)

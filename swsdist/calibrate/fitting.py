@@ -31,7 +31,7 @@ def fit_procedure(
     procedure: Procedure,
     *,
     folds: int,
-    own: bool,
+    own_threshold: bool,
     point: TwvParameters,
     trained_on: Mapping[str, object],
     query_ids: Iterable[str] = (),
@@ -42,7 +42,7 @@ def fit_procedure(
         parts: yields the aligned lists (schema TRIALS), each with all rows of its queries; called a few times.
         procedure: the steps; the first is fitted on the lists' unchanged scores.
         folds: 1 fits and decides on all (oracle).
-        own: decide by the last step's threshold, if it has one.
+        own_threshold: decide by the last step's threshold, if it has one.
         point: of the threshold.
         trained_on: provenance for the file; the number of queries is added.
         query_ids: ids of all searched queries. The lists do not name those without detections and true occurrences, but
@@ -52,7 +52,7 @@ def fit_procedure(
         UserError: there is too little training data.
     """
     fitted = fit_models(parts, procedure, folds=folds, trained_on=trained_on, query_ids=query_ids)
-    return fit_thresholds(fitted, parts, folds=folds, own=own, point=point)
+    return fit_thresholds(fitted, parts, folds=folds, own_threshold=own_threshold, point=point)
 
 
 def fit_models(
@@ -105,11 +105,13 @@ def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Itera
         yield model
 
 
-def fit_thresholds(procedure: Procedure, parts: Parts, *, folds: int, own: bool, point: TwvParameters) -> Procedure:
+def fit_thresholds(
+    procedure: Procedure, parts: Parts, *, folds: int, own_threshold: bool, point: TwvParameters
+) -> Procedure:
     """Set score limits, and thresholds unless already set; arguments as in `fit_procedure`."""
     thresholds_kept = procedure.thresholds
     last_threshold = procedure.own_threshold
-    if not thresholds_kept and own and last_threshold is not None:
+    if not thresholds_kept and own_threshold and last_threshold is not None:
         thresholds_kept = (last_threshold,)
     low, high = score_limits([])
     alike = folds == 1 or not any(procedure.models)  # all folds have the same scores, counted once

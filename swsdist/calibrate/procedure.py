@@ -214,7 +214,7 @@ class Procedure:
 
     def of_fold(self, fold: int) -> Procedure:
         """The models of one fold, applied to all queries."""
-        models = tuple(each[fold : fold + 1] if len(each) > 1 else each for each in self.models)
+        models = tuple(model[fold : fold + 1] if len(model) > 1 else model for model in self.models)
         return replace(self, models=models, thresholds=())
 
     def to_json(self) -> bytes:
@@ -349,7 +349,7 @@ def _threshold_in(values: Mapping[str, Any], where: str, procedure: Procedure) -
         ConfigError: the thresholds are for other steps.
         ValueError: there is no threshold, or one is not finite.
     """
-    saved, current = (_told(steps) for steps in (values["steps"], procedure.identity()))
+    saved, current = (_steps_text(steps) for steps in (values["steps"], procedure.identity()))
     if saved != current:
         raise codes.THRESHOLDS_OF_OTHER_STEPS(where=where, fitted=saved or "no steps", steps=current or "no steps")
     finite = [float(value) for value in values["thresholds"] if value is not None]
@@ -360,7 +360,7 @@ def _threshold_in(values: Mapping[str, Any], where: str, procedure: Procedure) -
     return math.fsum(finite) / len(finite)
 
 
-def _told(steps: Iterable[StepIdentity]) -> str:
+def _steps_text(steps: Iterable[StepIdentity]) -> str:
     """Steps with their options, for messages."""
     texts = []
     for step in steps:

@@ -221,7 +221,7 @@ def load_statistics(
         ConfigError: there is no such statistic, or it cannot be loaded.
     """
     loaded: dict[str, Statistic] = {name: STATISTICS[name].load()() for name in names}
-    return {name: each for name, each in loaded.items() if reads in (None, each.reads)}
+    return {name: statistic for name, statistic in loaded.items() if reads in (None, statistic.reads)}
 
 
 def to_table(tallies: Mapping[str, Tally]) -> pa.Table:

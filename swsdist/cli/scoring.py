@@ -225,7 +225,7 @@ def _score_documents(system: str, rules: Protocol, options: dict[str, Any]) -> i
         print(json.dumps({"protocol": rules.name, "prior": prior, **counts, **blocks}, indent=1))
         return 0
     print(
-        f"{rules.describe()}\n{len(scores.queries)} queries, {scores.documents} documents, {scores.given} trials with a score"
+        f"{rules.describe()}\n{len(scores.queries)} queries, {scores.documents} documents, {scores.scored} trials with a score"
     )
     if scores.removed:
         print(

@@ -204,7 +204,7 @@ def calibrate(
     if last == "oracle-kst" and task is None:
         raise calibrate_codes.ORACLE_WITHOUT_REFERENCES()
     fitted = procedure.to_json() if request.fits(scores_before) else None
-    lines += _said(procedure, detections)
+    lines += _summary(procedure, detections)
     if last == "kaldi":
         assert point is not None
         return _as_kaldi(procedure.scores(detections), request, point, fitted, lines)
@@ -255,7 +255,7 @@ def list_procedure(
             raise codes.UNKNOWN_AUDIO(purpose=step.name)
     procedure = Procedure(steps, at)
     if not request.fits(system.detections["score"]):
-        return replace(procedure, thresholds=_own(procedure))
+        return replace(procedure, thresholds=_own_thresholds(procedure))
     implied = "logistic" in names and "logistic" not in request.method
     first = next((name for name in names if CALIBRATION[name].fits), "threshold")
     what = "a logistic, as scores are no probabilities," if implied else f"a {first}"
@@ -291,7 +291,7 @@ def make_list_steps(
     return steps
 
 
-def _own(procedure: Procedure) -> tuple[float, ...]:
+def _own_thresholds(procedure: Procedure) -> tuple[float, ...]:
     last_threshold = procedure.own_threshold
     return () if last_threshold is None else (last_threshold,)
 
@@ -328,7 +328,7 @@ def fit_or_read(
         read = procedure.with_file(read_fitted(fit, {}, where), where, thresholds=threshold)
         references = None if task is None else task.references
         read = replace(read, fit=fit_kind(read.trained_on, references))
-        return read if threshold else replace(read, thresholds=_own(read))
+        return read if threshold else replace(read, thresholds=_own_thresholds(read))
     if folds < 2:
         raise codes.TOO_FEW_FOLDS(folds=folds)
     if task is None:
@@ -356,7 +356,7 @@ def fit_or_read(
     )
     if not threshold and read.own_threshold is None:
         return read
-    return fit_thresholds(read, lambda: [aligned], folds=folds, own=not threshold, point=point)
+    return fit_thresholds(read, lambda: [aligned], folds=folds, own_threshold=not threshold, point=point)
 
 
 def _as_kaldi(
@@ -402,7 +402,7 @@ def _thresholds(values: tuple[float | None, ...]) -> str:
     return shown + (f"; {len(values) - len(finite)} folds have none and are decided NO" if None in values else "")
 
 
-def _said(procedure: Procedure, detections: pa.Table) -> list[str]:
+def _summary(procedure: Procedure, detections: pa.Table) -> list[str]:
     """What the steps of a list do, for people, a line each."""
     lines = []
     for k, step in enumerate(procedure.steps):

@@ -68,7 +68,7 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
 
     system = read_system(path, conventions=task.conventions, notices=task.notices)
     result = evaluate(task, system, by_type=False)
-    best, cut = result.whole.maximum, None
+    best, cut = result.overall.maximum, None
     if best is not None:
         cut = finite_threshold(best.threshold, best.pmiss, best.pfa)
     rules, time = task.protocol, task.protocol.trials == "time"
@@ -86,14 +86,14 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
     )
 
     def line() -> DetLine | None:
-        if result.whole.curve is None:
+        if result.overall.curve is None:
             return None
-        points = det(result.whole.curve)
-        return DetLine(name, points.threshold, points.pmiss, points.pfa, result.whole.actual, best)
+        points = det(result.overall.curve)
+        return DetLine(name, points.threshold, points.pmiss, points.pfa, result.overall.actual, best)
 
     return ScoredSystem(
         name,
-        if_decided(result.whole.per_term),
+        if_decided(result.overall.per_term),
         None if best is None else values_at([result.aligned], cut, task.trials, task.beta),
         cut,
         lambda: [result.aligned],
@@ -229,7 +229,7 @@ def compare_systems(systems: Sequence[ScoredSystem], request: ComparisonRequest,
         settings,
         lines=tuple(line for line in lines if line is not None),
         entropies=compare_min_cnxe(systems, settings) if request.entropies else None,
-        **_told(systems),
+        **_provenance(systems),
     )
 
 
@@ -255,7 +255,7 @@ def compare_min_cnxe(systems: Sequence[ScoredSystem], settings: Settings) -> Ent
     )
 
 
-def _told(systems: Sequence[ScoredSystem]) -> dict[str, Any]:
+def _provenance(systems: Sequence[ScoredSystem]) -> dict[str, Any]:
     """What a comparison says of itself."""
     return {
         "about": tuple(system.about for system in systems if system.about is not None),
@@ -292,7 +292,7 @@ def compare_conditions(systems: Sequence[ScoredSystem], names: Sequence[str], se
         blocks.append(Measured(measure, joined))
     if not blocks:
         raise codes.UNDECIDED_SYSTEMS()
-    return ComparisonData(tuple(names), tuple(blocks), (), settings, units="systems", **_told(systems))
+    return ComparisonData(tuple(names), tuple(blocks), (), settings, units="systems", **_provenance(systems))
 
 
 def _searched(task: ScoringTask) -> pa.Table:

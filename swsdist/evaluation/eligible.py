@@ -119,8 +119,8 @@ def eligible_detections(
     if task.excerpts is not None:
         detections = _detections_within(detections, task, system.path, ecf_filter)
     else:
-        _tell_of_documents(detections, task, system.path)
-    _tell_of_lengths(detections, task, system.path)
+        _check_documents(detections, task, system.path)
+    _check_lengths(detections, task, system.path)
     if system.search_times is not None and not only_answered:
         missing = [q for q in task.terms["query_id"].to_pylist() if q not in system.search_times]
         if missing:
@@ -129,7 +129,7 @@ def eligible_detections(
     return detections
 
 
-def _tell_of_documents(detections: pa.Table, task: ScoringTask, path: str) -> None:
+def _check_documents(detections: pa.Table, task: ScoringTask, path: str) -> None:
     """Doubt a list without detections in any document that a reference names."""
     referenced = pc.unique(task.references["doc_id"].cast(pa.string()))
     named = pc.unique(detections["doc_id"].cast(pa.string()))
@@ -151,7 +151,7 @@ def _tell_of_documents(detections: pa.Table, task: ScoringTask, path: str) -> No
     )
 
 
-def _tell_of_lengths(detections: pa.Table, task: ScoringTask, path: str) -> None:
+def _check_lengths(detections: pa.Table, task: ScoringTask, path: str) -> None:
     """Doubt a list whose detections differ from the references in length by orders of magnitude."""
     if task.protocol.trials == "document" or not detections.num_rows or not task.references.num_rows:
         return

@@ -84,7 +84,7 @@ class Evaluation:
         task, system: what was scored.
         point: the operating point of what was scored.
         aligned: table TRIALS, the detections and references that count.
-        whole: all of it.
+        overall: scores of the whole list.
         parts: by source type, those of `TYPES` first, that hold a referenced term.
         counts: of the whole, all terms included.
         optimum: OTWV and STWV; None if no term has a reference.
@@ -98,7 +98,7 @@ class Evaluation:
     system: System
     point: OperatingPoint
     aligned: pa.Table
-    whole: Part
+    overall: Part
     parts: Mapping[str, Part]
     counts: Counts
     optimum: Optimum | None
@@ -146,7 +146,7 @@ def evaluate(
             detections, references = by_document(detections, task.places), by_document(references, task.places)
         task, detections, references = _with_nontargets(task, detections, references)
     aligned = make_trials(detections, references, TrialRules.of(task.protocol, *limits), task.segments)
-    _tell_of_extremes(aligned, task, system.path)
+    _check_extremes(aligned, task, system.path)
     counts = Counts.of(aligned, terms=task.terms.num_rows)
     with warnings.catch_warnings():
         # The task's notices contain it.
@@ -154,7 +154,7 @@ def evaluate(
         return _evaluated(task, system, detections, aligned, counts, low, high, include_refless, by_type)
 
 
-def _tell_of_extremes(aligned: pa.Table, task: ScoringTask, path: str) -> None:
+def _check_extremes(aligned: pa.Table, task: ScoringTask, path: str) -> None:
     """Note that every reference is missed, or that every detection is correct: possible, but usually a mistake."""
     true, detected = pc.is_valid(aligned["ref_start"]), pc.is_valid(aligned["score"])
     many, hits = pc.sum(true).as_py() or 0, pc.sum(pc.and_(true, detected)).as_py() or 0

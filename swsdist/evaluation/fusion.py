@@ -110,12 +110,12 @@ def fuse_lists(
     if not 0 <= request.overlap < 1:
         raise fusion_codes.INVALID_OVERLAP(overlap=request.overlap)
     lists = {name: _plain(system) for name, system in systems.items()}
-    lines = [_told(name, lists[name], systems[name].path) for name in lists]
+    lines = [_summary(name, lists[name], systems[name].path) for name in lists]
     if task is not None:  # unlisted queries must not displace listed ones
         ids = task.terms["query_id"].combine_chunks()
         lists = {name: table.filter(pc.is_in(table["query_id"], value_set=ids)) for name, table in lists.items()}
     notices = Notices() if notices is None else notices
-    _tell_of_strangers(lists, notices)
+    _check_lists(lists, notices)
     if not any(table.num_rows for table in lists.values()):
         if task is not None and any(len(system.detections) for system in systems.values()):
             raise fusion_codes.NO_SCORED_DETECTIONS(where=", ".join(lists))
@@ -154,7 +154,7 @@ def fuse_lists(
     return FusedList(_header(detections, systems), None if procedure is None else procedure.to_json(), tuple(lines))
 
 
-def _tell_of_strangers(lists: Mapping[str, pa.Table], notices: Notices) -> None:
+def _check_lists(lists: Mapping[str, pa.Table], notices: Notices) -> None:
     """Note oddities in lists that should be of one task.
 
     Raises:
@@ -178,7 +178,7 @@ def _plain(system: System) -> pa.Table:
     return system.detections.select(columns).cast(pa.schema([DETECTIONS.field(name) for name in columns]))
 
 
-def _told(name: str, table: pa.Table, path: str) -> str:
+def _summary(name: str, table: pa.Table, path: str) -> str:
     queries = pc.count_distinct(table["query_id"]).as_py()
     return f"{name}: {table.num_rows} detections of {queries} queries ({path})"
 

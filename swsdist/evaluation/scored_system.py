@@ -126,7 +126,7 @@ def check_document_property(column: str, documents: str | None, queries: str | N
             column=column,
             meant=suggestion(column, [*COMPUTED, *listed, *header]),
             properties=", ".join(COMPUTED),
-            tables=f"{_told('--queries', queries)}; {_told('--documents', documents)}",
+            tables=f"{_columns_text('--queries', queries)}; {_columns_text('--documents', documents)}",
         )
 
 
@@ -154,7 +154,7 @@ def searched_documents(system: ScoredSystem, documents: str | None, column: str 
     return table.append_column(column, _joined(table, _column(documents, "doc_id", column), column, "doc_id"))
 
 
-def _told(option: str, path: str | None) -> str:
+def _columns_text(option: str, path: str | None) -> str:
     """The columns of an option's table."""
     return f"{option} was not given" if path is None else f"that of {option} has {', '.join(names_in(path))}"
 

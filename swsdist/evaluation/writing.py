@@ -61,7 +61,7 @@ def write_list(
         DataError: scores are no posteriors, which Kaldi's results want.
         ConfigError: there is no such kind.
     """
-    kind = kind or _told(out, system)
+    kind = kind or _format_of(out, system)
     write = WRITERS[kind].load()
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f".{out.name}.partial")
@@ -87,7 +87,7 @@ def kinds_of(out: Path) -> list[str]:
     return kinds
 
 
-def _told(out: Path, system: System) -> str:
+def _format_of(out: Path, system: System) -> str:
     """The format of a file's ending; for XML that of the source list."""
     kinds = kinds_of(out)
     return "kwslist" if "kwslist" in kinds and "kwlist_filename" in system.attributes else kinds[0]

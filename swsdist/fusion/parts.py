@@ -28,14 +28,14 @@ _ORDER = [("query_id", "ascending"), ("score", "descending")] + [
 KEY = ("query_id", "doc_id", "channel", "start", "end")
 
 
-def with_parts(table: pa.Table, systems: Sequence[str], scores: Floats, given: Flags) -> pa.Table:
+def with_parts(table: pa.Table, systems: Sequence[str], scores: Floats, detected: Flags) -> pa.Table:
     """A table as JOINED, with null for missing columns of DETECTIONS.
 
     Args:
         table: query_id, doc_id, channel, start, end, score; maybe more of DETECTIONS.
         systems: names.
         scores: float64 (rows, systems); NaN if missing.
-        given: bool (rows, systems).
+        detected: bool (rows, systems).
     """
     rows = table.num_rows
     flat = pa.StructArray.from_arrays(
@@ -44,7 +44,7 @@ def with_parts(table: pa.Table, systems: Sequence[str], scores: Floats, given: F
                 pa.array(np.tile(np.arange(len(systems), dtype=np.int32), rows)), pa.array(list(systems), pa.string())
             ).cast(pa.string()),
             pa.array(scores.ravel(), pa.float64(), mask=np.isnan(scores.ravel())),
-            pa.array(given.ravel(), pa.bool_()),
+            pa.array(detected.ravel(), pa.bool_()),
         ],
         fields=list(PARTS.value_type),
     )
@@ -81,10 +81,10 @@ def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Flags]:
     if lengths or not (place.reshape(-1, many) == place[:many]).all():
         raise codes.INCONSISTENT_SYSTEMS()
     names = tuple(coded.dictionary.take(coded.indices[:many]).to_pylist())
-    scores, given = np.full((len(column), many), np.nan), np.zeros((len(column), many), bool)
+    scores, detected = np.full((len(column), many), np.nan), np.zeros((len(column), many), bool)
     scores[there] = flat.field("score").to_numpy(zero_copy_only=False).reshape(-1, many)
-    given[there] = flat.field("given").to_numpy(zero_copy_only=False).reshape(-1, many)
-    return names, scores, given
+    detected[there] = flat.field("given").to_numpy(zero_copy_only=False).reshape(-1, many)
+    return names, scores, detected
 
 
 def sort_list(table: pa.Table) -> pa.Table:
@@ -116,8 +116,8 @@ def count_common_places(table: pa.Table) -> dict[tuple[str, str], int]:
     Args:
         table: rows with `parts`.
     """
-    systems, _, given = parts_of(table)
-    both = given.T.astype(np.int64) @ given.astype(np.int64)
+    systems, _, detected = parts_of(table)
+    both = detected.T.astype(np.int64) @ detected.astype(np.int64)
     return {
         (first, second): int(both[j, k])
         for j, first in enumerate(systems)

@@ -121,12 +121,12 @@ def with_rescored(table: pa.Table, rescored: pa.Table) -> pa.Table:
     """
     if not rescored.num_rows or not table.num_rows:
         return table
-    systems, scores, given = parts_of(table)
+    systems, scores, detected = parts_of(table)
     rows = {key: row for row, key in enumerate(row_keys(table))}
     place = [rows[key] for key in row_keys(rescored)]
     columns = [systems.index(name) for name in rescored["system"].to_pylist()]
     scores[place, columns] = rescored["score"].to_numpy()
-    return with_parts(table, systems, scores, given)
+    return with_parts(table, systems, scores, detected)
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def impute_scores(table: pa.Table, missing: Missing, statistics: pa.Table) -> Im
     """
     if not table.num_rows:
         return ImputedList(table, 0, 0)
-    systems, scores, given = parts_of(table)
+    systems, scores, detected = parts_of(table)
     lacking = np.isnan(scores)
     by_least = 0
     if missing == "least" and lacking.any():
@@ -165,10 +165,10 @@ def impute_scores(table: pa.Table, missing: Missing, statistics: pa.Table) -> Im
             scores[:, k] = np.where(lacking[:, k], least_scores[code], scores[:, k])
         by_least = int(lacking.sum() - np.isnan(scores).sum())
     still = np.isnan(scores)
-    scores = np.where(still, mean_of_rows(np.where(given, scores, np.nan))[:, None], scores)
+    scores = np.where(still, mean_of_rows(np.where(detected, scores, np.nan))[:, None], scores)
     place = table.schema.get_field_index("score")
     table = table.set_column(place, table.schema.field(place), pa.array(mean_of_rows(scores)))
-    return ImputedList(sort_list(with_parts(table, systems, scores, given)), int(still.sum()), by_least)
+    return ImputedList(sort_list(with_parts(table, systems, scores, detected)), int(still.sum()), by_least)
 
 
 def mean_of_rows(scores: Floats) -> Floats:
@@ -264,11 +264,11 @@ def columns_of(table: pa.Table, *, marks: bool) -> tuple[tuple[str, ...], Floats
     Raises:
         UserError: a score is missing.
     """
-    systems, scores, given = parts_of(table)
+    systems, scores, detected = parts_of(table)
     if np.isnan(scores).any():
-        row, place = (int(each[0]) for each in np.nonzero(np.isnan(scores)))
+        row, place = (int(indices[0]) for indices in np.nonzero(np.isnan(scores)))
         raise codes.MISSING_SCORE(where=f"row {row + 1}, query {table['query_id'][row]}", system=systems[place])
-    return systems, np.hstack([scores, (~given).astype(np.float64)]) if marks else scores
+    return systems, np.hstack([scores, (~detected).astype(np.float64)]) if marks else scores
 
 
 @dataclass(frozen=True)

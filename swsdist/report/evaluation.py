@@ -37,7 +37,7 @@ def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) ->
         "trials": task.trials,
         "beta": task.beta,
         "measures": dict(measures),
-        "totals": result.whole.totals._asdict(),
+        "totals": result.overall.totals._asdict(),
         "by_source_type": {name: _part(part) for name, part in result.parts.items()},
         "score_limits": {"highest_no": result.highest_no, "lowest_yes": result.lowest_yes},
         "terms": per_term_table(result).to_pylist(),
@@ -63,7 +63,7 @@ def _part(part: Part) -> dict[str, object]:
 
 def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterator[str]:
     """A few lines for a person, without the protocol."""
-    task, totals = result.task, result.whole.totals
+    task, totals = result.task, result.overall.totals
 
     def shown(name: str) -> str:
         value = measures.get(name)
@@ -91,7 +91,7 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
 
 def per_term_table(result: Evaluation) -> pa.Table:
     """A row a term: schema PER_TERM, the term's text, its supremum, and the columns of the term list."""
-    table = result.whole.per_term
+    table = result.overall.per_term
     extra = result.task.terms.drop_columns(["query_id"])
     best = result.optimum
     supremum = pa.nulls(table.num_rows, pa.float64())

@@ -24,7 +24,7 @@ def stdeval_report(result: Evaluation) -> str:
     Args:
         result: of `swsdist.evaluation.evaluate.evaluate`, by STDEval's rules.
     """
-    parts = [result.parts[kind] for kind in _KINDS if kind in result.parts] + [result.whole]
+    parts = [result.parts[kind] for kind in _KINDS if kind in result.parts] + [result.overall]
     return "".join(f"{line}\n" for line in (*_head(result, len(parts)), *_table(result, parts)))
 
 

@@ -141,11 +141,11 @@ class Fit(Stage[Fitting]):
                 parts,
                 steps,
                 folds=payload.folds,
-                own=own,
+                own_threshold=own,
                 point=point,
                 trained_on={"aligned": fingerprint(payload.aligned), **payload.of},
                 query_ids=payload.asked,
             )
         data = calibration_file(payload.file, context.storage)
         steps = steps.with_file(data, payload.file, thresholds=not own or steps.own_threshold is None)
-        return fit_thresholds(steps, parts, folds=1, own=own, point=point)
+        return fit_thresholds(steps, parts, folds=1, own_threshold=own, point=point)

@@ -111,7 +111,7 @@ def test_an_extractor_with_too_many_frames_is_found_before_the_run(scene: Any, m
     assert "gives 100 x 39 of 16000 samples, and by its hop, frame_length and dimension it is 97 x 39" in bad
 
 
-NAMES = {"ending": "look|take it off", "unit": "give seconds in both"}
+NAMES = {"ending": "[unreferenced-documents]", "unit": "[time-unit-mismatch]"}
 
 
 @pytest.mark.parametrize("what", NAMES)
@@ -126,7 +126,7 @@ def test_a_list_whose_names_or_times_do_not_fit(tmp_path: Path, what: str) -> No
     refused = CliRunner().invoke(score, call, standalone_mode=False)
     assert isinstance(refused.exception, ImplausibleError), refused.output
     assert "4 of 4" in str(refused.exception)
-    assert any(word in str(refused.exception) for word in NAMES[what].split("|"))
+    assert NAMES[what] in str(refused.exception)
     forced = CliRunner().invoke(score, [*call, "--force", "--json"], standalone_mode=False)
     assert forced.exception is None
     assert json.loads(forced.stdout)["measures"]["stwv"] == 0.0

@@ -169,7 +169,7 @@ def test_a_store_is_marked_as_long_as_it_is_searched(finished: Any) -> None:
             r"step kst needs the number of trials.* \[step-needs-run\]",
         ),
         ({"steps": ["q-norm", "logistic"]}, "step-not-fitted"),
-        ({"steps": ["q-norm", "logistic"], "fit": "nowhere"}, "there is no such file"),
+        ({"steps": ["q-norm", "logistic"], "fit": "nowhere"}, "no-fitted-file"),
         ({"steps": ["power"]}, "steps-misfit"),
         ({"stepz": []}, r"did you mean calibrate.steps\?.*unknown-key"),
     ],

@@ -56,7 +56,9 @@ def test_thresholds_and_maxima_are_those_of_a_run(rows: list[Any], folds: int, r
         found = rescore_fitted(whole, folds, betas, trials=TRIALS_N, rejects_all=rejects)
     for p, beta in enumerate(betas.tolist()):
         point = TwvParameters(TRIALS_N, beta)
-        threshold = fit_procedure(lambda: [aligned], Procedure(()), folds=folds, own=True, point=point, trained_on={})
+        threshold = fit_procedure(
+            lambda: [aligned], Procedure(()), folds=folds, own_threshold=True, point=point, trained_on={}
+        )
         decided = Counts.of(threshold.apply(aligned))
         direct = atwv(decided, trials=TRIALS_N, beta=beta)
         assert tuple(column[p] for column in found.decided.points) == direct[:3]

@@ -44,7 +44,7 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
 
 def fitted(trials: pa.Table, folds: int) -> Procedure:
     point = TwvParameters(NUMBER_OF_TRIALS, BETA)
-    return fit_procedure(lambda: [trials], Procedure(()), folds=folds, own=True, point=point, trained_on={})
+    return fit_procedure(lambda: [trials], Procedure(()), folds=folds, own_threshold=True, point=point, trained_on={})
 
 
 @st.composite

@@ -265,7 +265,7 @@ def test_nothing_of_a_query_reaches_its_own_threshold() -> None:
         yield from parts.values()
 
     how, point = Thresholding("kst", 3000, 20.0), TwvParameters(3000, 20.0)
-    found = fit_procedure(each, procedure("logistic", "kst"), folds=4, own=False, point=point, trained_on={})
+    found = fit_procedure(each, procedure("logistic", "kst"), folds=4, own_threshold=False, point=point, trained_on={})
     for fold in parts:
         others = pa.concat_tables([rows for k, rows in parts.items() if k != fold])
         logistic = fit_logistic(Labelled.of(others))
@@ -297,7 +297,7 @@ def test_the_order_of_parts_does_not_matter() -> None:
             lambda way=way: iter(parts[::way]),
             procedure("logistic"),
             folds=4,
-            own=True,
+            own_threshold=True,
             point=TwvParameters(3000, 20.0),
             trained_on={},
         )
@@ -317,7 +317,9 @@ def test_a_second_fitted_step_learns_what_the_first_makes_of_others() -> None:
             steps = procedure("logistic").steps + procedure("again").steps
         finally:
             CALIBRATION.remove("again")
-    found = fit_procedure(lambda: iter([whole]), Procedure(steps), folds=3, own=True, point=point, trained_on={})
+    found = fit_procedure(
+        lambda: iter([whole]), Procedure(steps), folds=3, own_threshold=True, point=point, trained_on={}
+    )
     for fold in range(3):
         others = pa.concat_tables([rows for k, rows in by_fold(whole, 3) if k != fold])
         first = fit_logistic(Labelled.of(others))

@@ -63,7 +63,7 @@ def test_bins_change_little() -> None:
     assert len(few.score) <= 513
     once = np.ones((1, 10))
     values = [_least(one, once, TRIALS, QUERIES, prior)[0][0] for one in (whole, few)]
-    assert values[0] == pytest.approx(cnxe_min(whole.whole, prior).cnxe, rel=1e-6)
+    assert values[0] == pytest.approx(cnxe_min(whole.trials, prior).cnxe, rel=1e-6)
     assert values[1] == pytest.approx(values[0], abs=3e-4)
     assert few.true.sum() == whole.true.sum()
 

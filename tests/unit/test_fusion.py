@@ -193,7 +193,7 @@ def test_folds_are_fitted_on_the_others_and_saved() -> None:
     table = labelled(13)
     point = TwvParameters(3000, 30.0)
     procedure = Procedure(make_steps(["fusion"], {}), point)
-    kept = {"folds": 3, "own": True, "point": point, "trained_on": {"list": "x"}}
+    kept = {"folds": 3, "own_threshold": True, "point": point, "trained_on": {"list": "x"}}
     found = fit_procedure(lambda: [table], procedure, **kept)
     values = json.loads(found.to_json())
     models = fusions_in(values)
@@ -224,7 +224,7 @@ def test_each_fold_counts_the_queries_that_were_asked() -> None:
         lambda: [table],
         Procedure(make_steps(["fusion"], {}), point),
         folds=3,
-        own=True,
+        own_threshold=True,
         point=point,
         trained_on={},
         query_ids=asked,

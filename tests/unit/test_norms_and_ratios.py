@@ -247,7 +247,7 @@ def test_queries_of_which_nothing_is_listed_have_trials_too() -> None:
     offsets = {}
     for names in ([], list(TRUE), asked):
         fitted = fit_procedure(
-            lambda: [aligned()], made, folds=1, own=True, point=POINT, trained_on={}, query_ids=iter(names)
+            lambda: [aligned()], made, folds=1, own_threshold=True, point=POINT, trained_on={}, query_ids=iter(names)
         )
         ((model,),) = fitted.models
         offsets[len(names)] = model["score"], model["offset"]
@@ -394,7 +394,7 @@ def test_of_document_trials_the_list_is_a_row_a_document() -> None:
     made = Procedure((step("llr", covariates=("best", "gap", "posterior-sum")),), POINT, by_document=True)
     assert made.steps[0].of_list()
     assert not step("llr", covariates=("duration",)).of_list()
-    fitted = fit_procedure(lambda: [trials], made, folds=1, own=True, point=POINT, trained_on={})
+    fitted = fit_procedure(lambda: [trials], made, folds=1, own_threshold=True, point=POINT, trained_on={})
     ((model,),) = fitted.models
     again = Procedure.from_run(fitted.to_json()).scores(found).to_pylist()
     assert set(again[0]) == set(DETECTIONS.names)

@@ -58,7 +58,7 @@ def scored(rows: list[tuple[Any, ...]] = TRIALS, **changed: Any) -> Quesst:
 def test_by_hand() -> None:
     found = scored()
     assert (found.queries, found.removed, found.documents) == (("a", "b"), ("c",), 3)
-    assert (found.given, found.least, found.greatest) == (6, -2.0, 3.0)
+    assert (found.scored, found.least, found.greatest) == (6, -2.0, 3.0)
     # beta 1. a: no miss, one of two non-targets accepted; b: one of two targets missed.
     assert found.pooled.act_twv == pytest.approx(1 - (0.5 + 0.5) / 2)
     assert found.curve.threshold.tolist() == [-math.inf, -2.0, -1.0, 0.5, 1.0, 2.0, 3.0]
@@ -88,7 +88,7 @@ def test_the_order_of_equal_scores_is_the_files() -> None:
 
 def test_what_was_left_out_gets_the_default_and_no() -> None:
     found = scored([row for row in TRIALS if row[1] != "d2"], default=-4.0)
-    assert (found.given, found.least) == (4, -1.0)
+    assert (found.scored, found.least) == (4, -1.0)
     assert found.curve.threshold[1] == -4.0
     assert found.pooled.act_twv == pytest.approx(1 - (0 + 0.5) / 2)
 

@@ -65,7 +65,7 @@ def test_a_query_in_every_document_is_left_out() -> None:
     true = {name: [*column, new] for (name, column), new in zip(TRUE.items(), ["a", "y", 1.0, 2.0], strict=True)}
     task = make_task(true, total_seconds=100.0, protocol=protocol("sws2011", trials="document"), documents=2)
     result = evaluate(task, make_system(FOUND))
-    assert result.whole.per_term["query_id"].to_pylist() == ["b"]
+    assert result.overall.per_term["query_id"].to_pylist() == ["b"]
     assert says(str(task.notices), evaluation_codes.TERMS_IN_EVERY_DOCUMENT)
 
 

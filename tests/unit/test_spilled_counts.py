@@ -68,7 +68,7 @@ def test_thresholds_are_those_of_counts_in_memory(monkeypatch: pytest.MonkeyPatc
             assert tuple(threshold_of(some, trials=100_000, beta=beta) for some in kept) == expected
             point = TwvParameters(100_000, beta)
             found = fit_procedure(
-                lambda: tables, Procedure(()), folds=folds, own=True, point=point, trained_on={"of": "these"}
+                lambda: tables, Procedure(()), folds=folds, own_threshold=True, point=point, trained_on={"of": "these"}
             )
             assert found.thresholds == expected
             assert found.trained_on == {"of": "these", "queries": 6 * len(tables)}
@@ -80,7 +80,7 @@ def test_nothing_to_learn_from() -> None:
         for trials in (10, 1):
             with pytest.raises(UserError):
                 threshold_of([none], trials=trials, beta=1.0)
-    empty = fit_procedure(list, Procedure(()), folds=2, own=True, point=TwvParameters(10, 1.0), trained_on={})
+    empty = fit_procedure(list, Procedure(()), folds=2, own_threshold=True, point=TwvParameters(10, 1.0), trained_on={})
     assert empty.thresholds == (None, None)
     table = _aligned(1, 3, 0, 2)
     silent = table.set_column(table.schema.get_field_index("score"), "score", pa.nulls(3, pa.float64()))

@@ -121,7 +121,7 @@ def test_a_list_is_studied_as_it_is_calibrated_and_scored(tmp_path: Path, protoc
             made = calibrate(
                 read_system(path, conventions=task.conventions), CalibrationRequest(method, alpha=alpha), task
             )
-            whole = evaluate(task, make_system(made.detections)).whole
+            whole = evaluate(task, make_system(made.detections)).overall
             assert whole.actual is not None
             twv = found.sweep.at(method, alpha, found.beta, trials=found.trials).points.twv[0]
             assert twv == whole.actual.twv

@@ -200,10 +200,10 @@ def _best(alphas: Floats, values: Floats) -> float:
 
 def _by_sum(systems: Sequence[SystemStudy]) -> Breakdown:
     sums = [system.entry.sweep.sums for system in systems]
-    edges = np.arange(math.floor(max(float(each.max()) for each in sums)) + 2, dtype=np.float64)
+    edges = np.arange(math.floor(max(float(values_of_sums.max()) for values_of_sums in sums)) + 2, dtype=np.float64)
     parts = [
-        _binned(np.floor(each).astype(np.int64), item.values["kst"] - item.values["sto"], len(edges) - 1)
-        for each, item in zip(sums, systems, strict=True)
+        _binned(np.floor(values_of_sums).astype(np.int64), item.values["kst"] - item.values["sto"], len(edges) - 1)
+        for values_of_sums, item in zip(sums, systems, strict=True)
     ]
     terms, total = (_mean_rows([part[k] for part in parts]) for k in range(2))
     return _breakdown(edges, terms, total)

@@ -60,8 +60,8 @@ class AtPrior(Step[AtPriorOptions, Addable]):
         assert point is not None  # the entry demands it
         scores = scores_of(table)
         missing = np.isnan(scores)
-        found: Floats = np.where(missing, np.nan, sigmoid(np.where(missing, 0.0, scores) + self._log_odds(point)))
-        return found
+        posteriors: Floats = np.where(missing, np.nan, sigmoid(np.where(missing, 0.0, scores) + self._log_odds(point)))
+        return posteriors
 
     def _log_odds(self, point: TwvParameters) -> float:
         if self.options.vocabulary is not None:

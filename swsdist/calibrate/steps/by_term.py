@@ -56,12 +56,12 @@ class ByTerm(Step[ByTermOptions, Addable]):
         elif statistics is None:
             sums = PosteriorSums.of(table).values(names)
         else:
-            known = posterior_sums(statistics["posterior-sums"])
-            sums = np.array([known.get(name, 0.0) for name in names], np.float64)
+            sums_of = posterior_sums(statistics["posterior-sums"])
+            sums = np.array([sums_of.get(name, 0.0) for name in names], np.float64)
         scores = scores_of(table)
         missing = np.isnan(scores)
-        found = self._how(point).normalised(np.where(missing, 0.0, scores), sums[code])
-        result: Floats = np.where(missing, np.nan, found)
+        normalised = self._how(point).normalised(np.where(missing, 0.0, scores), sums[code])
+        result: Floats = np.where(missing, np.nan, normalised)
         return result
 
     def _how(self, point: TwvParameters) -> Thresholding:

@@ -64,11 +64,11 @@ class FusionStep(Step[FusionOptions, FusionExamples]):
         Raises:
             UserError: there are no hits, or no false alarms.
         """
-        whole = reduce(add, parts)
-        prior, point = self.options.prior, whole.point
+        examples = reduce(add, parts)
+        prior, point = self.options.prior, examples.point
         if prior is None and point is not None:
             prior = prior_of_beta(point.beta)
-        return _described(fit_fusion([whole.rows], trials=None if point is None else point.trials, prior=prior))
+        return _described(fit_fusion([examples.rows], trials=None if point is None else point.trials, prior=prior))
 
     def average(self, models: Sequence[Json]) -> Json:
         """The mean of log-likelihood ratios is the fusion of the mean weights.

@@ -164,8 +164,8 @@ class LogisticStep(Step[LogisticOptions, Labelled]):
         scores = scores_of(table)
         missing = np.isnan(scores)
         model = Logistic(_number(fitted, "slope"), _number(fitted, "offset"))
-        found: Floats = np.where(missing, np.nan, model.probability(np.where(missing, 0.0, scores)))
-        return found
+        probabilities: Floats = np.where(missing, np.nan, model.probability(np.where(missing, 0.0, scores)))
+        return probabilities
 
 
 def _number(model: Json, name: str) -> float:

@@ -52,14 +52,14 @@ class MNorm(Step[MNormOptions, Addable]):
     ) -> Floats:
         """Normalised scores; the order within a query is kept."""
         assert statistics is not None  # the entry demands that this step comes first
-        known = histograms(statistics[ScoreHistogram.name])
+        histogram_of = histograms(statistics[ScoreHistogram.name])
         names, code = coded(table["query_id"])
-        found = []
+        results = []
         for name in names:
-            bins, counts = known[name]
+            bins, counts = histogram_of[name]
             mode = mode_of(bins, counts)
-            found.append((mode, deviation_of(bins, counts, mode, self.options.deviation)))
-        mode, deviation = np.array(found).reshape(-1, 2)[code].T
+            results.append((mode, deviation_of(bins, counts, mode, self.options.deviation)))
+        mode, deviation = np.array(results).reshape(-1, 2)[code].T
         return standardised(scores_of(table), mode, deviation)
 
 

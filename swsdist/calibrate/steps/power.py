@@ -42,11 +42,11 @@ class Power(Step[PowerOptions, Addable]):
         """
         scores = scores_of(table)
         missing = np.isnan(scores)
-        given = checked(np.where(missing, 0.0, scores))
+        probabilities = checked(np.where(missing, 0.0, scores))
         if self.options.gamma == 1.0:
             return scores
-        some = given > 0
-        raised = np.zeros(len(given))
-        raised[some] = np.minimum(exponential(self.options.gamma * logarithm(given[some])), 1.0)
+        some = probabilities > 0
+        raised = np.zeros(len(probabilities))
+        raised[some] = np.minimum(exponential(self.options.gamma * logarithm(probabilities[some])), 1.0)
         result: Floats = np.where(missing, np.nan, raised)
         return result

@@ -33,9 +33,9 @@ class QNorm(Step[Options, Addable]):
     ) -> Floats:
         """Normalised scores; the order within a query is kept."""
         assert statistics is not None  # the entry demands that this step comes first
-        known = moments(statistics[CostSums.name])
+        moments_of = moments(statistics[CostSums.name])
         names, code = coded(table["query_id"])
-        mean, deviation = np.array([known[name] for name in names]).reshape(-1, 2)[code].T
+        mean, deviation = np.array([moments_of[name] for name in names]).reshape(-1, 2)[code].T
         return standardised(scores_of(table), mean, deviation)
 
 
@@ -46,10 +46,10 @@ def moments(sums: Tally) -> dict[str, tuple[float, float]]:
 
 def example_moments(sums: Tally) -> dict[tuple[str, int], tuple[float, float]]:
     """Mean and population standard deviation of the scores of each (query_id, example)."""
-    found: dict[tuple[str, int], list[tuple[Key, tuple[int, ...]]]] = {}
+    rows_by_example: dict[tuple[str, int], list[tuple[Key, tuple[int, ...]]]] = {}
     for key, row in sums.values.items():
-        found.setdefault(key[:2], []).append((key, row))
-    return {key: _moments(rows) for key, rows in found.items()}
+        rows_by_example.setdefault(key[:2], []).append((key, row))
+    return {key: _moments(rows) for key, rows in rows_by_example.items()}
 
 
 def _moments(rows: Iterable[tuple[Key, tuple[int, ...]]]) -> tuple[float, float]:

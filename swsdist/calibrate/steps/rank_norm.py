@@ -47,16 +47,16 @@ class RankNorm(Step[RankNormOptions, Addable]):
     ) -> Floats:
         """Ranks as scores; the order within a query is kept."""
         assert statistics is not None  # the entry demands that this step comes first
-        known = histograms(statistics[ScoreHistogram.name])
+        histogram_of = histograms(statistics[ScoreHistogram.name])
         names, code = coded(table["query_id"])
         scores = scores_of(table)
         result = np.full(len(scores), np.nan)
         there = np.flatnonzero(~np.isnan(scores))
         order = there[np.argsort(code[there], kind="stable")]
-        for k, mine in enumerate(np.split(order, np.searchsorted(code[order], np.arange(1, len(names))))):
-            bins, counts = known[names[k]]
-            part = (ranks(scores[mine], bins, counts) + 0.5) / (int(counts.sum()) + 1)
-            result[mine] = -logarithm(part) if self.options.scale == "log" else 1.0 - part
+        for k, query_rows in enumerate(np.split(order, np.searchsorted(code[order], np.arange(1, len(names))))):
+            bins, counts = histogram_of[names[k]]
+            part = (ranks(scores[query_rows], bins, counts) + 0.5) / (int(counts.sum()) + 1)
+            result[query_rows] = -logarithm(part) if self.options.scale == "log" else 1.0 - part
         return result
 
 
@@ -73,7 +73,7 @@ def ranks(scores: Floats, bins: np.ndarray, counts: np.ndarray) -> Floats:
     at = np.searchsorted(bins, bin_of, "left")
     inside = at < len(bins)
     inside[inside] = bins[at[inside]] == bin_of[inside]
-    here = np.where(inside, counts[np.minimum(at, len(bins) - 1)], 0)
+    bin_counts = np.where(inside, counts[np.minimum(at, len(bins) - 1)], 0)
     better = above[np.searchsorted(bins, bin_of, "right")]
-    result: Floats = better + here * (1.0 - (places - bin_of))
+    result: Floats = better + bin_counts * (1.0 - (places - bin_of))
     return result

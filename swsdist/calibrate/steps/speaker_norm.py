@@ -55,32 +55,32 @@ class SpeakerNorm(Step[SpeakerNormOptions, Addable]):
     ) -> Floats:
         """Normalised scores; the order within a query and speaker is kept."""
         assert statistics is not None  # the entry demands that this step comes first
-        whole = {query_id: _sums(rows) for query_id, rows in _by(statistics[CostSums.name], 1).items()}
+        collection = {query_id: _sums(rows) for query_id, rows in _by(statistics[CostSums.name], 1).items()}
         mine = {key: _sums(rows) for key, rows in _by(statistics[SpeakerCostSums.name], 2).items()}
         names, code = coded(table["query_id"])
         pairs, row = np.unique(np.stack([code, table["speaker"].to_numpy()]), axis=1, return_inverse=True)
-        found = [
-            self._moments(whole[names[query],], mine.get((names[query], speaker)))
+        scores_of_rows = [
+            self._moments(collection[names[query],], mine.get((names[query], speaker)))
             for query, speaker in pairs.T.tolist()
         ]
-        mean, deviation = np.array(found).reshape(-1, 2)[row.reshape(-1)].T
+        mean, deviation = np.array(scores_of_rows).reshape(-1, 2)[row.reshape(-1)].T
         return standardised(scores_of(table), mean, deviation)
 
-    def _moments(self, whole: _Sums, mine: _Sums | None) -> tuple[float, float]:
+    def _moments(self, collection: _Sums, speaker: _Sums | None) -> tuple[float, float]:
         """Mean and deviation of the scores of a query in the documents of a speaker."""
         weight = Fraction(self.options.relevance)
-        count, first, second = mine or (0, Fraction(0), Fraction(0))
-        mean = (first + weight * whole[1] / whole[0]) / (count + weight)
-        square = (second + weight * whole[2] / whole[0]) / (count + weight)
+        count, first, second = speaker or (0, Fraction(0), Fraction(0))
+        mean = (first + weight * collection[1] / collection[0]) / (count + weight)
+        square = (second + weight * collection[2] / collection[0]) / (count + weight)
         return float(mean), math.sqrt(square - mean * mean)
 
 
 def _by(tally: Tally, many: int) -> dict[tuple[object, ...], list[tuple[int, tuple[int, ...]]]]:
     """The rows of each key's first items: scale and sums."""
-    found: dict[tuple[object, ...], list[tuple[int, tuple[int, ...]]]] = {}
+    rows_by_key: dict[tuple[object, ...], list[tuple[int, tuple[int, ...]]]] = {}
     for key, values in tally.values.items():
-        found.setdefault(key[:many], []).append((key[2], values))
-    return found
+        rows_by_key.setdefault(key[:many], []).append((key[2], values))
+    return rows_by_key
 
 
 def _sums(rows: list[tuple[int, tuple[int, ...]]]) -> _Sums:

@@ -70,18 +70,22 @@ class ZtNorm(Step[ZtNormOptions, Addable]):
         result = np.full(len(z), np.nan)
         if not len(scored):
             return result
-        own = ALL in statistics
-        known = statistics[ALL if own else COHORT].values
+        includes_query = ALL in statistics
+        cohort_values = statistics[ALL if includes_query else COHORT].values
         there = table.take(pa.array(scored))
         places, code = _places(there, self.options.window)
-        sums = np.array([known.get(place, (0, 0, 0)) for place in places], dtype=object)[code]
-        if own:
+        sums = np.array([cohort_values.get(place, (0, 0, 0)) for place in places], dtype=object)[code]
+        if includes_query:
             # Equal to those in the sums: every list of a query contains its best score at each place.
-            mine = _best(there, code, z[scored])
+            best_scores = _best(there, code, z[scored])
             count = (sums[:, 0] > 0).astype(int)  # nothing to subtract at a place without sums
-            sums = sums - np.stack([np.ones(len(mine), int), mine, mine * mine], axis=1) * count[:, None]
-        found = {row: _moments(*row) for row in set(map(tuple, sums.tolist()))}
-        mean, deviation = np.array([found[row] for row in map(tuple, sums.tolist())]).T
+            sums = (
+                sums
+                - np.stack([np.ones(len(best_scores), int), best_scores, best_scores * best_scores], axis=1)
+                * count[:, None]
+            )
+        moments_of = {row: _moments(*row) for row in set(map(tuple, sums.tolist()))}
+        mean, deviation = np.array([moments_of[row] for row in map(tuple, sums.tolist())]).T
         result[scored] = (z[scored] - mean) / deviation
         return result
 

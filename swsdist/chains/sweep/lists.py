@@ -239,7 +239,7 @@ def _score_point(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys
             task, point=replace(task.point, beta=beta), notices=Notices()
         )  # warnings were given for the list
         calibrated = calibrate(item.system, item.request(at), task, scored=lambda _: item.undecided)
-        evaluated = evaluate(task, replace(item.system, detections=calibrated.detections), by_type=False).whole
+        evaluated = evaluate(task, replace(item.system, detections=calibrated.detections), by_type=False).overall
         assert evaluated.actual is not None  # with decisions and references
         fit, terms = calibrated.fit, evaluated.per_term.filter(pc.greater(evaluated.per_term["ntrue"], 0))
         measures = dict(

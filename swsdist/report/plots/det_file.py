@@ -36,7 +36,7 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
     Raises:
         UserError: no curve, an undefined spread, or a missing library.
     """
-    curve = result.pooled if pooled else result.whole.curve
+    curve = result.pooled if pooled else result.overall.curve
     if curve is None:
         raise codes.UNDEFINED_DET_CURVE()
     errors = None
@@ -62,7 +62,7 @@ def _picture(result: Evaluation, curve: Curve, pooled: bool, errors: tuple[Float
     from swsdist.report.plots.svg import Line, Mark, det_svg  # loads scipy, which points as CSV do without
 
     marks = []
-    for label, point in (("ATWV", result.whole.actual), ("MTWV", result.whole.maximum)):
+    for label, point in (("ATWV", result.overall.actual), ("MTWV", result.overall.maximum)):
         if point is not None and not pooled:
             marks.append(Mark(f"{label} {point.twv:.3f}", point.pfa, point.pmiss))
     name = result.system.attributes.get("system_id") or Path(result.system.path).stem

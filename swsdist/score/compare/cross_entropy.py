@@ -90,7 +90,7 @@ class ByQuery:
         score: float64 (K,), ascending: distinct scores, or means of bins.
         true, false: float64 (Q, K), integer values.
         ntrue: float64 (Q,), target trials, submitted or not.
-        whole: all trials, without binning.
+        trials: all trials, without binning.
     """
 
     queries: tuple[str, ...]
@@ -98,7 +98,7 @@ class ByQuery:
     true: Floats
     false: Floats
     ntrue: Floats
-    whole: Trials
+    trials: Trials
 
     @classmethod
     def of(cls, aligned: Iterable[pa.Table], *, trials: int, queries: int, bins: int = BINS) -> ByQuery:
@@ -152,7 +152,7 @@ class ByQuery:
         true, false = (np.zeros((len(queries), len(self.score))) for _ in range(2))
         ntrue = np.zeros(len(queries))
         true[rows], false[rows], ntrue[rows] = self.true, self.false, self.ntrue
-        return ByQuery(tuple(queries), self.score, true, false, ntrue, self.whole)
+        return ByQuery(tuple(queries), self.score, true, false, ntrue, self.trials)
 
 
 def compare_entropies(
@@ -186,7 +186,7 @@ def compare_entropies(
     counted = [item.spread(names) for item in by_name.values()]
     if any(not np.array_equal(item.ntrue, counted[0].ntrue) for item in counted):
         raise codes.DIFFERENT_REFERENCES()
-    observed = np.array([cnxe_min(item.whole, prior).cnxe for item in counted])
+    observed = np.array([cnxe_min(item.trials, prior).cnxe for item in counted])
     once = np.ones((1, len(names)))
     starts = [_least(item, once, trials, queries, prior)[1] for item in counted]
     pieces = []

@@ -56,11 +56,11 @@ Ints = NDArray[np.int64]
 
 def values() -> dict[str, Quantity]:
     """Columns of the per-term table that can be compared, and the measures that are their means."""
-    found: dict[str, Quantity] = {}
+    quantities_by_column: dict[str, Quantity] = {}
     for quantity in quantities().values():
         if quantity.by_query:
-            found.setdefault(quantity.by_query, quantity)
-    return found
+            quantities_by_column.setdefault(quantity.by_query, quantity)
+    return quantities_by_column
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,7 +70,7 @@ class Quesst:
         queries: queries with targets, in the order of the term list.
         removed: queries without targets.
         documents: number of documents.
-        given: trials of the remaining queries with a score of the system.
+        scored: trials of the remaining queries with a score of the system.
         least, greatest: of these scores; NaN if there are none.
     """
 
@@ -81,7 +81,7 @@ class Quesst:
     queries: tuple[str, ...]
     removed: tuple[str, ...]
     documents: int
-    given: int
+    scored: int
     least: float
     greatest: float
 
@@ -140,9 +140,9 @@ def score_quesst(
         queries=tuple(queries[int(k)] for k in seen),
         removed=tuple(query for k, query in enumerate(queries) if not targets[k].any()),
         documents=len(documents),
-        given=len(trials.given),
-        least=float(trials.given.min()) if len(trials.given) else math.nan,
-        greatest=float(trials.given.max()) if len(trials.given) else math.nan,
+        scored=len(trials.scores),
+        least=float(trials.scores.min()) if len(trials.scores) else math.nan,
+        greatest=float(trials.scores.max()) if len(trials.scores) else math.nan,
     )
 
 
@@ -153,7 +153,7 @@ class _Trials(NamedTuple):
     score: Floats
     target: Flags
     decision: Flags
-    given: Floats
+    scores: Floats
 
     @classmethod
     def read(
@@ -200,13 +200,13 @@ class _Trials(NamedTuple):
             score=np.concatenate([scores, np.full(len(left_out), 0.0 if default is None else default)]),
             target=targets.ravel()[order],
             decision=np.concatenate([detections["decision"].to_numpy()[kept], np.zeros(len(left_out), dtype=bool)]),
-            given=scores,
+            scores=scores,
         )
 
     def take(self, rows: Ints) -> _Trials:
         """Some rows, of one query."""
         columns = self.score[rows], self.target[rows], self.decision[rows]
-        return _Trials(np.zeros(len(rows), dtype=np.int64), *columns, self.given)
+        return _Trials(np.zeros(len(rows), dtype=np.int64), *columns, self.scores)
 
     def of_each_query(self) -> Iterator[Ints]:
         """Rows of each query, in the program's order."""

@@ -25,7 +25,7 @@ Bools = NDArray[np.bool_]
 class _Sides(NamedTuple):
     """Detections and references of an aligned list, in the order of `align`; `row` is each detection's row in the list."""
 
-    found: _Spans
+    detections: _Spans
     group: Ints
     row: Ints
     true: _Spans
@@ -69,7 +69,7 @@ def _order(detected: _Spans, group: Ints) -> Ints:
 def _pairs(sides: _Sides, tolerance: float, conventions: str) -> _Pairs:
     true = sides.true
     tail = true.tail if conventions_of(conventions).sums_ends else true.end
-    candidates = _candidates(sides.found, sides.group, true.start - tolerance, tail + tolerance, sides.true_group)
+    candidates = _candidates(sides.detections, sides.group, true.start - tolerance, tail + tolerance, sides.true_group)
     return _Pairs(*candidates)
 
 
@@ -139,9 +139,9 @@ class Contest:
         self._pairs = _pairs(sides, tolerance, conventions)
         self.row = sides.row
         # Scores order detections with the same start, which may decide between equal sums.
-        together = (np.diff(sides.found.start) == 0) & (np.diff(sides.group) == 0)
+        together = (np.diff(sides.detections.start) == 0) & (np.diff(sides.group) == 0)
         self._together = np.flatnonzero(together)
-        self._alike = sides.found.score[self._together] == sides.found.score[self._together + 1]
+        self._alike = sides.detections.score[self._together] == sides.detections.score[self._together + 1]
         self._assignment = Assignment(*self._pairs)
 
     def hits(self, scores: Floats, low: float | None, high: float | None) -> Bools:
@@ -151,14 +151,14 @@ class Contest:
             scores: float64 (C,).
             low, high: least and greatest score of the whole list; None: of each group.
         """
-        sides, pairs = self._sides._replace(found=self._sides.found._replace(score=scores)), self._pairs
+        sides, pairs = self._sides._replace(detections=self._sides.detections._replace(score=scores)), self._pairs
         hits = np.zeros(len(scores), dtype=bool)
         if self._same_order(scores):
             chosen = self._assignment.best(self._weights(sides, pairs, low, high))
             hits[pairs.dets[chosen]] = True
             return hits
-        order = _order(sides.found, sides.group)
-        sides = sides._replace(found=sides.found.take(order), group=sides.group[order])
+        order = _order(sides.detections, sides.group)
+        sides = sides._replace(detections=sides.detections.take(order), group=sides.group[order])
         pairs = _pairs(sides, self._tolerance, self._conventions)
         chosen = Assignment(*pairs).best(self._weights(sides, pairs, low, high))
         hits[order[pairs.dets[chosen]]] = True
@@ -175,7 +175,7 @@ class Contest:
             assert low is not None
             assert high is not None
             limits = np.float64(low), np.float64(high)
-            return _kernel(sides.found, pairs.dets, true, tail, pairs.refs, *limits) + 1
-        lows, highs = _group_limits(sides.found.score, sides.group, low, high)
+            return _kernel(sides.detections, pairs.dets, true, tail, pairs.refs, *limits) + 1
+        lows, highs = _group_limits(sides.detections.score, sides.group, low, high)
         group = sides.group[pairs.dets]
-        return _kernel(sides.found, pairs.dets, true, tail, pairs.refs, lows[group], highs[group]) + 1
+        return _kernel(sides.detections, pairs.dets, true, tail, pairs.refs, lows[group], highs[group]) + 1

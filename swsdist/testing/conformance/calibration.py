@@ -63,8 +63,8 @@ def cohort_for(tried: Lists) -> Tally:
 def statistics_of(tried: Lists, names: Iterable[str]) -> dict[str, Tally]:
     """Named statistics of candidates and of examples."""
     return {
-        name: each.of(tried.examples if each.reads == "examples" else tried.candidates)
-        for name, each in load_statistics(names).items()
+        name: statistic.of(tried.examples if statistic.reads == "examples" else tried.candidates)
+        for name, statistic in load_statistics(names).items()
     }
 
 

@@ -95,18 +95,18 @@ def material(table: pa.Table, best: list[BestHit], rows: int = 1000) -> Material
     return Material(lambda: iter(table.to_batches(max_chunksize=rows)), query_ids, "scene", best)
 
 
-def written(name: str, given: Material, folder: Path) -> dict[str, bytes]:
+def written(name: str, material_of: Material, folder: Path) -> dict[str, bytes]:
     """Names and contents of the files that an export writes to a new folder."""
     folder.mkdir()
-    EXPORTS[name].load()(given, folder)
+    EXPORTS[name].load()(material_of, folder)
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
     }
 
 
-def _try(name: str, given: Material, folder: Path, what: str, of: str) -> None:
+def _try(name: str, material_of: Material, folder: Path, what: str, of: str) -> None:
     try:
-        written(name, given, folder)
+        written(name, material_of, folder)
     except UserError:
         return
     except Exception as error:

@@ -64,27 +64,27 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
             require(sorted(parts) == rows, what, "over a document, other documents change what is found in it")
 
 
-def present(found: Matches, full: Matches) -> NDArray[np.bool_]:
+def present(matches: Matches, full: Matches) -> NDArray[np.bool_]:
     """Of each candidate of the full search, whether it was found: the same example, document, end, frames and cost."""
     names = ("query", "document", "end_frame", "frames", "cost")
     keys, all_of_them = (
         np.ascontiguousarray(np.column_stack([getattr(item, name).astype(np.int64) for name in names]))
-        for item in (found, full)
+        for item in (matches, full)
     )
     kind = np.dtype((np.void, keys.dtype.itemsize * len(names)))
     there: NDArray[np.bool_] = np.isin(all_of_them.view(kind).ravel(), keys.view(kind).ravel())
     return there
 
 
-def recall(found: Matches, full: Matches, counted: NDArray[np.bool_] | None = None) -> float:
+def recall(matches: Matches, full: Matches, counted: NDArray[np.bool_] | None = None) -> float:
     """Share of the full search's candidates that were found; 1 if there are none.
 
     Args:
-        found: of a search that skipped something.
+        matches: of a search that skipped something.
         full: of the full search, with the same examples, documents and settings.
         counted: bool, a mask over `full`: only these; all by default.
     """
-    there = present(found, full)
+    there = present(matches, full)
     expected = there if counted is None else there[counted]
     return float(expected.mean()) if len(expected) else 1.0
 

@@ -101,9 +101,9 @@ def inputs(folder: Path) -> Iterator[Path]:
 def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: Stdeval, params: Params) -> None:
     if theirs.get("status") == "died":
         case.treated.append("STDEval died of the list; it is scored as one that found nothing")
-        case.equal("S: detections", ours.whole.totals.detections, 0)
+        case.equal("S: detections", ours.overall.totals.detections, 0)
         return
-    task, whole = ours.task, ours.whole
+    task, whole = ours.task, ours.overall
     case.equal("S: trials", task.trials, theirs["num_trials"])
     case.close("S: seconds", task.seconds, theirs["speech_dur"], _SAME * max(1.0, task.seconds))
     case.close("S: beta", task.beta, theirs["beta"], 1e-12 * theirs["beta"])
@@ -139,7 +139,7 @@ def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: Stdeval, params
 
 
 def _stdeval_curves(case: Case, folder: Path, ours: Evaluation, theirs: Stdeval) -> None:
-    det, whole = theirs["det"], ours.whole
+    det, whole = theirs["det"], ours.overall
     if det["status"] != "ok":
         case.treated.append("STDEval gives no curve of fewer than two terms or of no score; ours is defined")
     elif _defined(case, "S: MTWV", whole.maximum, det["max_value"]) and whole.maximum and whole.curve:
@@ -161,7 +161,7 @@ def _stdeval_curves(case: Case, folder: Path, ours: Evaluation, theirs: Stdeval)
 def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval, params: Params) -> None:
     if theirs["status"] != "ok":
         case.treated.append("KWSEval stops at inconsistent decisions; its numbers up to there are compared")
-    task, whole = ours.task, ours.whole
+    task, whole = ours.task, ours.overall
     case.equal("K: trials", task.trials, theirs["tot_trials"])
     if theirs["tot_dur"] is not None:
         case.close("K: seconds", task.seconds, theirs["tot_dur"], _SAME * max(1.0, task.seconds))
@@ -195,7 +195,7 @@ def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval, params
             f"{border} detection(s) lie on the border of two segments, which KWSEval counts by the order of a hash: "
             "their terms are not compared, totals to so many, means and the curve not at all"
         )
-        totals, theirs_ = ours.whole.totals, theirs["totals"]
+        totals, theirs_ = ours.overall.totals, theirs["totals"]
         case.equal("K: total references", totals.ntrue, theirs_["targ"])
         for name, mine in (("corr", totals.ncorr), ("fa", totals.nfa), ("miss", totals.nmiss)):
             case.close("K: totals, up to the border", float(mine or 0), float(theirs_[name]), float(border))
@@ -209,7 +209,7 @@ def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval, params
 
 
 def _kwseval_curve(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval) -> None:
-    whole, want = ours.whole, theirs["max"]
+    whole, want = ours.overall, theirs["max"]
     if _defined(case, "K: MTWV", whole.maximum, want["twv"]) and whole.maximum and whole.curve:
         case.close("K: MTWV", whole.maximum.twv, _given(want["twv"]), _SAME)
         _unique(case, "K", whole.curve, whole.maximum, want)
@@ -254,7 +254,7 @@ def _kwseval_curve(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval) 
 
 def _kwseval_pooled(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval) -> None:
     item = next(iter(theirs["terms"].values()))
-    counted = [_counts(row) for row in ours.whole.per_term.to_pylist()]
+    counted = [_counts(row) for row in ours.overall.per_term.to_pylist()]
     totals = [sum(int(_given(item)) for item in column) for column in zip(*counted, strict=True)]
     case.equal("K pooled: counts", totals, list(_counts(item)))
     ntrue, _, nfa, nmiss = totals

@@ -132,14 +132,14 @@ def _printed(
 ) -> dict[str, list[float | EllipsisType | None]]:
     """The numbers on each line that the program prints, by how the line begins; those that are not compared are `...`."""
     queries, documents = len(ours.queries), ours.documents
-    left_out = queries * documents - ours.given
+    left_out = queries * documents - ours.scored
     pooled, own = ours.pooled, ours.per_query
     return {
         "Loading tlist": [queries + len(ours.removed)],
         "Loading ecf": [documents],
         "Loading rttm": [references],
         "Removing": [len(ours.removed)],
-        "Scores": [queries * documents, queries, documents, ours.given, default, left_out, ours.least, ours.greatest],
+        "Scores": [queries * documents, queries, documents, ours.scored, default, left_out, ours.least, ours.greatest],
         "actTWV": [pooled.act_twv, pooled.max_twv, pooled.threshold if unique[0] else ...],
         "actCnxe": [pooled.act_cnxe, pooled.min_cnxe],
         "Upper-bound TWV": [own.act_twv, own.max_twv, own.threshold if unique[1] else ...],
