@@ -117,5 +117,5 @@ def task_or_point(
 
 def warn(notices: Notices) -> None:
     """Print the notices as warnings."""
-    for notice in notices.found.values():
+    for notice in notices.entries.values():
         print(f"warning: {notice}", file=sys.stderr)

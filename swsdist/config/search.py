@@ -18,7 +18,7 @@ from swsdist.config.names import NameIn
 from swsdist.config.section import Section, error_for_pydantic, execution_only
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
-from swsdist.registry.entries import checked, those
+from swsdist.registry.entries import checked, names_where
 from swsdist.registry.registries import BACKENDS, DISTANCES, FIRST_PASSES, METHODS, RECURRENCES
 
 T = TypeVar("T")
@@ -339,7 +339,7 @@ class Search(Section):
     def _check_first_pass(self) -> Search:
         recurrence = RECURRENCES[self.recurrence]
         if self.first_pass.name != "none" and not recurrence.first_pass:
-            recurrences = " or ".join(those(RECURRENCES, "first_pass"))
+            recurrences = " or ".join(names_where(RECURRENCES, "first_pass"))
             raise codes.FIRST_PASS_CONFLICT.invalid(
                 setting=f"recurrence: {self.recurrence}", remedy=f"recurrence: {recurrences}"
             )

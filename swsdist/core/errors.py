@@ -141,24 +141,12 @@ class ImplausibleError(UserError):
 
 
 class UnusableError(DataError):
-    """A document or an example cannot be used. `reason` is one word for tables, for example `truncated`: the code."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        where: str | None = None,
-        remedy: str | None = None,
-        code: str = "",
-        values: Mapping[str, object] | None = None,
-        reason: str = "unreadable",
-    ) -> None:
-        super().__init__(message, where=where, remedy=remedy, code=code or reason, values=values)
+    """A document or an example cannot be used."""
 
     @property
     def reason(self) -> str:
         """The code, as tables of rejections have it."""
-        return self.code
+        return self.code or "unreadable"
 
 
 class AudioError(UnusableError):

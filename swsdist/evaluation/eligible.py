@@ -30,8 +30,8 @@ def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notice
     if strange.num_rows:
         notices.weigh(
             codes.UNLISTED_REFERENCES,
-            where=f"{path}: {strange['query_id'][0]}; {notices.asked} has {sample(terms['query_id'].to_pylist())}",
-            listing=notices.asked,
+            where=f"{path}: {strange['query_id'][0]}; {notices.query_source} has {sample(terms['query_id'].to_pylist())}",
+            listing=notices.query_source,
             count=strange.num_rows,
             of=references.num_rows,
             most=1,
@@ -106,11 +106,11 @@ def eligible_detections(
         query = lists[0] if lists else strange["query_id"][0].as_py()
         where = f"{system.path}: {query}"
         if task.conventions.strict_lists:
-            raise codes.UNLISTED_QUERY(where=where, listing=notices.asked)
+            raise codes.UNLISTED_QUERY(where=where, listing=notices.query_source)
         notices.weigh(
             codes.UNLISTED_QUERIES,
-            where=f"{where}; {notices.asked} has {sample(task.terms['query_id'].to_pylist())}",
-            listing=notices.asked,
+            where=f"{where}; {notices.query_source} has {sample(task.terms['query_id'].to_pylist())}",
+            listing=notices.query_source,
             count=max(len(lists), strange.num_rows),
             of=max(len(lists), detections.num_rows),
             most=1,

@@ -1,31 +1,32 @@
-"""What is odd in an input: said with a count and the first place; and where so much is odd that what is computed is nonsense.
+"""Notices of oddities in the inputs, with a count and the place of the first; and the limits beyond which results are nonsense.
 
-Under `--strict` what is odd is an error. Beyond these limits it is an error anyhow (`ImplausibleError`, exit code 5), what was
+With `--strict` a notice is an error. Beyond these limits it always is one (`ImplausibleError`, exit code 5); what was
 computed is kept, and `--force` goes on:
 
 =============================================  =======================================================================
-what is looked at                              limit
+checked                                        limit
 =============================================  =======================================================================
-documents that are rejected                    a tenth of them, where these are more than two
-query examples that are rejected               a tenth of them, where these are more than two
-durations that the audio contradicts           half of those that are told
+rejected documents                             a tenth, if more than two
+rejected query examples                        a tenth, if more than two
+durations that the audio contradicts           half of the given ones
 references that end after their recording      half of those whose recording's length is known
-references and detections of other documents   half of them; all of them, where only references tell which there are
+references and detections of other documents   half; all, where only references name the documents
 references and detections of other queries     the same
-lengths of detections and of references        medians that differ a hundredfold: milliseconds or frames, not seconds
+lengths of detections and of references        medians that differ a hundredfold (milliseconds or frames for seconds)
 documents, queries that two systems share      less than nine tenths
 =============================================  =======================================================================
 
-That all is found, or nothing, is told, and no error: systems do that.
+To find everything, or nothing, is odd but no error: real systems do so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import ImplausibleError, OddError
+from swsdist.core.errors import ImplausibleError, OddError, SwsdistError
 from swsdist.core.text import shown
 
 #: Part of the documents, and of the examples of queries, that may be rejected; and how many may be of few.
@@ -34,7 +35,7 @@ REJECTED, FEW = 0.1, 2
 UNFIT = 0.5
 #: How many times the lengths of detections those of references may be, and these those.
 TIMES = 100.0
-#: True occurrences of which it is told that all are found: of few that is nothing odd.
+#: True occurrences from which it is odd that all are found.
 MANY = 20
 #: Part of what two systems searched that they must share.
 SHARED = 0.9
@@ -45,55 +46,49 @@ _SHOWN = 3
 
 @dataclass
 class Notice:
-    """One kind of oddity.
+    """A kind of oddity, with the values of its message.
 
     Attributes:
-        message: what it is, in the plural; the count stands before it.
-        first: where it was seen first.
-        remedy: what to do about it.
-        count: how many times.
-        doubted: whether it is implausible, and was forced.
+        code: the kind.
+        first: place of the first.
+        values: of the message.
+        count: how many.
+        forced: whether it is implausible, and the run goes on because of `force`.
     """
 
-    message: str
+    code: Code[OddError]
     first: str
-    remedy: str
+    values: Mapping[str, object]
     count: int = 0
-    doubted: bool = False
-    code: Code[OddError] | None = None
-    values: Mapping[str, object] = field(default_factory=dict)
+    forced: bool = False
 
     def __str__(self) -> str:
-        if self.code is None:
-            return f"{self.count} {self.message} (first: {shown(self.first)}); {self.remedy}"
-        message, remedy = self.code.text(count=self.count, **self.values)
+        message, remedy = self.code.text(**{**self.values, "count": self.count})
         end = f"; {remedy}" if remedy else ""
         return f"{message} (first: {shown(self.first)}){end} [{self.code.name}]"
 
 
 @dataclass
 class Notices:
-    """A collection of them, by kind in the order of their first sight.
+    """A collection of notices, in the order of their first sight.
 
     Attributes:
         strict: raise instead of noting.
         force: note what is implausible, too.
-        forced_by: what goes on nevertheless, for messages; nothing, where nobody can force it.
-        asked: what names the queries that were asked, for messages.
-        found: what is odd.
-        wanted: what the user asked for, and is told of: never an error.
+        forced_by: option that goes on nevertheless, for messages; empty: there is none.
+        query_source: what names the queries, for messages.
+        entries: oddities, by code and values.
+        requested: what the user asked for; never an error.
     """
 
     strict: bool = False
     force: bool = False
     forced_by: str = "--force"
-    asked: str = "the term list"
-    found: dict[str, Notice] = field(default_factory=dict)
-    wanted: dict[str, Notice] = field(default_factory=dict)
+    query_source: str = "the term list"
+    entries: dict[tuple[str, str], Notice] = field(default_factory=dict)
+    requested: dict[tuple[str, str], Notice] = field(default_factory=dict)
 
-    def add(
-        self, kind: Code[OddError] | str, *, where: str, remedy: str = "", count: int = 1, **values: object
-    ) -> None:
+    def add(self, code: Code[OddError], *, where: str, count: int = 1, **values: object) -> None:
         """Note `count` of a kind; `values` are those of its message.
 
         Raises:
@@ -102,90 +97,67 @@ class Notices:
         if count == 0:
             return
         if self.strict:
-            strict = "(an error because of --strict)"
-            if isinstance(kind, str):
-                raise OddError(f"{count} {kind}", where=where, remedy=f"{remedy} {strict}")
-            message, remedy = kind.text(count=count, **values)
-            raise OddError(
-                message, where=where, remedy=f"{remedy} {strict}", code=kind.name, values={"count": count, **values}
-            )
-        notice = self.found.setdefault(*_keyed(kind, where, remedy, values))
-        notice.count += count
+            raise _error(OddError, code, where, " (an error because of --strict)", {"count": count, **values})
+        _entry(self.entries, code, where, values).count += count
 
-    def doubt(
-        self, kind: Code[OddError] | str, *, where: str, remedy: str = "", count: int, of: int, **values: object
-    ) -> None:
-        """Refuse to go on with `count` of a kind among so many, unless that is forced.
+    def doubt(self, code: Code[OddError], *, where: str, count: int, of: int, **values: object) -> None:
+        """Refuse to go on with `count` of a kind among `of`, unless that is forced.
 
         Raises:
             ImplausibleError: it is not forced.
+            OddError: it is forced, with `strict`.
         """
         if not self.force:
             forced = f"; {self.forced_by} goes on" if self.forced_by else ""
-            if isinstance(kind, str):
-                raise ImplausibleError(f"{count} of {of} {kind}", where=where, remedy=f"{remedy}{forced}")
-            message, remedy = kind.text(count=count, of=of, **values)
-            raise ImplausibleError(
-                message,
-                where=where,
-                remedy=f"{remedy}{forced}",
-                code=kind.name,
-                values={"count": count, "of": of, **values},
-            )
-        if isinstance(kind, str):
-            self.add(f"of {of} {kind}", where=where, remedy=remedy, count=count)
-            self.found[f"of {of} {kind}"].doubted = True
-            return
-        self.add(kind, where=where, remedy="", count=count, of=of, **values)
-        self.found[_keyed(kind, where, "", {"of": of, **values})[0]].doubted = True
+            raise _error(ImplausibleError, code, where, forced, {"count": count, "of": of, **values})
+        values["of"] = of
+        self.add(code, where=where, count=count, **values)
+        _entry(self.entries, code, where, values).forced = True
 
     def weigh(
-        self,
-        kind: Code[OddError] | str,
-        *,
-        where: str,
-        remedy: str = "",
-        count: int,
-        of: int,
-        most: float = UNFIT,
-        **values: object,
+        self, code: Code[OddError], *, where: str, count: int, of: int, most: float = UNFIT, **values: object
     ) -> None:
-        """Note `count` of a kind among so many, or doubt it.
+        """Note `count` of a kind among `of`, or doubt it.
 
         Args:
-            kind, where, remedy, count, values: as of `add`. A message of a code may have a field `{of}`.
-            of: how many were looked at.
-            most: part of them beyond which it is doubted; 1: if it is all.
+            code, where, count, values: as of `add`; the message may have a field `{of}`.
+            of: how many were checked.
+            most: share beyond which it is doubted; 1: if it is all.
 
         Raises:
             OddError, ImplausibleError: as `add` and `doubt`.
         """
         if count > most * of or count == of > 0:
-            self.doubt(kind, where=where, remedy=remedy, count=count, of=of, **values)
-        elif isinstance(kind, str):
-            self.add(kind, where=where, remedy=remedy, count=count)
+            self.doubt(code, where=where, count=count, of=of, **values)
         else:
-            self.add(kind, where=where, count=count, of=of, **values)  # type: ignore[arg-type]
+            values["of"] = of
+            self.add(code, where=where, count=count, **values)
 
-    def inform(
-        self, kind: Code[OddError] | str, *, where: str, remedy: str = "", count: int = 1, **values: object
-    ) -> None:
+    def inform(self, code: Code[OddError], *, where: str, count: int = 1, **values: object) -> None:
         """Note `count` of a kind that the user asked for."""
-        self.wanted.setdefault(*_keyed(kind, where, remedy, values)).count += count
+        _entry(self.requested, code, where, values).count += count
 
     def __str__(self) -> str:
-        return "\n".join(str(notice) for notice in self.found.values())
+        return "\n".join(str(notice) for notice in self.entries.values())
 
 
-def _keyed(kind: Code[OddError] | str, where: str, remedy: str, values: Mapping[str, object]) -> tuple[str, Notice]:
-    """What tells a kind from others, and a notice of it."""
-    if isinstance(kind, str):
-        return kind, Notice(kind, where, remedy)
-    return f"{kind.name} {sorted(values.items(), key=str)}", Notice("", where, "", code=kind, values=values)
+E = TypeVar("E", bound=SwsdistError)
+
+
+def _error(kind: type[E], code: Code[OddError], where: str, end: str, values: Mapping[str, object]) -> E:
+    message, remedy = code.text(**values)
+    return kind(message, where=where, remedy=f"{remedy}{end}".lstrip("; "), code=code.name, values=values)
+
+
+def _entry(
+    entries: dict[tuple[str, str], Notice], code: Code[OddError], where: str, values: Mapping[str, object]
+) -> Notice:
+    """The entry of a code with these values, made where there is none."""
+    return entries.setdefault((code.name, str(sorted(values.items()))), Notice(code, where, values))
 
 
 def sample(names: Iterable[object]) -> str:
     """Some names, and how many there are, for a message."""
-    known = sorted({str(name) for name in names})
-    shown = ", ".join(map(repr, known[:_SHOWN])) or "none"
-    return shown if len(known) <= _SHOWN else f"{shown}, ... ({len(known)} in all)"
+    distinct = sorted({str(name) for name in names})
+    shown = ", ".join(map(repr, distinct[:_SHOWN])) or "none"
+    return shown if len(distinct) <= _SHOWN else f"{shown}, ... ({len(distinct)} in all)"

@@ -17,11 +17,6 @@ from swsdist.core.codes import Code, codes_of, every_code
 
 PACKAGE = Path(codes.__file__).parents[2]
 
-#: Rooms whose errors have no codes yet.
-WITHOUT = {
-    "core", "corpora", "description", "io", "stages", "store",
-}  # fmt: skip
-
 #: What a call of a code, and of what takes one, has beside the values.
 OF_CALLS = {"where", "count", "of", "most"}
 
@@ -128,7 +123,7 @@ def test_each_use_gives_the_values_of_the_message() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("room", sorted({room_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__"} - WITHOUT))
+@pytest.mark.parametrize("room", sorted({room_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__"}))
 def test_errors_are_made_of_codes(room: str) -> None:
     direct = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.func.id}"

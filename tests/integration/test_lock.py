@@ -178,7 +178,7 @@ def test_a_lock_of_another_host_is_watched(tmp_path: Path, monkeypatch: pytest.M
         patch.setattr(time, "sleep", beat)  # it lives: its heart beats between two looks, however busy the machine is
         with pytest.raises(LockedError, match="process 77 on elsewhere"), locked(folder, told.append):
             pass
-    assert told == [f"process 77 on elsewhere may work in {tmp_path}: waiting for a sign of life"]
+    assert told == [f"process 77 on elsewhere may work in {tmp_path}: waiting for a heartbeat"]
     began = time.monotonic()
     with locked(folder):
         assert time.monotonic() - began >= 0.5

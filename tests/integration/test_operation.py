@@ -19,8 +19,8 @@ from commands import expecting, in_this_process
 
 from swsdist import api
 from swsdist.accounts.journal import Journal
-from swsdist.core.codes import io as codes
-from swsdist.core.codes import pipeline as pipeline_codes
+from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain_run import Outcome
@@ -128,7 +128,7 @@ def test_a_journal_that_is_put_anew_while_it_is_read_is_read_again(
     """As on S3, where who reads is told so."""
     run = Folder(str(tmp_path))
     journal = Journal(run, "worker")
-    left = [codes.OBJECT_CHANGED(where="x")] * 4
+    left = [io_codes.OBJECT_CHANGED(where="x")] * 4
     whole = Folder.open
 
     def change(self: Folder, name: str, **keywords: Any) -> Any:
@@ -141,8 +141,8 @@ def test_a_journal_that_is_put_anew_while_it_is_read_is_read_again(
         assert inspected._end(run, journal.name, None)[0]["event"] == "open"
     finally:
         journal.close()
-    left += [codes.PERMISSION_DENIED(where="x", detail="")]
-    with raises(codes.PERMISSION_DENIED):
+    left += [io_codes.PERMISSION_DENIED(where="x", detail="")]
+    with raises(io_codes.PERMISSION_DENIED):
         inspected._end(run, journal.name, None)
 
 
@@ -157,7 +157,7 @@ def test_cancel(scene: Any, undisturbed: dict[str, str], ray_left: Any, kind: st
     assert swsdist("cancel", str(scene.folder / "run")).out == "cancelled\n"
     out, err = process.communicate(timeout=240)
     assert process.returncode == 143, err
-    assert says(err, pipeline_codes.RUN_CANCELLED)
+    assert says(err, codes.RUN_CANCELLED)
     assert "Traceback" not in out + err
     run = Folder(str(scene.folder / "run"))
     assert status(run).state == "cancelled"
@@ -199,7 +199,7 @@ def test_no_signal_breaks_what_is_closed_after_a_request(asked_to_end: RunMonito
             asked_to_end._obey()
             time.sleep(0.01)
 
-    with raises(pipeline_codes.RUN_CANCELLED, host="h"):
+    with raises(codes.RUN_CANCELLED, host="h"):
         heed()
     time.sleep(0.5)  # as Ray takes to close
     asked_to_end.finish("cancelled", "")
@@ -211,7 +211,7 @@ def test_no_signal_breaks_what_is_closed_after_a_request(asked_to_end: RunMonito
 def test_a_run_that_heeds_no_request_is_ended_by_a_signal(asked_to_end: RunMonitor) -> None:
     with pytest.raises(SystemExit, match="143"):
         threading.Event().wait(240)  # the signal ends it
-    assert asked_to_end.asked
+    assert asked_to_end.cancel_requested
 
 
 def test_a_signal_at_the_very_end_leaves_its_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +244,7 @@ def test_a_signal_at_the_very_end_leaves_its_state(tmp_path: Path, monkeypatch: 
 def test_a_request_for_another_driver_ends_nobody(scene: Any) -> None:
     scene.run()
     run = Folder(str(scene.folder / "run"))
-    assert says(swsdist("cancel", str(scene.folder / "run"), code=2).err, pipeline_codes.NO_RUNNING_PROCESS)
+    assert says(swsdist("cancel", str(scene.folder / "run"), code=2).err, codes.NO_RUNNING_PROCESS)
     run.write_bytes(cancelling.NAME, json.dumps({"token": "an earlier one", "host": "h", "t": 0.0}).encode())
     assert cancelling.requested(run, "mine") is None
     scene.run("reduce.buckets=3")
@@ -310,9 +310,7 @@ def test_clean_leaves_a_run_that_may_go_on(scene: Any) -> None:
     scene.run(*SHARDS, until="search")
     found, kept = clean(Folder(str(scene.folder / "run")), 0.0, dry=True)
     assert found == []
-    assert [one.why for one in kept] == [
-        "the run is incomplete: nothing is removed of it; finish it with `swsdist run CONFIG`"
-    ]
+    assert [one.why for one in kept] == ["run incomplete: nothing removed; finish it with `swsdist run CONFIG`"]
 
 
 def test_clean_removes_what_dead_processes_left(scene: Any) -> None:
@@ -370,7 +368,7 @@ def test_clean_and_compact_leave_what_a_reader_holds(own_corpus: Any) -> None:
     assert "process 1 on" in kept[0].why
     shards = files(store / "shards")
     told = swsdist("store", "compact", str(store)).out
-    assert f"the old shards are kept; swsdist clean {store}" in told
+    assert f"the old ones are still there; swsdist clean {store}" in told
     assert shards < files(store / "shards")
     (store / "readers" / "other.json").unlink()
     own_corpus.run("index.shards=3")  # else the run beside the store names the state before
@@ -409,7 +407,7 @@ def test_a_reader_or_driver_whose_clock_is_off_lives(off: int, tmp_path: Path, m
     thread.start()
     try:
         assert lock.lives(run, late)
-        with raises(pipeline_codes.STILL_RUNNING):
+        with raises(codes.STILL_RUNNING):
             cancelling.wait(run, late["token"], 0.5)
         assert readers_of(run).dead == []
         assert [one["host"] for one in readers_of(run).living] == ["elsewhere"], "its number is that of this process"

@@ -66,7 +66,7 @@ def test_it_is_followed_and_cancelled(on_s3: Any, s3: Any) -> None:
     events = [json.loads(line) for line in swsdist("status", run, "--follow", "--json").out.splitlines()]
     assert events == list(Follower(folder).new())
     assert [event["state"] for event in events if event["event"] == "run-ended"] == ["cancelled"]
-    assert "the run is incomplete: nothing is removed of it" in swsdist("clean", run, "--dry-run").out
+    assert "run incomplete: nothing removed" in swsdist("clean", run, "--dry-run").out
 
 
 @pytest.mark.slow

@@ -47,10 +47,10 @@ def test_versions_that_matter_are_compared_and_no_others() -> None:
     assert version_mismatches(here, here) == []
     assert version_mismatches({**here, "ray": "0.1", "pyarrow": "0.1"}, here) == []
     assert version_mismatches({**here, "libsndfile": "1.0.0"}, here) == [
-        f"libsndfile 1.0.0 (here {here['libsndfile']})"
+        f"libsndfile 1.0.0 (driver: {here['libsndfile']})"
     ]
-    assert version_mismatches({**here, "numpy": "1.0", "swsdist": "0"}, here)[0].startswith("swsdist 0 (here")
-    assert version_mismatches({}, {"numpy": "1.0"}) == ["numpy (none) (here 1.0)"]
+    assert version_mismatches({**here, "numpy": "1.0", "swsdist": "0"}, here)[0].startswith("swsdist 0 (driver: ")
+    assert version_mismatches({}, {"numpy": "1.0"}) == ["numpy (none) (driver: 1.0)"]
 
 
 def test_a_worker_rests_after_two_failures_of_its_disk_in_a_row() -> None:

@@ -27,7 +27,7 @@ RESULT_LIBRARIES = ("swsdist", "numpy", "scipy", "numba", "librosa", "soundfile"
 CHECK_INTERVAL = 2.0
 #: Seconds until a failed start is tried again, and until a resting worker gets tasks again.
 REST = 60.0
-#: Consecutive failures with causes of `_OF_A_NODE` after which a worker rests.
+#: Consecutive failures with causes of `NODE_FAULTS` after which a worker rests.
 _IN_A_ROW = 2
 
 
@@ -138,7 +138,7 @@ def usable_slots(slots: Iterable[Slot]) -> list[Slot]:
 def version_mismatches(node: Mapping[str, str], driver: Mapping[str, str]) -> list[str]:
     """Libraries of `RESULT_LIBRARIES` whose versions differ between a node and the driver, as text."""
     return [
-        f"{name} {node.get(name, '(none)')} (driver {driver.get(name, '(none)')})"
+        f"{name} {node.get(name, '(none)')} (driver: {driver.get(name, '(none)')})"
         for name in RESULT_LIBRARIES
         if node.get(name) != driver.get(name)
     ]

@@ -1,1 +1,1 @@
-"""Looking at a run folder from outside: what is done, what is left, what it holds, and whether this machine is fit."""
+"""Inspecting a run folder: digests, status, estimates, rejections; and checks of the machine."""

@@ -1,4 +1,4 @@
-"""This module checks what works on a machine, for `swsdist doctor`."""
+"""Checks of a machine, for `swsdist doctor`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from swsdist.accounts.hardware import describe, versions
 from swsdist.audio.formats import ffmpeg
 from swsdist.core.errors import SwsdistError
-from swsdist.features.registry import installed
+from swsdist.features.extractors import installed
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.finding import Finding
 from swsdist.registry import registries
@@ -24,12 +24,12 @@ _REGISTRIES: tuple[Registry[Any], ...] = tuple(var for var in vars(registries).v
 def diagnose(
     s3: str | None, storage: Mapping[str, Any], with_ray: bool, environ: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Look at everything, one finding after the other.
+    """Run all checks.
 
     Args:
-        s3: a place to list, or None.
+        s3: folder to list, or None.
         storage: options for s3fs.
-        with_ray: start a private Ray, or reach the cluster at RAY_ADDRESS.
+        with_ray: start a private Ray, or connect to the cluster at RAY_ADDRESS.
         environ: environment variables.
     """
     machine = describe()
@@ -90,7 +90,7 @@ def _gpu() -> Finding:
         return Finding("GPU", True, "none that can be used; searches run on the CPU")
     from numba.cuda.cudadrv.error import CudaSupportError, NvvmSupportError
 
-    from swsdist.kernels.distances.registry import create
+    from swsdist.kernels.distances.create import create
     from swsdist.methods.dtw.search import warm
     from swsdist.methods.dtw.settings import Settings
 

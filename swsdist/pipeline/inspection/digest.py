@@ -1,7 +1,7 @@
-"""A digest is one SHA-256 of what a plan computed; equal digests prove equal results, however the work was cut.
+"""Digests: SHA-256 of the results of a plan. Equal digests prove equal results, however the work was divided.
 
-It covers the rows of the tables that the chain digests, each in canonical order. These tables do not say how or where the
-work was done (paths, identities of files, shards, costs).
+A digest covers the rows of the digested tables, each in canonical order. Paths, identities of files, shards and costs are not
+part of these tables.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from swsdist.pipeline.stage import Table
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
 
-#: Tables whose keys lie in several files are put together a part of the slots at a time.
+#: Ranges of slots, one at a time in memory, of tables whose keys spread over several files.
 _RANGES = 16
 
 
@@ -30,20 +30,20 @@ def digests(chain_run: ChainRun, only: tuple[str, ...] | None = None) -> dict[st
 
     Args:
         chain_run: with the receipts of its steps.
-        only: names of tables; all by default.
+        only: names of tables; None: all.
     """
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for step in chain_run.chain.steps:
         if step.name not in chain_run.outcomes:
             continue
         inputs = chain_run.inputs(step)
         if only is None:
-            found.update(step.stage.digests(inputs))
+            by_name.update(step.stage.digests(inputs))
         for label, table in chain_run.chain.digested(step):
             parts = chain_run.parts(step.name, table)
             if parts and (only is None or label in only):
-                found[label] = _table(chain_run.ledger.folder(inputs.place), parts, step.stage.tables[table])
-    return found
+                by_name[label] = _table(chain_run.ledger.folder(inputs.place), parts, step.stage.tables[table])
+    return by_name
 
 
 def _table(folder: Folder, parts: Parts, declared: Table) -> str:
@@ -53,15 +53,15 @@ def _table(folder: Folder, parts: Parts, declared: Table) -> str:
     if declared.key is None:
         tables = (parquet.read(folder, part.name) for part in parts)
         order = [(name, "ascending") for name in declared.order]
-        whole = pa.concat_tables(tables)
-        return of_rows(whole.sort_by(order) if order else whole)
+        table = pa.concat_tables(tables)
+        return of_rows(table.sort_by(order) if order else table)
     if not declared.order:
         return by_key((parquet.read(folder, part.name) for part in parts), declared.key)
     return by_key(_gathered(folder, parts, declared), declared.key)
 
 
 def _gathered(folder: Folder, parts: Parts, declared: Table) -> Iterator[pa.Table]:
-    """All files' rows of one range of slots after the other, each in canonical order."""
+    """Rows of all files, range by range of slots, each range in canonical order."""
     order = [(name, "ascending") for name in (declared.key, *declared.order)]
     for k in range(_RANGES):
         slots = slots_of(k, _RANGES)
@@ -71,14 +71,14 @@ def _gathered(folder: Folder, parts: Parts, declared: Table) -> Iterator[pa.Tabl
 
 
 def by_key(parts: Iterable[pa.Table], key: str) -> str:
-    """SHA-256 of the SHA-256 of each key's rows, by key: how keys are spread over parts does not matter."""
-    found: dict[str, str] = {}
+    """SHA-256 over the SHA-256 of each key's rows; independent of how keys are spread over parts."""
+    by_value: dict[str, str] = {}
     columns: list[str] = []
     for table in parts:
         columns = table.column_names
         first = 0
         for value, group in groupby(table[key].to_pylist()):
             count = sum(1 for _ in group)
-            found[value] = of_rows(table.slice(first, count))
+            by_value[value] = of_rows(table.slice(first, count))
             first += count
-    return hashlib.sha256(json.dumps([columns, sorted(found.items())]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([columns, sorted(by_value.items())]).encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""`--dry-run` tells what is left to do, how much work it is, and what it may cost, judged by earlier receipts.
+"""Estimates for `--dry-run`: open tasks, their work, and their cost, extrapolated from earlier receipts.
 
-The simulator of `swsdist.pipeline.forecast` says how long it may take with the workers that the config asks for.
+The simulator of `swsdist.pipeline.forecast` estimates the duration with the configured workers.
 """
 
 from __future__ import annotations
@@ -25,15 +25,22 @@ from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY
 from swsdist.pipeline.records.receipts import Receipts
 
-#: Times that the seconds of tasks are drawn.
+#: Simulated runs, each with other draws.
 _DRAWS = 5
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of one step. `tasks` and `work` are None where they depend on steps that have not ended.
+    """The estimate of one step.
 
-    `left` is the work of each task that is left, as far as it is known, and `cost` what earlier ones took, if there are any.
+    Attributes:
+        stage: name of the step.
+        unit: unit of `work`.
+        tasks, work: number and work of its tasks; None: depends on open steps.
+        done: finished tasks.
+        cpu_s: CPU s of the open tasks; None: unknown.
+        left: work of each open task, as far as receipts.
+        cost: cost of earlier tasks, or None.
     """
 
     stage: str
@@ -47,7 +54,7 @@ class Estimate:
 
 
 def estimates(config: Config, selection: StepSelection) -> list[Estimate]:
-    """Plan without doing: exact as far as what is planned stands, estimated beyond; first of the runs that come first."""
+    """Plan without running: exact up to the first step with open tasks, estimated beyond. Prerequisite runs come first."""
     chain_run = prepare_chain_run(ONLY, config, Ledger(Folder(config.run, config.storage)), selection)
     result = []
     exact = True
@@ -57,36 +64,39 @@ def estimates(config: Config, selection: StepSelection) -> list[Estimate]:
         exact &= all(row.tasks is not None and row.tasks == row.done for row in rows)
     for step in chain_run.steps:
         if not exact and any(isinstance(source, ExternalTable) for word in step.reads for source in step.sources(word)):
-            result.append(Estimate(step.name, step.stage.unit, None, 0, None, None))  # what it reads is not there yet
+            result.append(Estimate(step.name, step.stage.unit, None, 0, None, None))  # its input does not exist yet
             continue
-        known = chain_run.ledger.receipts(step.stage.name, chain_run.inputs(step).place)
-        cost = _cost(step, known)
+        receipts = chain_run.ledger.receipts(step.stage.name, chain_run.inputs(step).place)
+        cost = _cost(step, receipts)
         spent = 0.0 if cost is None else float(cost.work.sum())
-        rate = cost.cpu_s / spent if cost is not None and spent > 0 else None  # CPU seconds a unit of work
+        rate = cost.cpu_s / spent if cost is not None and spent > 0 else None  # CPU s per unit of work
         if exact:
             estimate, exact = _planned(chain_run, step, rate)
             estimate = replace(estimate, cost=cost)
         else:
             work = step.stage.expected(chain_run.inputs(step))
-            cpu = None if rate is None else work * rate if work is not None else _before(known)
-            estimate = Estimate(step.name, step.stage.unit, None, 0, work, cpu, _cut(work, cost), cost)
+            cpu = None if rate is None else work * rate if work is not None else _last_cpu(receipts)
+            estimate = Estimate(step.name, step.stage.unit, None, 0, work, cpu, _task_sizes(work, cost), cost)
         result.append(estimate)
     return result
 
 
-def _cost(step: Step, known: Receipts) -> StepCost | None:
-    return cost_of(step, known.table().take(pa.array(known.current_rows()))) if known else None
+def _cost(step: Step, receipts: Receipts) -> StepCost | None:
+    return cost_of(step, receipts.table().take(pa.array(receipts.current_rows()))) if receipts else None
 
 
 def _planned(chain_run: ChainRun, step: Step, rate: float | None) -> tuple[Estimate, bool]:
-    """A step whose inputs stand, and whether it leaves its own: nothing is written here, so what follows can be planned only
-    where nothing is left to do."""
-    ended = chain_run.outcomes[step.name] = StepOutcome()
+    """Estimate a step whose inputs exist.
+
+    Returns:
+        The estimate, and whether the step has no open task, so that the next one can be planned exactly.
+    """
+    outcome = chain_run.outcomes[step.name] = StepOutcome()
     tasks = done = 0
     works: list[float] = []
     left = False
     for plan_round in plan_rounds(chain_run, step):
-        ended.receipts += plan_round.done
+        outcome.receipts += plan_round.done
         tasks, done = tasks + len(plan_round.names), done + len(plan_round.done)
         works += plan_round.left.works
         if plan_round.left:
@@ -97,18 +107,18 @@ def _planned(chain_run: ChainRun, step: Step, rate: float | None) -> tuple[Estim
     return Estimate(step.name, step.stage.unit, tasks, done, work, cpu, tuple(works)), not left
 
 
-def _cut(work: float | None, cost: StepCost | None) -> tuple[float, ...]:
-    """The work of each task of a step that cannot be planned yet: they are taken to be of the size of earlier ones."""
+def _task_sizes(work: float | None, cost: StepCost | None) -> tuple[float, ...]:
+    """Work of each task of a step that cannot be planned yet, assuming the task size of earlier runs."""
     if cost is None or work == 0:
         return ()
     if work is None or not float(cost.work.sum()):
-        return tuple(map(float, cost.work))  # as the last time
+        return tuple(map(float, cost.work))  # as in the last run
     tasks = max(1, round(work / float(cost.work.mean())))
     return (work / tasks,) * tasks
 
 
 def forecast_remaining(config: Config, rows: Sequence[Estimate]) -> Forecast | None:
-    """How long what is left may take with the config's workers; None where a step is unknown, or the cluster is."""
+    """Forecast of the open tasks with the configured workers; None: a step's cost or the cluster is unknown."""
     settings = config.executor
     if any(row.cost is None and (row.left or row.tasks is None) for row in rows):
         return None
@@ -117,8 +127,8 @@ def forecast_remaining(config: Config, rows: Sequence[Estimate]) -> Forecast | N
     if settings.kind == "serial":
         workers: int | None = 1
     else:
-        here = None if settings.address or os.environ.get("RAY_ADDRESS") else describe()["cores"]
-        workers = settings.workers or (here and max(1, here // settings.cpus_per_worker))
+        local_cores = None if settings.address or os.environ.get("RAY_ADDRESS") else describe()["cores"]
+        workers = settings.workers or (local_cores and max(1, local_cores // settings.cpus_per_worker))
     if workers is None:
         return None
     node = Kind(cpus=workers * settings.cpus_per_worker)
@@ -134,8 +144,8 @@ def _load(row: Estimate, seed: int) -> Load:
     return Load(row.stage, jobs, row.cost.in_driver, row.cost.driver_s, row.cost.gap_s)
 
 
-def _before(receipts: Receipts) -> float:
-    """CPU seconds of a step the last time: the best guess where its work is not known yet."""
+def _last_cpu(receipts: Receipts) -> float:
+    """CPU s of a step in the last run: the estimate if its work is unknown."""
     table = receipts.table().take(pa.array(receipts.current_rows()))
     user, system, finished = (table[name].to_numpy() for name in ("cpu_user", "cpu_system", "finished"))
     return float((user + system)[finished > finished.max(initial=0.0) - 3600].sum())

@@ -1,4 +1,4 @@
-"""This module restores a finished plan from its folder alone, for digests, comparisons and later readers."""
+"""Load a recorded chain run from its folder, for digests, comparisons and other readers."""
 
 from __future__ import annotations
 
@@ -16,53 +16,53 @@ from swsdist.pipeline.records.lists import ReceiptList
 
 
 def load_chain_run(run: Folder, name: str = ONLY) -> ChainRun:
-    """A plan of a run folder, as it was run: its chain, and the receipts of the tasks that are planned.
+    """Load a finished chain run: its chain, and the receipts of its planned tasks.
 
     Raises:
-        StoreError: it is not a run folder, it has no such plan, or a planned task is not done.
+        StoreError: not a run folder, no such plan, or a planned task is not done.
     """
-    chain_run = _begun(run, name)
+    chain_run = _prepare(run, name)
     for step in chain_run.steps:
         planned = chain_run.plan.steps.get(step.name)
         if planned is None:
             break
-        found = receipts_of(chain_run.ledger, planned)
-        # What lies in a store may have been compacted since: the store's state tells what there is.
-        if len(found) < planned.planned and not chain_run.plan.in_state(planned.place):
+        receipts = receipts_of(chain_run.ledger, planned)
+        # A store may have been compacted since: its state identifies its tables.
+        if len(receipts) < planned.planned and not chain_run.plan.in_state(planned.place):
             raise codes.INCOMPLETE_STAGE(
                 where=chain_run.run.path(),
                 stage=step.name,
-                left=planned.planned - len(found),
+                left=planned.planned - len(receipts),
                 tasks=planned.planned,
             )
-        chain_run.outcomes[step.name] = StepOutcome(found)
+        chain_run.outcomes[step.name] = StepOutcome(receipts)
     chain_run.chain.inputs.recall(chain_run.plan.state)
     return chain_run
 
 
 def load_partial_run(run: Folder, name: str = ONLY) -> ChainRun:
-    """What is left of a plan, as far as all of a step's tasks are done; the store is not looked for.
+    """Load the finished steps of a chain run; the store need not exist.
 
     Raises:
-        StoreError: it is not a run folder, or it has no such plan.
+        StoreError: not a run folder, or no such plan.
     """
-    chain_run = _begun(run, name)
+    chain_run = _prepare(run, name)
     for step in chain_run.steps:
         planned = chain_run.plan.steps.get(step.name)
-        found = ReceiptList() if planned is None else receipts_of(chain_run.ledger, planned)
-        if planned is not None and len(found) == planned.planned:
-            chain_run.outcomes[step.name] = StepOutcome(found)
+        receipts = ReceiptList() if planned is None else receipts_of(chain_run.ledger, planned)
+        if planned is not None and len(receipts) == planned.planned:
+            chain_run.outcomes[step.name] = StepOutcome(receipts)
     return chain_run
 
 
 def config_of(run: Folder, plan: Plan) -> Config:
-    """The config of a plan. Where its run lies is where it is looked at, wherever it was made.
+    """The config of a plan, with the present folder of the run.
 
-    The run may be a stranger's: no variable of the environment is put into it, and options of the storage, which say what
-    server gets our keys, are those by which the folder is looked at.
+    The run may come from a stranger: no environment variables are inserted, and the storage options, which determine the server
+    that gets our keys, are those of the caller.
 
     Raises:
-        StoreError: it names what is not installed here; or another version of swsdist, or another program, wrote it.
+        StoreError: a name is not installed here, or another version of swsdist or another program wrote the plan.
     """
     try:
         return Config.model_validate({**plan.config, "run": run.root, "storage": dict(run.storage)})
@@ -73,25 +73,25 @@ def config_of(run: Folder, plan: Plan) -> Config:
 
 
 def _unknown_name(run: Folder, error: ValidationError) -> StoreError | None:
-    """What to say where nothing is wrong with a config but names that were registered where it ran."""
-    found = error.errors(include_url=False)
-    if any(item["type"] != UNKNOWN for item in found):
+    """The error of a config whose only faults are names that are not registered here; None if it has others."""
+    faults = error.errors(include_url=False)
+    if any(item["type"] != UNKNOWN for item in faults):
         return None
-    kind, group = (str(found[0]["ctx"][key]) for key in ("kind", "group"))
+    kind, group = (str(faults[0]["ctx"][key]) for key in ("kind", "group"))
     return codes.MISSING_EXTENSION(
         where=run.path(),
         kind=kind,
-        name=found[0]["input"],
+        name=faults[0]["input"],
         group=group,
         registry=group.removeprefix("swsdist.").upper(),
     )
 
 
 def plan_of(run: Folder, name: str = ONLY) -> Plan:
-    """A plan of a run folder.
+    """Load a plan of a run folder.
 
     Raises:
-        StoreError: it is not a run folder, or it has no such plan.
+        StoreError: not a run folder, or no such plan.
     """
     plans = load_plans(run)
     if name not in plans:
@@ -99,7 +99,7 @@ def plan_of(run: Folder, name: str = ONLY) -> Plan:
     return plans[name]
 
 
-def _begun(run: Folder, name: str) -> ChainRun:
+def _prepare(run: Folder, name: str) -> ChainRun:
     plan = plan_of(run, name)
     chain_run = prepare_chain_run(name, config_of(run, plan), Ledger(run), StepSelection())
     chain_run.plan = plan

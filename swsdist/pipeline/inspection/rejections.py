@@ -1,4 +1,4 @@
-"""What could not be used, of a store or of a run, from its folder alone."""
+"""Rejected inputs of a store or a run, from its folder."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from swsdist.pipeline.plan import load_plans
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 
-#: Of a run that has a report.
+#: Table of a run with a report.
 _TABLE = "rejected.parquet"
 
 
 def rejections(folder: str) -> pa.Table:
-    """REJECTED: documents of a store; of a run that has a report also queries, and tasks that failed.
+    """REJECTED: documents of a store; for a run with a report also queries and failed tasks.
 
     Args:
-        folder: of a store or a run, local or `s3://`.
+        folder: folder of a store or a run, local or `s3://`.
 
     Raises:
-        StoreError: it is neither, or the run has no store yet.
+        StoreError: neither a store nor a run, or the run has no store yet.
     """
     place = Folder(folder.rstrip("/"))
     if place.exists("plan.json"):

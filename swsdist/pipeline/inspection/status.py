@@ -1,7 +1,7 @@
-"""The status tells from the folder alone what a run is doing, or was doing when it died.
+"""The status of a run, from its folder: what it does now, or how it ended.
 
-Of a run that works it reads what the driver says every few seconds, and the ends of the journals of the processes that work:
-so much, however many tasks there are. Of a run that does not, it counts receipts.
+For a running run it reads the status file of the driver and the ends of the journals of live processes, whose size does not
+depend on the number of tasks. For other runs it counts receipts.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from swsdist.pipeline.operation import run_status
 from swsdist.pipeline.operation.run_status import RunStatus
 from swsdist.pipeline.plan import Plan, load_plans
 
-#: Bytes at the end of a journal that are read first, and at most, to find when the present task began.
+#: First and largest number of bytes read at the end of a journal, to find the start of the present task.
 _TAIL, _MOST = 1 << 16, 1 << 22
 
 
-#: Seconds that a clock may be off, or a driver dead, for it to be watched for a sign of life; longer ago it is told at once.
+#: Age in s of a heartbeat up to which the lock file is watched, since clocks differ; older: dead.
 _OFF = 86_400.0
 
 
 @dataclass(frozen=True)
 class StageStatus:
-    """The number of a step's tasks, how many are done, and how many failed as far as is known."""
+    """Numbers of tasks of a step: all, finished, and failed as far as fingerprints."""
 
     stage: str
     tasks: int
@@ -40,7 +40,7 @@ class StageStatus:
 
 @dataclass(frozen=True)
 class ProcessStatus:
-    """A process of the run: what it works on, since when, and how far it is; `seen` is how long ago it last wrote, in s."""
+    """A process of the run: its present task, for `busy_s`, the finished part of it, and the age `seen_s` of its last line."""
 
     host: str
     pid: int
@@ -55,8 +55,10 @@ class ProcessStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """The state of a run (`running`, `died`, `done`, `incomplete` or `cancelled`), with details; `ended` is how its last driver
-    ended, with what it said, if it said so."""
+    """The state of a run: `running`, `died`, `done`, `incomplete` or `cancelled`, with details.
+
+    `ended` is the state and message with which the last driver ended, if fingerprints.
+    """
 
     state: str
     holder: str | None
@@ -67,18 +69,18 @@ class Status:
 
 
 def status(run: Folder) -> Status:
-    """Look at a run folder.
+    """The status of a run.
 
     Raises:
-        StoreError: it is not a run folder.
+        StoreError: not a run folder.
     """
     holder = read(run)
-    said = run_status.read(run)
+    driver_status = run_status.read(run)
     text = f"process {holder['pid']} on {holder['host']}" if holder is not None else None
     if holder is not None and lives(run, holder, within=_OFF):
-        if said is not None and said.token == holder["token"]:
-            return _running(run, text, said)
-        return Status("running", text, _counted(run, load_plans(run)), (), None)  # it has nothing to do, or not yet
+        if driver_status is not None and driver_status.token == holder["token"]:
+            return _running(run, text, driver_status)
+        return Status("running", text, _counted(run, load_plans(run)), (), None)  # no open task, or not started yet
     plans = load_plans(run)
     stages = _counted(run, plans)
     complete = all(stage.done == stage.tasks for stage in stages)
@@ -87,41 +89,49 @@ def status(run: Folder) -> Status:
         return Status("died", text, stages, (), None)
     word = "done" if complete and last else "incomplete"
     ended = None
-    if word == "incomplete" and said is not None and said.state not in ("done", "running"):
-        ended = f"{said.state}: {said.message}" if said.message else said.state if said.state != word else None
-        word = "cancelled" if said.state == "cancelled" else word
+    if word == "incomplete" and driver_status is not None and driver_status.state not in ("done", "running"):
+        ended = (
+            f"{driver_status.state}: {driver_status.message}"
+            if driver_status.message
+            else driver_status.state
+            if driver_status.state != word
+            else None
+        )
+        word = "cancelled" if driver_status.state == "cancelled" else word
     return Status(word, text, stages, (), None, ended)
 
 
 def _counted(run: Folder, plans: dict[str, Plan]) -> tuple[StageStatus, ...]:
-    """The steps of all plans, by their receipts."""
+    """Status of all steps, by their receipts."""
     ledger = Ledger(run, receipts_only=True)
     stages = []
     for name in dict.fromkeys(step for plan in plans.values() for step in plan.steps):
         steps = [plan.steps[name] for plan in plans.values() if name in plan.steps]
         tasks = done = 0
         for place, stage in sorted({(step.place, step.stage) for step in steps}):
-            known = [step.tasks.array for step in steps if (step.place, step.stage) == (place, stage)]
-            item = np.unique(np.concatenate(known))
+            fingerprints = [step.tasks.array for step in steps if (step.place, step.stage) == (place, stage)]
+            item = np.unique(np.concatenate(fingerprints))
             tasks += len(item)
             done += int((ledger.receipts(stage, place).find(item) >= 0).sum())
         stages.append(StageStatus(name, max(tasks, *(step.planned for step in steps)), done))
     return tuple(stages)
 
 
-def _running(run: Folder, holder: str | None, said: RunStatus) -> Status:
-    """A run whose driver says how far it is."""
-    stages = {stage.stage: StageStatus(stage.stage, stage.tasks, stage.done, stage.failed) for stage in said.stages}
+def _running(run: Folder, holder: str | None, driver_status: RunStatus) -> Status:
+    """Status of a running run, from the driver's status file."""
+    stages = {
+        stage.stage: StageStatus(stage.stage, stage.tasks, stage.done, stage.failed) for stage in driver_status.stages
+    }
     names = set(run.listing("accounts")) if run.local() is None else None
-    found = [lines for name in said.journals if (lines := _end(run, name, names))]
-    processes = tuple(item for item in map(_process, found) if item.seen_s < STALE_AFTER)
-    return Status("running", holder, tuple(stages.values()), processes, _eta(said))
+    journals = [lines for name in driver_status.journals if (lines := _end(run, name, names))]
+    processes = tuple(item for item in map(_process, journals) if item.seen_s < STALE_AFTER)
+    return Status("running", holder, tuple(stages.values()), processes, _eta(driver_status))
 
 
 def _end(run: Folder, name: str, names: set[str] | None) -> list[dict[str, Any]]:
-    """First line and end of a journal: as many lines as tell what the process does; none if it cannot be read.
+    """The first line and the end of a journal, enough to find the present task; empty if it cannot be read.
 
-    Where a journal is kept in several files, their names begin alike.
+    The files of a journal that has several begin alike.
     """
     stem = name.removesuffix(".jsonl")
     files = [name] if names is None else sorted(name for name in names if name.startswith(stem))
@@ -130,8 +140,8 @@ def _end(run: Folder, name: str, names: set[str] | None) -> list[dict[str, Any]]
         size, length = run.info(files[-1]).size, _TAIL
         while True:
             lines = lines_of(run, files[-1], max(0, size - length), length + 4096)
-            told = any(line["event"] in ("begin", "end", "failed", "close") for line in lines)
-            if told or length >= min(size, _MOST):
+            sufficient = any(line["event"] in ("begin", "end", "failed", "close") for line in lines)
+            if sufficient or length >= min(size, _MOST):
                 return first + [line for line in lines if line["event"] != "open"]
             length *= 8
     except (FileNotFoundError, IndexError):
@@ -139,7 +149,7 @@ def _end(run: Folder, name: str, names: set[str] | None) -> list[dict[str, Any]]
 
 
 def _last(plan: Plan) -> str:
-    """The last step of a plan's chain."""
+    """Last step of a plan's chain."""
     return plan.order[-1] if plan.order else ""
 
 
@@ -168,10 +178,10 @@ def _process(lines: list[dict[str, Any]]) -> ProcessStatus:
     )
 
 
-def _eta(said: RunStatus) -> float | None:
-    """Seconds until the present stage ends, at the pace it has had; None before its first task has ended."""
-    for stage in said.stages:
+def _eta(driver_status: RunStatus) -> float | None:
+    """Seconds until the present stage ends, at its pace so far; None before its first task has ended."""
+    for stage in driver_status.stages:
         done = stage.done - stage.before
         if stage.ended is None and stage.done < stage.tasks:
-            return (said.t - stage.begun) / done * (stage.tasks - stage.done) if done else None
+            return (driver_status.t - stage.begun) / done * (stage.tasks - stage.done) if done else None
     return None

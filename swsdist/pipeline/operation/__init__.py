@@ -1,1 +1,1 @@
-"""Operating a run from outside: events, how far it is, cancelling it, and cleaning up after it; by its folder alone."""
+"""Operating a run through its folder: events, status, cancelling, cleaning."""

@@ -1,6 +1,6 @@
-"""A run is cancelled by a file in its folder, from any host; its driver looks for it every few seconds.
+"""Cancelling: a request file in the run folder, which can be written from any host; the driver checks for it every few seconds.
 
-The request names the lock of the driver that is meant, so one that comes late ends no later run.
+The request names the lock of one driver, so a stale request cannot cancel a later run.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ NAME = "cancel.json"
 
 
 def request(run: Folder) -> str:
-    """Ask who works in a run folder to end; gives the token of its lock.
+    """Ask the driver of a run to stop; returns the token of its lock.
 
     Raises:
-        StoreError: it is not a run folder.
-        UserError: nobody works there.
+        StoreError: not a run folder.
+        UserError: no process works there.
     """
     load_plans(run)
     holder = lock.read(run)
@@ -32,32 +32,32 @@ def request(run: Folder) -> str:
         raise codes.NO_RUNNING_PROCESS(where=run.path())
     if not lock.lives(run, holder):
         raise codes.DEAD_PROCESS(where=run.path(), pid=holder["pid"], host=holder["host"])
-    asked = {"token": holder["token"], "t": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
-    run.write_bytes(NAME, json.dumps(asked).encode())
+    cancellation = {"token": holder["token"], "t": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
+    run.write_bytes(NAME, json.dumps(cancellation).encode())
     return str(holder["token"])
 
 
 def requested(run: Folder, token: str) -> str | None:
-    """Who asked for the end of the driver that holds this lock: its host; None: nobody did."""
+    """Host that requested the cancellation of the driver with this lock; None: no request."""
     try:
-        asked = json.loads(run.read_bytes(NAME))
-        return str(asked["host"]) if asked["token"] == token else None
+        cancellation = json.loads(run.read_bytes(NAME))
+        return str(cancellation["host"]) if cancellation["token"] == token else None
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
 
 def wait(run: Folder, token: str, seconds: float) -> str:
-    """Wait until the driver that holds this lock has ended; gives the state that it ended in.
+    """Wait until the driver with this lock has ended; returns its final state.
 
     Raises:
-        IncompleteError: it works on.
+        IncompleteError: it still runs after `seconds`.
     """
     deadline = time.monotonic() + seconds
     while True:
         holder = lock.read(run)
         if holder is None or holder["token"] != token or not lock.lives(run, holder):
-            found = run_status.read(run)
-            return found.state if found is not None and found.token == token else "ended"
+            driver_status = run_status.read(run)
+            return driver_status.state if driver_status is not None and driver_status.token == token else "ended"
         if time.monotonic() > deadline:
             raise codes.STILL_RUNNING(where=run.path(), pid=holder["pid"], host=holder["host"])
         time.sleep(0.5)

@@ -1,14 +1,12 @@
-"""`swsdist clean`: what may go from a run folder or a store, why, and how many bytes it holds.
+"""`swsdist clean`: the files of a run folder or store that can be removed, with reason and size.
 
-What goes: temporary files that nobody has written to for a while; locks, requests and marks of processes that are gone; of a
-run that has come to its end, tables and receipts that none of its plans names; of a store, files that neither its manifest nor
-a state that the run beside it searched names.
+Removed are: old temporary files; locks, requests and reader files of dead processes; tables and receipts of a finished run that
+none of its plans names; files of a store that neither its manifest nor a state searched by the run beside it names.
 
-What stays, whatever else: all of a folder in which a process works; all states of a store that somebody reads
-(`swsdist.pipeline.operation.readers`), or whose manifest changed a short while ago; tables of a run that has not come to its
-end, which goes on with them; what tasks have made in a store and no state of it has named yet (shards of an index that was cut
-off, totals and models of a fit), until the run in whose folder the store lies has ended without them; accounts, events, reports
-and exports.
+Always kept are: a folder in which a process works; all states of a store with readers
+(`swsdist.pipeline.operation.readers`), or whose manifest changed recently; tables of an unfinished run, which it needs to go
+on; outputs of tasks in a store that no state names yet (shards of an interrupted index, sums and models of a fit), until the
+run in whose folder the store lies has ended without them; accounts, events, reports and exports.
 """
 
 from __future__ import annotations
@@ -31,14 +29,14 @@ from swsdist.pipeline.plan import NAME as PLAN
 from swsdist.pipeline.plan import Plan, load_plans
 from swsdist.store import manifest
 
-#: A table of a task, or its receipt: the folder, and the fingerprint.
+#: File name of a task's table or receipt.
 _OF_TASK = re.compile(r"(?:tables/[^/]+/|receipts/[^/]+?-)(?P<task>[0-9a-f]{32})(?![0-9a-f])[^/]*")
 
 _STATE = re.compile(r"[0-9a-f]{32}")
 
 
-class Found(NamedTuple):
-    """A file that may go: its folder, name and bytes, and why it may."""
+class Removable(NamedTuple):
+    """A file that can be removed: folder, name, bytes and reason."""
 
     folder: Folder
     name: str
@@ -46,27 +44,27 @@ class Found(NamedTuple):
     why: str
 
 
-class Kept(NamedTuple):
-    """A folder of which something stays that is not needed, and why."""
+class Retained(NamedTuple):
+    """A folder that keeps files that are not needed, and the reason."""
 
     folder: Folder
     why: str
 
 
-def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Kept]]:
-    """Remove from a run folder, with the stores in it, or from a store, what may go.
+def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Removable], list[Retained]]:
+    """Remove files that are not needed from a run folder with its stores, or from a store.
 
     Args:
-        folder: of a run or a store.
-        hours: that a temporary file, or an earlier state of a store, stays.
+        folder: folder of a run or a store.
+        hours: least age of temporary files and of earlier states of a store.
         dry: remove nothing.
 
     Returns:
-        What may go, or went, and what stays although nothing needs it.
+        The removed files (with `dry`: those that would be), and the folders that keep files that are not needed.
 
     Raises:
-        StoreError: it is neither.
-        LockedError: a process works in it.
+        StoreError: neither a run folder nor a store.
+        LockedError: a process works in the folder.
     """
     plans = load_plans(folder) if folder.exists(PLAN) else {}
     if not plans and not folder.exists(manifest.NAME):
@@ -80,39 +78,43 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Found], list[Ke
             raise codes.FOLDER_IN_USE(
                 where=place.path(), pid=holder["pid"], host=holder["host"], seconds=lock.STALE_AFTER
             )
-    marks = [mark for place in [folder, *others] for mark in _left_behind(place, hours)]  # a dead one's lock, too
+    marks = [
+        mark for place in [folder, *others] for mark in _left_behind(place, hours)
+    ]  # including locks of dead processes
     if dry:
-        found, kept = _no_more_needed(folder, places, plans, hours)
-        return marks + found, kept
-    with ExitStack() as held:  # from before anything is looked at until it is removed, nobody begins to work here
-        mine = held.enter_context(lock.locked(folder))
+        removable, retained = _no_more_needed(folder, places, plans, hours)
+        return marks + removable, retained
+    with ExitStack() as stack:  # locked from the listing to the removal
+        run_lock = stack.enter_context(lock.locked(folder))
         for place in others:
-            held.enter_context(lock.locked(place, dead=mine.replaced))
+            stack.enter_context(lock.locked(place, dead=run_lock.replaced))
         plans = load_plans(folder) if plans else plans
-        found, kept = _no_more_needed(folder, places, plans, hours)
+        removable, retained = _no_more_needed(folder, places, plans, hours)
         for place in [folder, *others]:
-            _remove(place, [mark for mark in marks + found if mark.folder == place], plans if place == folder else {})
-    return marks + found, kept
+            _remove(
+                place, [mark for mark in marks + removable if mark.folder == place], plans if place == folder else {}
+            )
+    return marks + removable, retained
 
 
 def _no_more_needed(
     folder: Folder, places: list[Folder], plans: dict[str, Plan], hours: float
-) -> tuple[list[Found], list[Kept]]:
-    """What a run and its stores hold and nothing needs, and what stays although nothing needs it."""
-    kept: list[Kept] = []
-    found = list(_of_run(folder, plans, kept)) if plans else []
+) -> tuple[list[Removable], list[Retained]]:
+    """Files of a run and its stores that are not needed, and folders that keep some of them."""
+    retained: list[Retained] = []
+    removable = list(_of_run(folder, plans, retained)) if plans else []
     for place in places:
         reading = readers_of(place)
         for name in reading.dead:
-            with suppress(FileNotFoundError):  # it ended just now
-                found.append(Found(place, name, place.info(name).size, "of a reader that is gone"))
+            with suppress(FileNotFoundError):  # the reader just ended
+                removable.append(Removable(place, name, place.info(name).size, "of a dead reader"))
         run = folder if plans else Folder(place.root.rpartition("/")[0], place.storage)
-        found += _of_store(place, run, plans or _beside(run), hours, reading.living, kept)
-    return found, kept
+        removable += _of_store(place, run, plans or _beside(run), hours, reading.living, retained)
+    return removable, retained
 
 
 def _stores_in(run: Folder, plans: dict[str, Plan]) -> list[str]:
-    """Roots of the stores that plans wrote to, in the run folder."""
+    """Roots of the stores in the run folder that plans wrote to."""
     roots = {step.place for plan in plans.values() for step in plan.steps.values() if step.place}
     return [
         root
@@ -122,101 +124,112 @@ def _stores_in(run: Folder, plans: dict[str, Plan]) -> list[str]:
 
 
 def _beside(run: Folder) -> dict[str, Plan]:
-    """The plans of the run that a store lies in, if it does."""
+    """Plans of the run whose folder holds a store; empty: none."""
     try:
         return load_plans(run)
     except StoreError:
         return {}
 
 
-def _left_behind(folder: Folder, hours: float) -> Iterator[Found]:
-    """Temporary files, and the marks of processes that are gone."""
+def _left_behind(folder: Folder, hours: float) -> Iterator[Removable]:
+    """Temporary files, and locks and requests of dead processes."""
     temporary = folder.local(TEMPORARY)
     for file in sorted(temporary.iterdir()) if temporary is not None and temporary.is_dir() else ():
         status = file.stat()
         if file.is_file() and time.time() - status.st_mtime > hours * 3600:
-            yield Found(folder, f"{TEMPORARY}/{file.name}", status.st_size, "temporary, of a process that was killed")
+            yield Removable(folder, f"{TEMPORARY}/{file.name}", status.st_size, "temporary file of a killed process")
     for name in (lock.NAME, cancelling.NAME):
-        if folder.exists(name):  # no living process holds the folder
-            yield Found(folder, name, folder.info(name).size, "of a process that is gone")
+        if folder.exists(name):  # no live process holds the lock
+            yield Removable(folder, name, folder.info(name).size, "of a dead process")
 
 
 def _have_ended(plans: dict[str, Plan]) -> bool:
-    """Whether there are plans, and all have come to their ends."""
+    """Whether there are plans, and all have ended."""
     return bool(plans) and all(
         plan.order and plan.order[-1] in plan.steps and plan.steps[plan.order[-1]].ended for plan in plans.values()
     )
 
 
 def _named(plans: dict[str, Plan]) -> set[str]:
-    """Tasks that plans name."""
+    """Fingerprints of the tasks of plans."""
     return {task for plan in plans.values() for step in plan.steps.values() for task in step.tasks}
 
 
-def _of_run(run: Folder, plans: dict[str, Plan], kept: list[Kept]) -> Iterator[Found]:
-    """Tables and receipts that no plan names."""
+def _of_run(run: Folder, plans: dict[str, Plan], retained: list[Retained]) -> Iterator[Removable]:
+    """Tables and receipts of tasks that no plan names."""
     if not _have_ended(plans):
-        kept.append(Kept(run, "the run is incomplete: nothing is removed of it; finish it with `swsdist run CONFIG`"))
+        retained.append(Retained(run, "run incomplete: nothing removed; finish it with `swsdist run CONFIG`"))
         return
     named = _named(plans)
     for part in ("tables", "receipts"):
         for name, info in run.listing(part).items():
             match = _OF_TASK.fullmatch(name)
             if match is not None and match["task"] not in named:
-                yield Found(run, name, info.size, "no plan names it")
+                yield Removable(run, name, info.size, "no plan names it")
 
 
 def _of_store(
-    store: Folder, run: Folder, plans: dict[str, Plan], hours: float, reading: list[dict[str, Any]], kept: list[Kept]
-) -> Iterator[Found]:
-    """Files of earlier states that nobody reads; `plans` are of the run in whose folder the store lies."""
+    store: Folder,
+    run: Folder,
+    plans: dict[str, Plan],
+    hours: float,
+    reading: list[dict[str, Any]],
+    retained: list[Retained],
+) -> Iterator[Removable]:
+    """Files of earlier states without readers; `plans` are those of the run in whose folder the store lies."""
     now = manifest.require(store)
     if now.of_queries:
         return  # searches read the states of its groups
     states = {value for plan in plans.values() for value in plan.state.values() if _STATE.fullmatch(value)}
     if now.unfinished is not None and now.unfinished.before is not None:
-        states.add(now.unfinished.before)  # its index goes on from that one
-    earlier = (manifest.load(store, manifest.state_name(state)) for state in states)  # digests of the run are of these
+        states.add(now.unfinished.before)  # indexing continues from that state
+    earlier = (
+        manifest.load(store, manifest.state_name(state)) for state in states
+    )  # the run's digests cover these states
     used = {name for item in (now, *earlier) if item is not None for name in _stems(item)}
     listing = store.listing()
     rest = [
-        Found(store, name, info.size, "of an earlier state of the store")
+        Removable(store, name, info.size, "of an earlier state of the store")
         for name, info in listing.items()
         if name.partition(".")[0] not in used and name.startswith(manifest.PARTS)
     ]
-    made = Ledger(store).outputs() if rest else set()
-    states_there = (manifest.load(store, name) for name in listing if made and name.startswith("manifest-"))
+    outputs = Ledger(store).outputs() if rest else set()
+    states_there = (manifest.load(store, name) for name in listing if outputs and name.startswith("manifest-"))
     named = {name for item in states_there if item is not None for name in _stems(item)}
-    waiting = {item.name for item in rest if item.name in made and item.name.partition(".")[0] not in named}
-    if waiting and _have_ended(plans):  # what its plans name is in use, postings say; others' work is of later
-        own = Ledger(store).outputs(_named(plans)) & waiting
-        rest = [item for item in rest if item.name not in own]
+    pending = {item.name for item in rest if item.name in outputs and item.name.partition(".")[0] not in named}
+    if pending and _have_ended(
+        plans
+    ):  # files that its plans name, such as postings, are in use; work of other runs may be newer
+        of_plans = Ledger(store).outputs(_named(plans)) & pending
+        rest = [item for item in rest if item.name not in of_plans]
         ended = run.modified(PLAN)
-        waiting = {item.name for item in rest if item.name in waiting and store.modified(item.name) > ended}
-    stays = [item for item in rest if item.name in waiting]
-    rest = [item for item in rest if item.name not in waiting]
-    if stays:
-        why = f"{len(stays)} files that no state of it names stay: a run that was cut off made them, and may go on with them"
-        kept.append(Kept(store, why))
+        pending = {item.name for item in rest if item.name in pending and store.modified(item.name) > ended}
+    pending_files = [item for item in rest if item.name in pending]
+    rest = [item for item in rest if item.name not in pending]
+    if pending_files:
+        why = f"{len(pending_files)} files of an interrupted run kept: no state of the store names them yet"
+        retained.append(Retained(store, why))
     if rest and reading:
         who = ", ".join(sorted({f"process {item['pid']} on {item['host']}" for item in reading}))
-        kept.append(Kept(store, f"{len(rest)} files of earlier states stay: {who} reads the store"))
+        retained.append(Retained(store, f"{len(rest)} files of earlier states kept: {who} reads the store"))
     elif rest and time.time() - store.modified(manifest.NAME) < hours * 3600:
-        kept.append(Kept(store, f"{len(rest)} files of earlier states stay: it changed less than {hours:g} h ago"))
+        retained.append(
+            Retained(store, f"{len(rest)} files of earlier states kept: the store changed less than {hours:g} h ago")
+        )
     else:
         yield from rest
 
 
 def _stems(state: manifest.Manifest) -> Iterator[str]:
-    """Names of a state's files without their endings: tables that tell how a shard was made begin as its own does."""
+    """File names of a state without extensions; tables about a shard share its stem."""
     shards = (file.name for shard in state.shards for file in shard.files.values())
     for name in (manifest.state_name(state.fingerprint), *state.tables, *shards):
         yield name.partition(".")[0]
 
 
-def _remove(folder: Folder, found: list[Found], plans: dict[str, Plan]) -> None:
-    """Receipts first: a table without one is made again, a receipt without its table is none. States last."""
-    gone = [item.name for item in found if item.name != lock.NAME]  # that is ours now
+def _remove(folder: Folder, removable: list[Removable], plans: dict[str, Plan]) -> None:
+    """Remove files, receipts first (a receipt without its table would be invalid), states last."""
+    gone = [item.name for item in removable if item.name != lock.NAME]  # held by this process
     for name in sorted(gone, key=lambda name: (not name.startswith("receipts/"), name.startswith("manifest-"))):
         folder.remove(name)
     if _have_ended(plans):

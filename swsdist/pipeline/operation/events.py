@@ -1,8 +1,8 @@
-"""What happens in a run, as JSON lines: in the folder `events/` of the run, and wherever `--events` says.
+"""Events of a run as JSON lines, in the folder `events/` of the run and in the file of `--events`.
 
-Each line has `event`, `t` (seconds since 1970) and `run` (its folder); what else an event has is in `EVENTS`. Lines are
-appended to one file a driver; on S3, which cannot append, each few seconds are a file of their own. Names sort by time, so who
-follows a run lists the folder and reads what it has not read yet.
+Each line has `event`, `t` (s since 1970) and `run` (the run folder); `EVENTS` lists the other fields. Each driver appends to
+one file; on S3, which cannot append, it writes a new file every few seconds. File names sort by time, so a follower lists the
+folder and reads what is new.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
 
 
 class EventLog:
-    """The events of one driver; nothing is written before `open`.
+    """The event log of one driver; nothing is written before `open`.
 
     Args:
         run: the run folder.
-        token: of the driver's lock; tells its files from another's.
+        token: token of the driver's lock, part of the file names.
     """
 
     def __init__(self, run: Folder, token: str) -> None:
@@ -51,7 +51,7 @@ class EventLog:
         self._lock = threading.Lock()
 
     def add(self, event: str, **values: Any) -> dict[str, Any]:
-        """Something has happened; gives the whole line. A message, which may be a library's, has no secrets then."""
+        """Add an event, and return its line; secrets in the message are redacted."""
         if "message" in values:
             values["message"] = redacted(values["message"])
         line = {"event": event, "t": round(time.time(), 3), "run": self._run.root, **values}
@@ -62,14 +62,14 @@ class EventLog:
         return line
 
     def open(self) -> None:
-        """From now on lines are written, those that waited first."""
+        """Start writing, beginning with the lines so far."""
         self._opened = True
 
     def flush(self) -> None:
-        """Write what has happened since the last time.
+        """Write the lines since the last call.
 
         Raises:
-            StorageError: it cannot be written; the lines wait for the next time.
+            StorageError: writing failed; the lines are kept for the next call.
         """
         with self._lock:
             if not self._opened or not self._lines:
@@ -88,11 +88,11 @@ class EventLog:
 
 
 class Follower:
-    """Reads a run's events as they come.
+    """Reads a run's events as they appear.
 
     Args:
         run: the run folder.
-        old: whether to begin with those that are there; else they are passed over.
+        old: whether to start with the existing events, or to skip them.
     """
 
     def __init__(self, run: Folder, old: bool = True) -> None:
@@ -102,7 +102,7 @@ class Follower:
             self._read = {name: info.size for name, info in run.listing(FOLDER).items()}
 
     def new(self) -> Iterator[dict[str, Any]]:
-        """Events since the last call, in their order; a line that is being written waits."""
+        """Events since the last call, in order; an incomplete line is left for the next call."""
         for name, info in self._run.listing(FOLDER).items():
             begin = self._read.get(name, 0)
             if info.size <= begin:
@@ -110,10 +110,10 @@ class Follower:
             with self._run.open(name) as file:
                 file.seek(begin)
                 data = file.read()
-            whole = data[: data.rfind(b"\n") + 1]
-            self._read[name] = begin + len(whole)
-            for line in whole.splitlines():
+            complete_lines = data[: data.rfind(b"\n") + 1]
+            self._read[name] = begin + len(complete_lines)
+            for line in complete_lines.splitlines():
                 try:
                     yield json.loads(line)
                 except ValueError:
-                    continue  # a disk was full while it was written
+                    continue  # truncated by a full disk

@@ -1,4 +1,4 @@
-"""Who a driver reports to: a display, a file of events, a test."""
+"""The interface by which the driver reports progress: to a display, an event file, a test."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 
 
 class Progress:
-    """The driver reports its progress to this class; the base class keeps silent."""
+    """Receives the driver's progress; the base class ignores it."""
 
     def before(self, run: str) -> Progress:
-        """Who reports on a run that comes before this one, of that name; called when it begins."""
+        """The progress of a prerequisite run; called when it begins."""
         return self
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
-        """A step begins: tasks to do, tasks done earlier, work to do in the stage's unit, hours of audio to go through."""
+        """A step begins: open tasks, tasks done earlier, open work in the stage's unit, hours of audio."""
 
     def part(self, step: Step, task: Task, part: float) -> None:
-        """A task that runs has done this part of its work, 0 to 1; told a few times a second at most."""
+        """A running task has done this part of its work, 0 to 1; called a few times a second at most."""
 
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
-        """A task has come to its end."""
+        """A task has ended."""
 
     def end(self, step: Step, wall: float) -> None:
-        """A step has; it took so many seconds."""
+        """A step has ended, after `wall` seconds."""
 
     def note(self, text: str) -> None:
-        """Something is worth a line: a lock that is watched, a node that is not used."""
+        """A message for the user: a lock that is watched, a node that is not used."""
 
     def close(self) -> None:
-        """The last step has, or the run was broken off."""
+        """The last step has ended, or the run was interrupted."""
 
     def event(self, line: Mapping[str, Any]) -> None:
-        """Something has happened in the run (`swsdist.pipeline.operation.events`)."""
+        """An event of the run (`swsdist.pipeline.operation.events`)."""
 
 
 class ForwardingProgress(Progress):
-    """A progress that passes on to another one all that it is told."""
+    """Forwards every call to another progress."""
 
     def __init__(self, inner: Progress) -> None:
         self._inner = inner
 
     def before(self, run: str) -> Progress:
-        """Whoever the other one names."""
+        """The other progress's answer."""
         return self._inner.before(run)
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
@@ -57,15 +57,15 @@ class ForwardingProgress(Progress):
         self._inner.part(step, task, part)
 
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
-        """A task has come to its end."""
+        """A task has ended."""
         self._inner.task(step, outcome)
 
     def end(self, step: Step, wall: float) -> None:
-        """A step has."""
+        """A step has ended."""
         self._inner.end(step, wall)
 
     def note(self, text: str) -> None:
-        """Something is worth a line."""
+        """A message for the user."""
         self._inner.note(text)
 
     def close(self) -> None:
@@ -73,5 +73,5 @@ class ForwardingProgress(Progress):
         self._inner.close()
 
     def event(self, line: Mapping[str, Any]) -> None:
-        """Something has happened."""
+        """An event."""
         self._inner.event(line)

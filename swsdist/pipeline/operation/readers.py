@@ -1,9 +1,9 @@
-"""Who reads a store: a small file in it for each run that works, so that nothing which is read is removed.
+"""Readers of a store: each run that reads a store leaves a small file in it, so that no file in use is removed.
 
-A run, or a command that reads for long, writes `readers/<token>.json` to a store when it begins to read it, says every few
-seconds that it lives, and removes the file at its end. A reader that died counts no more once it is known to be gone (same
-host), or has given no sign of life for a while, whatever clocks say. Where nothing can be written, readers are not known; what
-was superseded less than an hour ago is then kept by its age alone.
+A run, or a long reading command, writes `readers/<token>.json` to the store when it begins to read, updates it every few
+seconds, and removes it at its end. A dead reader is ignored once its process is known to be gone (same host), or its file has
+not changed for a while, whatever clocks show. In a store that is not writable, readers are unknown; superseded files are then
+kept for an hour.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ FOLDER = "readers"
 
 
 class Reader:
-    """A run that reads a store, from now on until `release`."""
+    """A reader of a store, until `release`."""
 
     def __init__(self, store: Folder) -> None:
         self._store = store
         self._name = f"{FOLDER}/{uuid.uuid4().hex}.json"
-        self._mine = Lock(store).identity()
+        self._identity = Lock(store).identity()
         self.beat()
 
     def beat(self) -> None:
-        """Say that the reader lives."""
-        text = json.dumps({**self._mine, "t": time.time()}).encode()
-        for _ in range(2):  # another reader, who was the last, may remove the folder in between
-            with suppress(SwsdistError, OSError):  # a store that is for reading only keeps no list
+        """Write a heartbeat."""
+        text = json.dumps({**self._identity, "t": time.time()}).encode()
+        for _ in range(2):  # the last other reader may remove the folder meanwhile
+            with suppress(SwsdistError, OSError):  # a read-only store has no list
                 self._store.write_bytes(self._name, text)
                 return
 
     def release(self) -> None:
-        """It reads no more."""
+        """Stop reading."""
         with suppress(SwsdistError, OSError):
             self._store.remove(self._name)
             place = self._store.local(FOLDER)
             if place is not None:
-                place.rmdir()  # if it was the last
+                place.rmdir()  # after the last reader
 
 
 @contextmanager
@@ -63,24 +63,24 @@ def reading(store: Store) -> Iterator[Store]:
 
 
 class Readers(NamedTuple):
-    """Who reads a store, this process apart: `host` and `pid` of each that lives; and the files of those that are gone."""
+    """Other readers of a store: `host` and `pid` of live ones, and the files of dead ones."""
 
     living: list[dict[str, Any]]
     dead: list[str]
 
 
 def readers_of(store: Folder) -> Readers:
-    """Who reads a store; those of other hosts that seem dead are watched, all at once."""
-    me = process(Lock(store).identity())
+    """Find the other readers of a store; those of other hosts that seem dead are watched in parallel."""
+    this_process = process(Lock(store).identity())
     names = sorted(store.listing(FOLDER))
     with ThreadPoolExecutor(min(32, max(1, len(names)))) as pool:
-        seen = dict(zip(names, pool.map(lambda name: _look(store, name), names), strict=True))
-    living = [reader for reader in seen.values() if reader and process(reader) != me]
+        seen = dict(zip(names, pool.map(lambda name: _read_file(store, name), names), strict=True))
+    living = [reader for reader in seen.values() if reader and process(reader) != this_process]
     return Readers(living, [name for name, reader in seen.items() if reader is None])
 
 
-def _look(store: Folder, name: str) -> dict[str, Any] | None:
-    """A living reader by its file; nothing of it if that is gone, None if it is dead, or ended while it was watched."""
+def _read_file(store: Folder, name: str) -> dict[str, Any] | None:
+    """A live reader by its file; empty if the file is gone; None if the reader is dead or ended meanwhile."""
     try:
         reader: dict[str, Any] = json.loads(store.read_bytes(name))
         return reader if lives(store, reader, name) else None

@@ -1,7 +1,7 @@
-"""How far a run is, as its driver says: one small file in the run folder, written every few seconds while it works.
+"""The status file of a run: a small file in the run folder, which the driver writes every few seconds.
 
-Whoever looks at a run that works reads this and the ends of a few journals, however many tasks there are. Of a run that has
-ended, or died, the receipts tell what is done; the file tells how its last driver ended.
+`swsdist status` reads it, and the ends of a few journals, whatever the number of tasks. For a run that has ended or died, the
+receipts count; the file records how its last driver ended.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SCHEMA = "swsdist-status/1"
 
 @dataclass
 class StageProgress:
-    """How far a stage is: tasks that there are, that are done, that failed; when it began and ended (seconds since 1970)."""
+    """Progress of a stage: numbers of tasks, of finished, failed and earlier ones; start and end in s since 1970."""
 
     stage: str
     tasks: int
@@ -31,14 +31,14 @@ class StageProgress:
 
 @dataclass
 class RunStatus:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
-        token: of the driver's lock.
+        token: token of the driver's lock.
         state: `running`, or how it ended: `done`, `incomplete`, `cancelled`, `terminated`, `interrupted` or `stopped`.
-        message: what it ended with; empty where nothing was wrong.
-        t: when this was written, in seconds since 1970.
-        journals: of the processes that work, in the run folder.
+        message: final error; empty: none.
+        t: time of writing, s since 1970.
+        journals: journals of the running processes, in the run folder.
     """
 
     token: str
@@ -52,12 +52,12 @@ class RunStatus:
     journals: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
-        """As it is written."""
+        """The content of the file."""
         return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1)
 
 
 def read(run: Folder) -> RunStatus | None:
-    """What the last driver said; None if there was none yet, or one of another version."""
+    """The last driver's status; None if there is none, or one of another version."""
     try:
         values: dict[str, Any] = json.loads(run.read_bytes(NAME))
         if values.pop("schema") != SCHEMA:

@@ -1,4 +1,4 @@
-"""The files of a folder: names and sizes, as columns; those that are made or removed meanwhile beside them."""
+"""Names and sizes of a folder's files, as columns, with later additions and removals."""
 
 from __future__ import annotations
 
@@ -29,48 +29,48 @@ class Listing:
             sizes.append(np.array([size for _, size in piece], np.int64))
         self._names = pa.concat_arrays(names)
         self._sizes = np.concatenate(sizes)
-        self._known: dict[str, int] | None = None
+        self._size_by_name: dict[str, int] | None = None
         self._added: dict[str, int] = {}
         self._removed: set[str] = set()
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file; None if there is none."""
+        """Bytes of a file; None: no such file."""
         if name in self._added:
             return self._added[name]
         if name in self._removed:
             return None
-        if self._known is None:
-            self._known = dict(zip(self._names.to_pylist(), self._sizes.tolist(), strict=True))
-        return self._known.get(name)
+        if self._size_by_name is None:
+            self._size_by_name = dict(zip(self._names.to_pylist(), self._sizes.tolist(), strict=True))
+        return self._size_by_name.get(name)
 
     def __contains__(self, name: str) -> bool:
         return self.size(name) is not None
 
     def add(self, name: str, size: int) -> None:
-        """A file was made."""
+        """Add a new file."""
         self._added[name] = size
         self._removed.discard(name)
 
     def discard(self, name: str) -> None:
-        """A file was removed."""
+        """Remove a file."""
         self._added.pop(name, None)
         self._removed.add(name)
 
     def below(self, prefix: str) -> Iterator[str]:
-        """Names that begin so."""
-        found = self._names.filter(pc.starts_with(self._names, prefix))
-        yield from (name for name in found.to_pylist() if name not in self._removed and name not in self._added)
+        """Names with a prefix."""
+        matching = self._names.filter(pc.starts_with(self._names, prefix))
+        yield from (name for name in matching.to_pylist() if name not in self._removed and name not in self._added)
         yield from (name for name in self._added if name.startswith(prefix))
 
     def are_complete(self, names: pa.Array, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Of each file, whether it is there in its size."""
-        whole = np.zeros(len(names), bool)
+        """bool (n,): whether each file exists in its size."""
+        complete = np.zeros(len(names), bool)
         if len(names) and len(self._names):
             at = pc.index_in(names.cast(pa.large_string()), value_set=self._names)
             place = pc.fill_null(at, -1).to_numpy(zero_copy_only=False)
-            whole = (place >= 0) & (self._sizes[place] == sizes)
+            complete = (place >= 0) & (self._sizes[place] == sizes)
         if self._added or self._removed:
             for k, name in enumerate(names.to_pylist()):
                 if name in self._added or name in self._removed:
-                    whole[k] = self._added.get(name) == sizes[k]
-        return whole
+                    complete[k] = self._added.get(name) == sizes[k]
+        return complete

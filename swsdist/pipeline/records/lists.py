@@ -1,4 +1,4 @@
-"""Light sequences over columns: the receipts that a step has come to, and files of tables."""
+"""Sequences over columns: lists of receipts, and files of tables."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from swsdist.pipeline.task import Part, Receipt, TaskResult, result_as
 
 T = TypeVar("T", bound=TaskResult)
 
-#: Receipts of a list that are kept as objects once they were made.
-_KEPT = 1024
-#: Names that are made into strings at a time.
+#: Longest list of receipts that is cached as objects.
+_CACHED = 1024
+#: Names converted to strings at a time.
 _PIECE = 1 << 16
 
 
 class Parts(Sequence[Part]):
-    """Files of a table, in columns; as a sequence, of `Part`.
+    """Files of a table: columns in memory, a sequence of `Part` by its interface.
 
     Args:
-        columns: a struct array, `swsdist.core.types.OUTPUT`; its names as `Context.place` takes them.
+        columns: struct array of `swsdist.core.types.OUTPUT`, with names for `Context.place`.
     """
 
     def __init__(self, columns: pa.StructArray) -> None:
@@ -35,33 +35,33 @@ class Parts(Sequence[Part]):
 
     @property
     def names(self) -> pa.Array:
-        """Names, strings."""
+        """Names as strings."""
         return self.columns.field("name")
 
     def pieces(self) -> Iterator[list[str]]:
-        """Names, some at a time."""
+        """Names in batches."""
         for first in range(0, len(self), _PIECE):
             yield self.names.slice(first, _PIECE).to_pylist()
 
     def column(self, name: str) -> NDArray[np.int64]:
-        """`size`, `rows`, `first_slot` or `last_slot` of each."""
-        found: NDArray[np.int64] = self.columns.field(name).to_numpy(zero_copy_only=False)
-        return found
+        """int64 (n,): `size`, `rows`, `first_slot` or `last_slot` of each file."""
+        receipts: NDArray[np.int64] = self.columns.field(name).to_numpy(zero_copy_only=False)
+        return receipts
 
     def meeting(self, slots: range) -> Parts:
-        """Those that may hold rows of these slots; in their order."""
+        """Files that may have rows of these slots, in order."""
         return self.where((self.column("first_slot") <= slots[-1]) & (slots[0] <= self.column("last_slot")))
 
     def where(self, mask: NDArray[np.bool_]) -> Parts:
-        """Some of them."""
+        """The files where the mask is true."""
         return Parts(self.columns.filter(pa.array(mask)))
 
     def by_name(self) -> Parts:
-        """In the order of their names."""
+        """The files sorted by name."""
         return Parts(self.columns.take(pc.sort_indices(self.names)))
 
     def under(self, root: str) -> Parts:
-        """The same with whole paths as names, below a folder."""
+        """The files with absolute paths below a folder as names."""
         arrays = [self.columns.field(name) for name in OUTPUT.names]
         arrays[OUTPUT.get_field_index("name")] = pc.binary_join_element_wise(root, self.names, "/")
         return Parts(pa.StructArray.from_arrays(arrays, fields=list(OUTPUT)))
@@ -70,8 +70,8 @@ class Parts(Sequence[Part]):
         return len(self.columns)
 
     def __iter__(self) -> Iterator[Part]:
-        for first in range(0, len(self), _KEPT):
-            for values in self.columns.slice(first, _KEPT).to_pylist():
+        for first in range(0, len(self), _CACHED):
+            for values in self.columns.slice(first, _CACHED).to_pylist():
                 slots = values.pop("first_slot"), values.pop("last_slot")
                 yield Part(**values, slots=slots)
 
@@ -86,46 +86,46 @@ class Parts(Sequence[Part]):
 
 
 def together(several: Sequence[Parts]) -> Parts:
-    """All files of several."""
+    """Concatenate."""
     return Parts(pa.concat_arrays([pa.array([], OUTPUT), *(item.columns for item in several)]))
 
 
 class ReceiptList(Sequence[Receipt]):
-    """Receipts in an order: rows of collections. It grows by `+=` and `extend`.
+    """An ordered list of receipts: rows of `Receipts`. It grows by `+=` and `extend`.
 
     Args:
-        receipts: to begin with.
+        receipts: first receipts.
     """
 
     def __init__(self, receipts: Iterable[Receipt] = ()) -> None:
         self._of: list[tuple[Receipts, Rows]] = []
-        self._kept: list[Receipt] | None = None
+        self._cached: list[Receipt] | None = None
         self += receipts
 
-    def extend(self, found: Receipts, rows: Rows) -> None:
+    def extend(self, receipts: Receipts, rows: Rows) -> None:
         """Add rows of a collection."""
-        self._kept = None
+        self._cached = None
         if len(rows):
-            self._of.append((found, rows))
+            self._of.append((receipts, rows))
 
     def __iadd__(self, receipts: Iterable[Receipt]) -> ReceiptList:
         if isinstance(receipts, ReceiptList):
             self._of += receipts._of
-            self._kept = None
+            self._cached = None
             return self
-        own = Receipts()
-        self.extend(own, np.array([own.add(receipt) for receipt in receipts], np.int64))
+        added = Receipts()
+        self.extend(added, np.array([added.add(receipt) for receipt in receipts], np.int64))
         return self
 
     def __len__(self) -> int:
         return sum(len(rows) for _, rows in self._of)
 
     def __iter__(self) -> Iterator[Receipt]:
-        if self._kept is None and len(self) <= _KEPT:
-            self._kept = [item for found, rows in self._of for item in found.at(rows)]
-        if self._kept is not None:
-            return iter(self._kept)
-        return (item for found, rows in self._of for item in found.at(rows))
+        if self._cached is None and len(self) <= _CACHED:
+            self._cached = [item for receipts, rows in self._of for item in receipts.at(rows)]
+        if self._cached is not None:
+            return iter(self._cached)
+        return (item for receipts, rows in self._of for item in receipts.at(rows))
 
     @overload
     def __getitem__(self, place: int) -> Receipt: ...
@@ -135,21 +135,21 @@ class ReceiptList(Sequence[Receipt]):
         if isinstance(place, slice):
             return list(self)[place]
         number = range(len(self))[place]
-        for found, rows in self._of:
+        for receipts, rows in self._of:
             if number < len(rows):
-                return next(found.at(rows[number : number + 1]))
+                return next(receipts.at(rows[number : number + 1]))
             number -= len(rows)
         raise IndexError(place)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column of RECEIPTS."""
-        tables = (found.table().select([name]).take(pa.array(rows)) for found, rows in self._of)
+        tables = (receipts.table().select([name]).take(pa.array(rows)) for receipts, rows in self._of)
         columns = [table[name] for table in tables]
         return pa.chunked_array([chunk for column in columns for chunk in column.chunks]) if columns else _nothing()
 
     @property
     def fingerprints(self) -> Digits:
-        """Of the tasks, in their order."""
+        """Fingerprints of the tasks, in order."""
         pieces = [names_of(chunk.to_pylist()) for chunk in self.column("fingerprint").chunks]
         return np.concatenate([np.empty(0, "S32"), *pieces])
 
@@ -158,15 +158,15 @@ class ReceiptList(Sequence[Receipt]):
         return float(pc.sum(self.column(name)).as_py() or 0) if len(self) else 0.0
 
     def results(self, kind: type[T]) -> list[T]:
-        """What the tasks told, as values of their stage's type."""
+        """Results of the tasks, as the stage's type."""
         return [result_as(kind, json.loads(text)) for chunk in self.column("told").chunks for text in chunk.to_pylist()]
 
     def parts(self, table: str) -> Parts:
-        """The outputs that are files of a table, receipt after receipt."""
+        """Output files of a table, receipt after receipt."""
         pieces = []
-        for found, rows in self._of:
-            some = outputs_of(found.table().select(["outputs"]).take(pa.array(rows)))[1]
-            pieces.append(Parts(some.filter(pc.equal(some.field("table"), table))))
+        for receipts, rows in self._of:
+            outputs = outputs_of(receipts.table().select(["outputs"]).take(pa.array(rows)))[1]
+            pieces.append(Parts(outputs.filter(pc.equal(outputs.field("table"), table))))
         return together(pieces)
 
 

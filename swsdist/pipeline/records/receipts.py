@@ -1,7 +1,7 @@
-"""Receipts as columns: a table in memory and on disk, found by fingerprint, and made into a `Receipt` when one is asked for.
+"""Receipts as columns: a table in memory and on disk, indexed by fingerprint; `Receipt` objects are made on access.
 
-Those that are noted one by one wait in a short list, which is folded into the table now and then. A row keeps its number for
-good, so a stage's result is an array of rows (`ReceiptList`).
+Receipts that are added one by one wait in a short list, which is merged into the table from time to time. Row numbers do not
+change, so a list of receipts is an array of rows (`ReceiptList`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from swsdist.pipeline.task import Cost, Part, Receipt
 
 _COST = tuple(field.name for field in fields(Cost))
 
-#: Receipts that are noted before they are folded into the table.
+#: Receipts in the list before they are merged into the table.
 _FRESH = 4096
-#: Rows that are made into objects at a time.
+#: Rows converted to objects at a time.
 _DECODED = 1024
 
 #: Digits of a fingerprint.
 _DIGITS = 32
-#: Fingerprints that are compared at a time.
+#: Fingerprints compared at a time.
 _COMPARED = 1 << 16
 
 #: Fingerprints: 32 hexadecimal digits each.
@@ -44,17 +44,17 @@ def names_of(fingerprints: Iterable[str]) -> Digits:
 
 
 def first_of_each(names: Digits) -> Rows:
-    """Places, ascending, where a fingerprint stands for the first time."""
+    """Ascending indices of the first occurrence of each fingerprint."""
     order = np.argsort(names, kind="stable")
     first = np.ones(len(names), bool)
-    for begin in range(1, len(names), _COMPARED):  # all at once would be two copies more
+    for begin in range(1, len(names), _COMPARED):  # a single comparison would need two more copies
         some = names[order[begin - 1 : begin + _COMPARED]]
         first[order[begin : begin + _COMPARED]] = some[1:] != some[:-1]
     return np.flatnonzero(first)
 
 
 class Names(Sequence[str]):
-    """Fingerprints in an order, 32 bytes each; equal if they are the same.
+    """An ordered list of fingerprints, 32 bytes each.
 
     Args:
         names: fingerprints, or an array of them.
@@ -65,10 +65,10 @@ class Names(Sequence[str]):
 
     @classmethod
     def of_text(cls, text: str) -> Names:
-        """From what `text` gave.
+        """Parse the output of `text`.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the text has another format.
         """
         letters = np.frombuffer(text.encode("ascii"), np.uint8).reshape(-1, _DIGITS + 1)
         if (letters[:, _DIGITS] != ord(" ")).any():
@@ -76,13 +76,13 @@ class Names(Sequence[str]):
         return cls(np.ascontiguousarray(letters[:, :_DIGITS]).view(f"S{_DIGITS}").reshape(-1))
 
     def text(self) -> str:
-        """All in one string, a space behind each."""
+        """All fingerprints in one string, each followed by a space."""
         letters = np.full((len(self.array), _DIGITS + 1), ord(" "), np.uint8)
         letters[:, :_DIGITS] = self._letters().reshape(-1, _DIGITS)
         return letters.tobytes().decode("ascii")
 
     def digest(self) -> str:
-        """16 digits that tell this list from others."""
+        """16 hexadecimal digits that identify the list."""
         return hashlib.sha256(self._letters().data).hexdigest()[:16]
 
     def _letters(self) -> NDArray[np.uint8]:
@@ -109,16 +109,16 @@ class Names(Sequence[str]):
 
 
 class Receipts(Mapping[str, Receipt]):
-    """The receipts of a stage by fingerprint; of one fingerprint the last that came counts.
+    """The receipts of a stage by fingerprint; a later receipt replaces an earlier one.
 
     Args:
-        tables: RECEIPTS; later ones count more.
+        tables: RECEIPTS, earliest first.
     """
 
     def __init__(self, tables: Iterable[pa.Table] = ()) -> None:
         self._tables: list[pa.Table] = []
         self._count = 0  # rows of the tables
-        self._sorted: list[tuple[Digits, Rows]] = []  # fingerprints in order, each once, and their rows; oldest first
+        self._sorted: list[tuple[Digits, Rows]] = []  # sorted distinct fingerprints and their rows; oldest first
         self._fresh: list[Receipt] = []
         self._fresh_rows: dict[str, int] = {}
         for table in tables:
@@ -126,20 +126,20 @@ class Receipts(Mapping[str, Receipt]):
 
     @property
     def rows(self) -> int:
-        """How many rows there are; more than receipts, where some were replaced."""
+        """Number of rows, including replaced receipts."""
         return self._count + len(self._fresh)
 
     def add(self, receipt: Receipt) -> int:
-        """Add one; its row."""
+        """Add a receipt; returns its row."""
         row = self._fresh_rows[receipt.fingerprint] = self.rows
         self._fresh.append(receipt)
         if len(self._fresh) >= _FRESH:
-            self._fold()
+            self._merge()
         return row
 
     def extend(self, table: pa.Table) -> None:
-        """Add a table of them."""
-        self._fold()
+        """Add a table of receipts."""
+        self._merge()
         if table.num_rows == 0:
             return
         names = _bytes(table["fingerprint"])
@@ -147,38 +147,38 @@ class Receipts(Mapping[str, Receipt]):
         self._tables.append(table)
         self._sorted.append(_last(names[order], order + self._count))
         self._count += table.num_rows
-        # Arrays of like sizes are merged, so there are few, and each row is sorted a few times only.
+        # Arrays of similar size are merged: few arrays remain, and each row is sorted only a few times.
         while len(self._sorted) > 1 and len(self._sorted[-2][0]) < 2 * len(self._sorted[-1][0]):
             (item, first), (other, second) = self._sorted[-2:]
             both, places = np.concatenate([item, other]), np.concatenate([first, second])
             order = np.argsort(both, kind="stable")
             self._sorted[-2:] = [_last(both[order], places[order])]
 
-    def _fold(self) -> None:
+    def _merge(self) -> None:
         if self._fresh:
             fresh, self._fresh, self._fresh_rows = self._fresh, [], {}
             self.extend(encoded(fresh))
 
     def find(self, names: Digits) -> Rows:
-        """Rows of some fingerprints; -1 of what is not there."""
-        self._fold()
-        found = np.full(len(names), -1, np.int64)
-        for known, rows in self._sorted:
-            at = np.minimum(np.searchsorted(known, names), len(known) - 1)
-            there = known[at] == names
-            found[there] = rows[at[there]]
-        return found
+        """Rows of fingerprints; -1: no receipt."""
+        self._merge()
+        rows_found = np.full(len(names), -1, np.int64)
+        for sorted_names, rows in self._sorted:
+            at = np.minimum(np.searchsorted(sorted_names, names), len(sorted_names) - 1)
+            matches = sorted_names[at] == names
+            rows_found[matches] = rows[at[matches]]
+        return rows_found
 
     def table(self) -> pa.Table:
-        """All rows, RECEIPTS; some may be of receipts that were replaced."""
-        self._fold()
+        """All rows, RECEIPTS, including replaced receipts."""
+        self._merge()
         if len(self._tables) > 1:
             self._tables = [pa.concat_tables(self._tables)]
         return self._tables[0] if self._tables else RECEIPTS.empty_table()
 
     def current_rows(self) -> Rows:
-        """Rows of those that were not replaced, by fingerprint."""
-        self._fold()
+        """Rows that were not replaced, by fingerprint."""
+        self._merge()
         if not self._sorted:
             return np.empty(0, np.int64)
         names, rows = (np.concatenate(some) for some in zip(*self._sorted, strict=True))
@@ -186,10 +186,10 @@ class Receipts(Mapping[str, Receipt]):
         return _last(names[order], rows[order])[1]
 
     def at(self, rows: Rows) -> Iterator[Receipt]:
-        """The receipts of some rows, a piece at a time."""
+        """The receipts of rows, decoded in batches."""
         for first in range(0, len(rows), _DECODED):
             some = rows[first : first + _DECODED]
-            if some.min() >= self._count:  # noted just now
+            if some.min() >= self._count:  # not merged yet
                 yield from (self._fresh[row - self._count] for row in some)
             else:
                 yield from decoded(self.table().take(pa.array(some)))
@@ -211,7 +211,7 @@ class Receipts(Mapping[str, Receipt]):
 
 
 def encoded(receipts: Sequence[Receipt]) -> pa.Table:
-    """Receipts as RECEIPTS."""
+    """Encode receipts as RECEIPTS."""
     rows = [
         {
             "stage": receipt.stage,
@@ -234,7 +234,7 @@ def encoded(receipts: Sequence[Receipt]) -> pa.Table:
 
 
 def decoded(table: pa.Table) -> Iterator[Receipt]:
-    """The receipts of RECEIPTS."""
+    """Decode RECEIPTS."""
     for row in table.to_pylist():
         cost = Cost(**{name: row.pop(name) for name in _COST})
         outputs = tuple(_part(values) for values in row.pop("outputs"))
@@ -243,7 +243,11 @@ def decoded(table: pa.Table) -> Iterator[Receipt]:
 
 
 def outputs_of(table: pa.Table) -> tuple[Rows, pa.StructArray]:
-    """All outputs of RECEIPTS one after the other, with the place in the table of the receipt that each is of."""
+    """Flatten the outputs of RECEIPTS.
+
+    Returns:
+        The table row of each output, and the outputs.
+    """
     rows, parts, start = [np.empty(0, np.int64)], [pa.array([], OUTPUT)], 0
     for chunk in table["outputs"].chunks:
         counts = pc.list_value_length(chunk).to_numpy(zero_copy_only=False)
@@ -271,13 +275,13 @@ def _bytes(fingerprints: pa.ChunkedArray) -> Digits:
 
 
 def _pieces(column: pa.ChunkedArray) -> Iterator[pa.Array]:
-    """A column in pieces that are small as Python objects."""
+    """A column in pieces whose Python objects fit in memory."""
     for chunk in column.chunks:
         borders = [*range(0, len(chunk), 1 << 16), len(chunk)]
         yield from (chunk.slice(first, last - first) for first, last in pairwise(borders))
 
 
 def _last(names: Digits, rows: Rows) -> tuple[Digits, Rows]:
-    """Of equal names, which stand together, the last."""
+    """The last of equal, adjacent names."""
     keep = np.append(names[1:] != names[:-1], True)[: len(names)]
     return names[keep], rows[keep]

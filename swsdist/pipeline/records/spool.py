@@ -1,7 +1,7 @@
-"""Tasks that are left to do wait in a file, not in memory: a million of them are some 20 MB here, whatever they hold.
+"""Open tasks wait in a file: a million take about 20 MB of memory, whatever their payload.
 
-A task is a pickled record of this process's own temporary file, which has no name and which nobody else can write to. What the
-tasks of a stage share (`Task.common`) is kept once.
+Each task is a pickled record in an anonymous temporary file of this process, which nobody else can write to. The common part of
+a stage's tasks (`Task.common`) is stored once.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from swsdist.pipeline.task import Task
 
-#: Bytes of records that stay in memory before a file is made.
+#: Bytes of records in memory before a file is used.
 _IN_MEMORY = 1 << 20
 
 
 class HasWork(Protocol):
-    """What a queue looks at."""
+    """The attribute of a task that a queue uses."""
 
     @property
     def work(self) -> float:
-        """How much it is."""
+        """Size of the task."""
         ...
 
 
@@ -36,17 +36,17 @@ P = TypeVar("P", bound=HasWork)
 
 
 class Spool(Sequence[Task]):
-    """Tasks in the order in which they were put in."""
+    """Tasks in the order of insertion."""
 
     def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (it lives as long as this does)
+        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (open as long as the object)
         self._offsets = array("q")
         self._works = array("d")
         self._end = 0
         self._common: list[Any] = []
 
     def put(self, task: Task) -> None:
-        """Add one."""
+        """Add a task."""
         if not self._common or self._common[-1] is not task.common:
             self._common.append(task.common)
         data = pickle.dumps({**vars(task), "common": len(self._common) - 1}, pickle.HIGHEST_PROTOCOL)
@@ -57,7 +57,7 @@ class Spool(Sequence[Task]):
         self._end += len(data)
 
     def only(self, places: NDArray[np.int64]) -> Spool:
-        """The tasks at some places, in the order of these."""
+        """The tasks at some indices, in that order."""
         chosen = copy(self)
         chosen._offsets = array("q", [self._offsets[place] for place in places])
         chosen._works = array("d", [self._works[place] for place in places])
@@ -65,12 +65,12 @@ class Spool(Sequence[Task]):
 
     @property
     def works(self) -> Sequence[float]:
-        """Of each."""
+        """Work of each task."""
         return self._works
 
     @property
     def work(self) -> float:
-        """Of all together."""
+        """Work of all tasks."""
         return float(np.sum(np.frombuffer(self._works, np.float64))) if self._works else 0.0
 
     def __len__(self) -> int:
@@ -91,26 +91,26 @@ class Spool(Sequence[Task]):
         return Task(**{**values, "common": self._common[values["common"]]})
 
     def by_work(self) -> Sequence[int]:
-        """Places of the largest first; of equal ones the first first."""
+        """Indices by descending work; stable."""
         return np.argsort(-np.frombuffer(self._works, np.float64), kind="stable") if self._works else []  # type: ignore[return-value]
 
 
 def together(several: Sequence[Spool]) -> Spool:
-    """All tasks of several."""
+    """Concatenate."""
     if len(several) == 1:
         return several[0]
-    found = Spool()
+    spool = Spool()
     for item in several:
         for task in item:
-            found.put(task)
-    return found
+            spool.put(task)
+    return spool
 
 
 class Queue(Generic[P]):
-    """Tasks, largest first: the last to end should be small. Those that come back go in front or behind.
+    """A queue of tasks, largest first; returned tasks go to the front or the back.
 
     Args:
-        tasks: all of them.
+        tasks: all tasks.
     """
 
     def __init__(self, tasks: Sequence[P] = ()) -> None:
@@ -122,10 +122,10 @@ class Queue(Generic[P]):
         self._back: deque[P] = deque()
 
     def popleft(self) -> P:
-        """The next.
+        """Remove and return the next task.
 
         Raises:
-            IndexError: there is none.
+            IndexError: the queue is empty.
         """
         if self._front:
             return self._front.popleft()
@@ -135,23 +135,23 @@ class Queue(Generic[P]):
         return self._back.popleft()
 
     def append(self, task: P) -> None:
-        """Behind all others."""
+        """Add to the back."""
         self._back.append(task)
 
     def appendleft(self, task: P) -> None:
-        """In front of all others."""
+        """Add to the front."""
         self._front.appendleft(task)
 
     def extend(self, tasks: Iterable[P]) -> None:
-        """Behind all others."""
+        """Add several to the back."""
         self._back.extend(tasks)
 
     def extendleft(self, tasks: Iterable[P]) -> None:
-        """In front of all others, the last first."""
+        """Add several to the front, each before the previous one."""
         self._front.extendleft(tasks)
 
     def clear(self) -> None:
-        """Nothing is left."""
+        """Remove all tasks."""
         self._front.clear()
         self._back.clear()
         self._left = 0
@@ -160,7 +160,7 @@ class Queue(Generic[P]):
         return len(self._front) + self._left + len(self._back)
 
     def __iter__(self) -> Iterator[P]:
-        """Take out all that is left."""
+        """Remove and yield all tasks."""
         while len(self):
             yield self.popleft()
 

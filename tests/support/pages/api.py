@@ -79,7 +79,7 @@ with swsdist.Searcher("demo/run", memory=500_000_000) as searcher:
 #: Interfaces of extensions, and the page that says how to write one.
 INTERFACES = {
     "swsdist.features.interface.Extractor": "how-to/add-a-feature-extractor.md",
-    "swsdist.features.interface.Given": "how-to/use-your-own-features.md",
+    "swsdist.features.interface.Precomputed": "how-to/use-your-own-features.md",
     "swsdist.features.transforms.interface.Transform": "how-to/transform-features.md",
     "swsdist.methods.method.Method": "how-to/add-a-method.md",
     "swsdist.kernels.distances.interface.Distance": "how-to/add-a-distance.md",
