@@ -95,7 +95,7 @@ def test_a_hit_is_a_query(swsdist: Command, place: Path) -> None:
     assert "there is no such file" in swsdist(*ask, "d999:0-1", cwd=place, code=3).err
     (place / name).write_bytes((place / OTHER).read_bytes())
     try:
-        assert "is not a place in the recording" in swsdist(*ask, f"{name}:50-51", cwd=place, code=3).err
+        assert "[place-outside]" in swsdist(*ask, f"{name}:50-51", cwd=place, code=3).err
         own = swsdist(*ask, f"{name}:0-0.3", cwd=place)
         assert "is the query itself" not in own.err
     finally:
@@ -193,7 +193,7 @@ def test_one_bad_query_does_not_end_the_list(swsdist: Command, place: Path, tmp_
     last = ended.err[ended.err.index("error: ") :]
     assert "4 of 5 queries skipped" in last
     for one in (
-        "silent.wav: there is no speech",
+        "silent.wav: the query contains no speech",
         "gone.wav: there is no such file",
         "the query is a folder",
         "neither a file nor a place",

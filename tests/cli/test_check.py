@@ -70,7 +70,7 @@ def test_everything_is_told_at_once(own: Path, swsdist: Command) -> None:
     assert any(line.startswith("references") and "[reference-after-end]" in line for line in odd)
     (bad,) = lines(out, "BAD")
     assert bad.startswith("calibration")
-    assert "gone.json: there is no such file" in bad
+    assert "gone.json: no such file" in bad
     # Without the bad thing the work can be done; --strict wants all of it right.
     swsdist("check", "config.yaml", cwd=own)
     swsdist("check", "config.yaml", "--strict", cwd=own, code=4)

@@ -204,10 +204,10 @@ def test_ratios_say_what_is_likely(swsdist, place: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ("gone.json", "there is no such file"),
-        ("corpus", "this is a folder, and not that of a run"),
-        ("config.yaml", "not fitted steps of swsdist"),
-        ("run/report.json", "not fitted steps of swsdist (its schema is swsdist-report/1)"),
+        ("gone.json", "[no-fitted-file]"),
+        ("corpus", "[not-a-run-to-fit-by]"),
+        ("config.yaml", "[not-fitted-steps]"),
+        ("run/report.json", "schema swsdist-report/1 [not-fitted-steps]"),
     ],
 )
 def test_a_calibration_that_is_none(swsdist, place: Path, given: str, complaint: str) -> None:

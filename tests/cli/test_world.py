@@ -173,7 +173,7 @@ def test_status_of_a_stage_with_nothing_to_do(copy: Path, swsdist: Command) -> N
     assert plan["plans"]["run"]["steps"]["index"]["planned"] in (0, 1)
     swsdist("run", "config.yaml", "--run", "second", "--set", f"index.store={copy}/run/store", cwd=copy)
     out = swsdist("status", "second", cwd=copy).out
-    assert "nothing was left to do" in out
+    assert "nothing to do" in out
     assert "0 of 0" not in out
 
 
