@@ -39,10 +39,10 @@ from benchmarks.rows import Row, at_least, at_most, main, say
 from swsdist.config.search import Search
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.distances.registry import create
+from swsdist.kernels.distances.create import create
 from swsdist.kernels.recurrences import bounded_slope
+from swsdist.kernels.recurrences.create import create as create_recurrence
 from swsdist.kernels.recurrences.packing import packing
-from swsdist.kernels.recurrences.registry import create as create_recurrence
 from swsdist.kernels.vectors import WIDTH, store
 from swsdist.methods.dtw.backends.cuda import Cuda
 from swsdist.methods.dtw.backends.interface import Work

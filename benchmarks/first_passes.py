@@ -34,9 +34,9 @@ from swsdist.config.search import Search
 from swsdist.methods.dtw.matches import Found
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.shard import candidate_tables, engine_settings
+from swsdist.methods.first_pass.create import create
 from swsdist.methods.first_pass.interface import Budget, Material, Work
 from swsdist.methods.first_pass.quantised import build
-from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.search import material_of, run
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared

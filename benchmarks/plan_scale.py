@@ -26,7 +26,7 @@ from benchmarks.rows import Row, at_most, say, table, write_json
 from swsdist.config import Config, config_from_dict
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import CORPUS, DOCUMENTS, QUERIES, STATISTICS
-from swsdist.features.registry import recipe, recipe_fingerprint
+from swsdist.features.extractors import recipe, recipe_fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import groups as grouped
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, prepare_chain_run

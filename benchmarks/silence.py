@@ -19,7 +19,7 @@ from swsdist.audio.reader import read_blocks
 from swsdist.config import load_config
 from swsdist.core.times import seconds_to_frame
 from swsdist.features.blocks import in_blocks
-from swsdist.features.registry import create
+from swsdist.features.extractors import create
 from swsdist.stages.inputs.search_inputs import SearchInputs
 
 _MEASURES = {"MTWV": "mtwv", "pair AUC": "pair_auc", "min Cnxe": "cnxe_min"}

@@ -25,8 +25,8 @@ from swsdist.core.partition import slot_of, slots_of
 from swsdist.core.times import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
+from swsdist.methods.create import create, identity
 from swsdist.methods.method import SPANS
-from swsdist.methods.registry import create, identity
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.external_table import ExternalTable

@@ -139,7 +139,9 @@ class Queries(Stage[Looking]):
         by_document = _postings(task.payload.phones, context.storage)
         for row in read_ctm(task.payload.words, context.storage).to_pylist():
             start, end = round(row["start"] / TICK), round((row["start"] + row["duration"]) / TICK)
-            inside = [item["phone"] for item in by_document[row["doc_id"]] if start <= item["first"] and item["last"] < end]
+            inside = [
+                item["phone"] for item in by_document[row["doc_id"]] if start <= item["first"] and item["last"] < end
+            ]
             found[row["word"]][tuple(inside)] += 1
         rows: list[dict[str, Any]] = []
         for query_id, term in sorted(task.payload.terms.items()):

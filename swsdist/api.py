@@ -185,7 +185,7 @@ class SweepResult:
         notices: warnings.
         folder: of the table and the page: `sweeps/NAME` in the run folder, NAME of the sweep's file.
         tasks_done: tasks that were done now.
-        said: lines that tell of it.
+        summary: lines for a terminal.
     """
 
     table: pa.Table
@@ -194,7 +194,7 @@ class SweepResult:
     notices: tuple[str, ...]
     folder: str
     tasks_done: int
-    said: tuple[str, ...]
+    summary: tuple[str, ...]
 
     def __repr__(self) -> str:
         best = f", best {self.best[0]}" if self.best else ""
@@ -208,10 +208,10 @@ class SweepResult:
 
         at = {number: row for row, number in enumerate(self.table["point"].to_pylist())}
         rows = self.table.take(pa.array([at[number] for number in self.best[:10]], pa.int64()))
-        known = [
+        columns = [
             name for name in rows.column_names if rows[name].null_count < rows.num_rows and name not in ("id", "digest")
         ]
-        return html(table_of(rows.select(known), repr(self)[1:-1], 4, names_first=False))
+        return html(table_of(rows.select(columns), repr(self)[1:-1], 4, names_first=False))
 
     def points(self) -> pd.DataFrame:
         """The table."""
@@ -220,7 +220,7 @@ class SweepResult:
 
     def lines(self) -> list[str]:
         """The best points, for a terminal."""
-        return list(self.said)
+        return list(self.summary)
 
     def as_json(self) -> str:
         """The best points, and what failed."""
@@ -272,11 +272,11 @@ def sweep(
     )
 
 
-def _demand_path(given: object, name: str, remedy: str) -> None:
+def _demand_path(value: object, name: str, remedy: str) -> None:
     from swsdist.core.codes import api as codes
 
-    if not isinstance(given, str | Path):
-        raise codes.NOT_A_PATH(where=name, value=f"{given!r:.60}", expected=remedy)
+    if not isinstance(value, str | Path):
+        raise codes.NOT_A_PATH(where=name, value=f"{value!r:.60}", expected=remedy)
 
 
 def _demand_list(sets: object) -> None:

@@ -65,7 +65,7 @@ class Options(TypedDict, total=False):
 
 
 def value(
-    key: str, references: object, detections: object, total_seconds: float, **asked: Unpack[Options]
+    key: str, references: object, detections: object, total_seconds: float, **options: Unpack[Options]
 ) -> float | None:
     """Any registered measure, including those of other packages.
 
@@ -77,68 +77,68 @@ def value(
     """
     (key,) = measure_names((key,), "metrics.value")
     name = next(name for name in MEASURES if key in (item.key for item in MEASURES[name].gives))
-    return _values(_evaluated(references, detections, total_seconds, **asked), (name,))[key]
+    return _values(_evaluated(references, detections, total_seconds, **options), (name,))[key]
 
 
 def values(
-    references: object, detections: object, total_seconds: float, **asked: Unpack[Options]
+    references: object, detections: object, total_seconds: float, **options: Unpack[Options]
 ) -> dict[str, float | None]:
     """All registered measures by key: `value` of each, in one pass."""
-    return _values(_evaluated(references, detections, total_seconds, **asked), tuple(MEASURES))
+    return _values(_evaluated(references, detections, total_seconds, **options), tuple(MEASURES))
 
 
-def mtwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
+def mtwv(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> float | None:
     """Maximum term-weighted value: max over thresholds of 1 - (Pmiss + beta Pfa), rates averaged over queries (eqs. 1 to 6).
 
     1 is perfect. A list that accepts nothing has 0, the least value where a protocol allows that (KWSEval's do not).
     """
-    return value("mtwv", references, detections, total_seconds, **asked)
+    return value("mtwv", references, detections, total_seconds, **options)
 
 
-def atwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
+def atwv(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> float | None:
     """Actual term-weighted value: that of the column `decision` (eq. 6). None where a detection is not decided."""
-    return value("atwv", references, detections, total_seconds, **asked)
+    return value("atwv", references, detections, total_seconds, **options)
 
 
-def otwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
+def otwv(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> float | None:
     """Optimum term-weighted value: each query has the threshold that is best for it."""
-    return value("otwv", references, detections, total_seconds, **asked)
+    return value("otwv", references, detections, total_seconds, **options)
 
 
-def stwv(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
+def stwv(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> float | None:
     """Supremum term-weighted value: only hits are accepted, so it is the mean recall of the list."""
-    return value("stwv", references, detections, total_seconds, **asked)
+    return value("stwv", references, detections, total_seconds, **options)
 
 
-def cnxe(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
+def cnxe(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> float | None:
     """Normalised cross entropy, scores taken for log-likelihood ratios (natural logarithm; eqs. 22 to 43). Less is better.
 
     Uninformative scores have 1; trials without a detection have the least score of the list.
     """
-    return value("cnxe", references, detections, total_seconds, **asked)
+    return value("cnxe", references, detections, total_seconds, **options)
 
 
-def min_cnxe(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
+def min_cnxe(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> float | None:
     """The least Cnxe over maps gamma s + delta of the scores (eqs. 44 and 45). Less is better."""
-    return value("cnxe_min", references, detections, total_seconds, **asked)
+    return value("cnxe_min", references, detections, total_seconds, **options)
 
 
 def mean_average_precision(
-    references: object, detections: object, total_seconds: float, **asked: Unpack[Options]
+    references: object, detections: object, total_seconds: float, **options: Unpack[Options]
 ) -> float | None:
     """MAP: the mean over queries of the mean of the precisions at their true occurrences' ranks, 0 for those not found.
 
     Source: Manning, Raghavan and Schütze, "Introduction to information retrieval", 2008, section 8.4.
     """
-    return value("map", references, detections, total_seconds, **asked)
+    return value("map", references, detections, total_seconds, **options)
 
 
-def eer(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> float | None:
+def eer(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> float | None:
     """Equal error rate of the term-weighted curve: where its mean Pmiss is its mean Pfa. Less is better."""
-    return value("eer", references, detections, total_seconds, **asked)
+    return value("eer", references, detections, total_seconds, **options)
 
 
-def det(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> pd.DataFrame:
+def det(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> pd.DataFrame:
     """The curve of detection errors over thresholds, thinned to what a drawing needs (section 2.5).
 
     Returns:
@@ -150,7 +150,7 @@ def det(references: object, detections: object, total_seconds: float, **asked: U
     """
     import pandas as pd
 
-    curve = _evaluated(references, detections, total_seconds, **asked).whole.curve
+    curve = _evaluated(references, detections, total_seconds, **options).whole.curve
     if curve is None:
         raise codes.NO_CURVE()
     points = _det(curve)
@@ -158,9 +158,9 @@ def det(references: object, detections: object, total_seconds: float, **asked: U
     return pd.DataFrame({"threshold": shown, "pmiss": points.pmiss, "pfa": points.pfa})
 
 
-def terms(references: object, detections: object, total_seconds: float, **asked: Unpack[Options]) -> pd.DataFrame:
+def terms(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> pd.DataFrame:
     """A row a query, in their order: counts, rates, value at the decisions, and best value (`swsdist.score.PER_TERM`)."""
-    frame: pd.DataFrame = _evaluated(references, detections, total_seconds, **asked).whole.per_term.to_pandas()
+    frame: pd.DataFrame = _evaluated(references, detections, total_seconds, **options).whole.per_term.to_pandas()
     return frame
 
 

@@ -262,7 +262,7 @@ class Costs:
         return self._warm_up / TICKS
 
     def repeated(self) -> float:
-        """CPU s of killed, failed and repeated attempts driver_host the present plan's tasks."""
+        """CPU s of killed, failed and repeated attempts at the present plan's tasks."""
         return max(0, self._tried_ticks - sum(self._valid_ticks.values())) / TICKS
 
     def hardware(self) -> list[tuple[Description, int]]:

@@ -34,9 +34,9 @@ class Bandwidth:
         self._rate = rate
         self._counts: NDArray[np.int64] | None = None
 
-    def add(self, heard: Levels) -> None:
+    def add(self, frame_levels: Levels) -> None:
         """Levels of the next frames."""
-        several = [heard.power, *heard.bands.T]
+        several = [frame_levels.power, *frame_levels.bands.T]
         if self._counts is None:
             self._counts = np.zeros((len(several), _MOST - _LEAST + 1), np.int64)
         for counts, values in zip(self._counts, several, strict=True):
@@ -69,10 +69,10 @@ def bandwidth_of(row: Mapping[str, Any], rate: int, storage: Mapping[str, object
     Raises:
         AudioError: it cannot be read.
     """
-    found = Bandwidth(rate)
+    bandwidth = Bandwidth(rate)
     if rate >= LEAST_RATE:
         samples = read_blocks(
             row["path"], channel=row["channel"], rate=rate, start=row["start"], end=row["end"], storage=storage
         )
-        found.add(levels(np.concatenate([np.empty(0, np.float32), *samples]), rate))
-    return found.hz
+        bandwidth.add(levels(np.concatenate([np.empty(0, np.float32), *samples]), rate))
+    return bandwidth.hz

@@ -44,15 +44,15 @@ class Listener:
         """The next samples, float32 (n,), full scale 1."""
         if self._rate < speech.LEAST_RATE:
             return
-        held = np.concatenate([self._rest, samples])
-        frames = max(0, 1 + (len(held) - self._length) // self._hop)
+        joined = np.concatenate([self._rest, samples])
+        frames = max(0, 1 + (len(joined) - self._length) // self._hop)
         if frames:
             last = (frames - 1) * self._hop + self._length
-            heard = levels(held[:last], self._rate)
-            self._bandwidth.add(heard)
+            block = levels(joined[:last], self._rate)
+            self._bandwidth.add(block)
             # 16 bits hold 8000 dB.
-            self._parts.append([part.astype(np.int16) for part in (heard.power, heard.hum, heard.flatness)])
-        self._rest = held[frames * self._hop :]
+            self._parts.append([part.astype(np.int16) for part in (block.power, block.hum, block.flatness)])
+        self._rest = joined[frames * self._hop :]
 
     @property
     def bandwidth(self) -> float | None:
@@ -87,17 +87,17 @@ def _speech(power: NDArray[np.int16], hum: NDArray[np.int16], flatness: NDArray[
     strong, weak = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     for first in range(0, count, _JUDGED):
         # The last ones are judged with those before them.
-        here = slice(first, first + _JUDGED)
+        part = slice(first, first + _JUDGED)
         around = slice(max(0, min(first, count - _JUDGED) - _AROUND), first + _JUDGED + _AROUND)
         quiet, loud = speech.quiet_and_loud(power[around])
         if loud < speech.AUDIBLE:
             continue
         if loud - quiet < speech.RANGE:
-            strong[here] = weak[here] = like_a_voice[around].mean() >= _VOICED_PART
-            voiced[here] |= strong[here]
+            strong[part] = weak[part] = like_a_voice[around].mean() >= _VOICED_PART
+            voiced[part] |= strong[part]
             continue
         least_strong, least_weak = speech.thresholds(quiet, loud)
-        strong[here], weak[here] = power[here] >= least_strong, power[here] >= least_weak
+        strong[part], weak[part] = power[part] >= least_strong, power[part] >= least_weak
     marks = np.zeros(count, np.bool_)
     stretches = list(speech.stretches(weak))
     spoken = [stretch for stretch in stretches if speech.is_spoken(*stretch, strong, voiced)]
@@ -110,11 +110,11 @@ def _speech(power: NDArray[np.int16], hum: NDArray[np.int16], flatness: NDArray[
     return marks
 
 
-def packed(marks: NDArray[np.bool_]) -> bytes:
+def pack_marks(marks: NDArray[np.bool_]) -> bytes:
     """A bit a frame, the first in the lowest bit of the first byte."""
     return np.packbits(marks, bitorder="little").tobytes()
 
 
-def unpacked(bits: bytes, frames: int) -> NDArray[np.bool_]:
+def unpack_marks(bits: bytes, frames: int) -> NDArray[np.bool_]:
     """The marks of so many frames that `packed` made, bool (frames,)."""
     return np.unpackbits(np.frombuffer(bits, np.uint8), count=frames, bitorder="little").astype(np.bool_)

@@ -53,12 +53,12 @@ class Meter:
 
     def add(self, samples: NDArray[np.float32]) -> None:
         """The next samples, float32 (n,), full scale 1."""
-        held = np.concatenate([self._rest, samples])
-        halves = len(held) // self._size
+        joined = np.concatenate([self._rest, samples])
+        halves = len(joined) // self._size
         if halves < 2:
-            self._rest = held
+            self._rest = joined
             return
-        parts = held[: halves * self._size].reshape(halves, self._size).astype(np.float64)
+        parts = joined[: halves * self._size].reshape(halves, self._size).astype(np.float64)
         sums, squares = parts.sum(axis=1), np.einsum("ij,ij->i", parts, parts)
         mean = (sums[1:] + sums[:-1]) / (2 * self._size)
         variance = (squares[1:] + squares[:-1]) / (2 * self._size) - mean**2
@@ -66,7 +66,7 @@ class Meter:
         bins = np.floor((10 * np.log10(sounding * _FULL_SCALE**2) - LOW) / _STEP).astype(np.int64)
         self.counts += np.bincount(bins.clip(0, BINS - 1), minlength=BINS)
         # The last half belongs to the next window, too.
-        self._rest = held[(halves - 1) * self._size :]
+        self._rest = joined[(halves - 1) * self._size :]
 
 
 def signal_to_noise(counts: Counts) -> float | None:

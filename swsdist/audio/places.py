@@ -88,7 +88,7 @@ class Window(ffmpeg.Decoded):
         piece = super().read(_PIECE)
         if len(piece):
             self._pieces.append(piece)
-        while len(self._pieces) > 1 and sum(one.nbytes for one in self._pieces) > _HELD:
+        while len(self._pieces) > 1 and sum(piece.nbytes for piece in self._pieces) > _HELD:
             self._first += len(self._pieces.popleft())
         return len(piece) > 0
 
@@ -115,7 +115,7 @@ _kept = _Kept()
 
 
 @contextmanager
-def keeping() -> Iterator[None]:
+def caching() -> Iterator[None]:
     """Keep lengths and a decoder while this lasts."""
     if _kept.on:
         yield
@@ -129,12 +129,12 @@ def keeping() -> Iterator[None]:
         _kept.forget()
 
 
-def are_kept() -> bool:
+def is_caching() -> bool:
     """Whether something is kept."""
     return _kept.on
 
 
-def remembered(path: str, find: Callable[[], T]) -> T:
+def cached(path: str, find: Callable[[], T]) -> T:
     """What was found for a path, found anew where nothing is kept."""
     if not _kept.on:
         return find()
@@ -143,7 +143,7 @@ def remembered(path: str, find: Callable[[], T]) -> T:
     return cast(T, _kept.known[path])
 
 
-def kept(path: str, start: float) -> Window | None:
+def cached_decoder(path: str, start: float) -> Window | None:
     """The decoder of a recording, standing at `start` s, if it is kept and what comes from there on can be had of it."""
     sound = _kept.sound
     if sound is None or _kept.path != path or not sound.reaches(first := int(start * sound.samplerate)):
@@ -152,7 +152,7 @@ def kept(path: str, start: float) -> Window | None:
     return sound
 
 
-def keep(path: str, sound: Window, stack: ExitStack) -> None:
+def cache_decoder(path: str, sound: Window, stack: ExitStack) -> None:
     """Keep a decoder instead of the one before.
 
     Args:
@@ -165,7 +165,7 @@ def keep(path: str, sound: Window, stack: ExitStack) -> None:
 
 
 @contextmanager
-def using(sound: Window) -> Iterator[Window]:
+def lent(sound: Window) -> Iterator[Window]:
     """Read of a decoder that is kept; it goes where reading fails, or ends early."""
     mine = _kept.user = object()
     try:

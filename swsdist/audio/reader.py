@@ -45,7 +45,7 @@ from swsdist.audio.formats.headers import (
 )
 from swsdist.audio.formats.mpeg import is_mpeg, listening
 from swsdist.audio.pieces import Sound, pieces_of
-from swsdist.audio.streams import UNKNOWN, Digest, Sequential, Watched, digesting, passing
+from swsdist.audio.streams import UNKNOWN, Digest, ErrorKeepingFile, Sequential, digesting, passing
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, StorageError
 from swsdist.io.byte_count import uncounted
@@ -87,7 +87,7 @@ def probe(path: str, storage: Mapping[str, object] | None = None) -> AudioInfo:
     Raises:
         AudioError: the file cannot be used, as far as its header tells.
     """
-    return places.remembered(path, lambda: _probed(path, storage))
+    return places.cached(path, lambda: _probed(path, storage))
 
 
 def _probed(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
@@ -266,8 +266,8 @@ def _decoding(
     """The file, open for decoding, after all checks that its header allows; `brief`: only its header is wanted; `at`: what
     lies before so many s is not, and places after this one may be wanted next.
     """
-    if at is not None and (kept := places.kept(path, at)) is not None:
-        with places.using(kept):
+    if at is not None and (kept := places.cached_decoder(path, at)) is not None:
+        with places.lent(kept):
             yield kept
         return
     with _opened(path, storage, _HEADER if brief else READ_AHEAD) as raw:
@@ -286,18 +286,18 @@ def _decoding(
                 yield stack.enter_context(_by_its_ends(program, path, storage, foreign))
                 return
             source = source or stack.enter_context(copy_of(stack.enter_context(_opened(path, storage))))
-            kind = places.Window if at is not None and places.are_kept() else ffmpeg.Decoded
+            kind = places.Window if at is not None and places.is_caching() else ffmpeg.Decoded
             decoded = _by_ffmpeg(program, source, path, brief, foreign, kind=kind)
             stack.enter_context(decoded)
             if isinstance(decoded, places.Window):
-                places.keep(path, decoded, stack.pop_all())
-                stack.enter_context(places.using(decoded))
+                places.cache_decoder(path, decoded, stack.pop_all())
+                stack.enter_context(places.lent(decoded))
             yield decoded
 
 
 @contextmanager
 def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[Sequential]:
-    file = Watched(raw)
+    file = ErrorKeepingFile(raw)
     head, cut = check_bytes(path, raw)
     try:
         # Not by its path: libsndfile takes an error in reading for the file's end.

@@ -143,7 +143,7 @@ def find_speech(samples: NDArray[np.float32], rate: int) -> Place | None:
         phrases, key=lambda phrase: int((found.power[slice(*phrase)].astype(np.int64) - quiet).clip(0).sum())
     )
     # A stop's release stands apart from its vowel.
-    bursts, near = [each for each in above if strong[slice(*each)].any()], round(_BURST / HOP)
+    bursts, near = [item for item in above if strong[slice(*item)].any()], round(_BURST / HOP)
     for begin, end in bursts:
         if 0 <= begin - last <= near:
             last = end

@@ -28,7 +28,7 @@ UNKNOWN = 2**63 - 1
 class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no types
     """soundfile seeks after each read to where it is anyway, which makes an MP3 decoder start anew there."""
 
-    def __init__(self, file: Watched) -> None:
+    def __init__(self, file: ErrorKeepingFile) -> None:
         with _interruptible():
             super().__init__(file)
         self.file = file
@@ -78,7 +78,7 @@ def _interruptible() -> Iterator[None]:
             raise lost[0]
 
 
-class Watched:
+class ErrorKeepingFile:
     """A file that remembers an error in reading: from inside of libsndfile it would be taken for the file's end."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -107,9 +107,9 @@ class Watched:
 
     def size(self) -> int:
         """Bytes of the file; it is left where it stands."""
-        here = self._file.tell()
+        position = self._file.tell()
         end = self._file.seek(0, 2)
-        self._file.seek(here)
+        self._file.seek(position)
         return end
 
     def write(self, data: bytes) -> int:

@@ -1,1 +1,1 @@
-"""Benchmarks of a config on one's own machines: indexing and searching at many numbers of workers and sizes of data."""
+"""Benchmarks of a config: indexing and searching with different numbers of workers and sizes of data."""

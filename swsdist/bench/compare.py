@@ -1,6 +1,6 @@
-"""Two benchmarks beside each other: what of their differences is beyond noise.
+"""Comparison of two benchmarks: which differences exceed noise.
 
-Each figure at each point that both have takes one Welch test of the logarithms of its repetitions; all together are corrected
+Each figure at each common point has one Welch test on the logarithms of its repetitions; all tests are corrected
 by Holm's method, so that of all that is called beyond noise a single false alarm has at most a chance of 5 %.
 """
 
@@ -19,7 +19,7 @@ _ALPHA = 0.05
 
 
 class Difference(NamedTuple):
-    """Of one figure at one point: the second benchmark over the first, and p after the correction; None: not tested."""
+    """One figure at one point: the second benchmark over the first, and corrected p; None: not tested."""
 
     figure: str
     workers: int
@@ -29,12 +29,12 @@ class Difference(NamedTuple):
 
     @property
     def beyond_noise(self) -> bool | None:
-        """None where it was measured too rarely to tell."""
+        """Whether it is significant; None if not tested."""
         return None if self.p is None else self.p < _ALPHA
 
 
 class Comparison(NamedTuple):
-    """Differences, and what else is not alike: then not everything comes from what was changed."""
+    """Differences of figures, and notices on other differences, which may be their causes."""
 
     differences: tuple[Difference, ...]
     notices: tuple[str, ...]
@@ -81,7 +81,7 @@ def _notices(first: Results, second: Results, some: bool) -> list[str]:
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:
-    """For a terminal: what is beyond noise first."""
+    """Lines for a terminal, significant differences first."""
     rank = {True: 0, None: 1, False: 2}
     lines = [f"note: {notice}" for notice in comparison.notices]
     for difference in sorted(comparison.differences, key=lambda item: rank[item.beyond_noise]):

@@ -1,7 +1,7 @@
-"""One point of a benchmark: a run in a process of its own, and what its report and receipts say of it.
+"""One point of a benchmark: a run in a separate process, and the figures of its report and receipts.
 
-Wall seconds are from the beginning of the first task of a phase to the end of its last, so starting Ray is apart. The CPU that
-processes take to start, and to load what is compiled, is in no other figure (`warm_up_cpu_s`).
+Wall seconds are from the start of a phase's first task to the end of its last, so they exclude the start of Ray. The CPU time
+of starting processes and loading compiled code is a separate figure (`warm_up_cpu_s`).
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from swsdist.pipeline.forecast.costs import costs_of
 from swsdist.pipeline.forecast.forecast import forecast, rules_of, run_size
 from swsdist.pipeline.inspection.loading import load_partial_run
 
-#: Runs a config, whose file this is, to its report.
+#: Runs the config in a file.
 Runner = Callable[[Path], None]
 
-#: What phases are timed.
+#: The timed phases.
 PHASES = ("index", "search")
 
 
 class Measurement(NamedTuple):
-    """What one run of a point came to.
+    """The measurement of one run of a point.
 
     Attributes:
         point: which.
-        order: how many runs of the benchmark came before.
-        figures: by name: `isf`, `ssf`, `pmu_index_gb`, `pmu_search_gb`, `pl`, and seconds (`..._s`); None where there is none.
+        order: number of earlier runs of the benchmark.
+        figures: by name: `isf`, `ssf`, `pmu_index_gb`, `pmu_search_gb`, `pl`, and seconds (`..._s`); None if undefined.
         forecast: wall seconds of index and search that the simulator gives for other points (`w2-x4`), from these receipts.
         hardware: types of nodes, as report.json has them.
         versions: of libraries.
-        load: processes that wanted a CPU when the run began (the load average of a minute).
+        load: average number of runnable processes in the minute before the run (load average).
     """
 
     point: BenchPoint
@@ -55,22 +55,22 @@ class Measurement(NamedTuple):
     load: float
 
     def values(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The values for JSON."""
         return {**self.point._asdict(), **{k: v for k, v in self._asdict().items() if k != "point"}}
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Measurement:
-        """Back from `values`."""
+        """The inverse of `values`."""
         rest = {**values}
         point = BenchPoint(*(rest.pop(name) for name in BenchPoint._fields))
         return cls(point, **rest)
 
 
 def run_in_process(path: Path) -> None:
-    """Run a config in a process of its own.
+    """Run a config in a separate process.
 
     Raises:
-        IncompleteError: it did not come to its end.
+        IncompleteError: the run failed.
     """
     allowed = ["--allow-commands"] if are_permitted() else []
     command = [sys.executable, "-m", "swsdist.cli.main", "run", str(path), *allowed]
@@ -82,19 +82,19 @@ def run_in_process(path: Path) -> None:
 def measure_point(
     config: Config, order: int, point: BenchPoint, others: Sequence[BenchPoint], runner: Runner, keep: bool
 ) -> Measurement:
-    """Run a point and read what it cost.
+    """Run a point and read its costs.
 
     Args:
         config: of the point.
-        order: how many runs came before.
+        order: number of earlier runs.
         point: which.
-        others: points to foresee from its receipts.
+        others: points to forecast from its receipts.
         runner: runs a config.
         keep: keep its run folder.
 
     Raises:
-        IncompleteError: the run did not come to its end.
-        UserError: its chain writes no report of resources.
+        IncompleteError: the run failed.
+        UserError: its chain reports no resources.
     """
     run = Path(config.run)
     shutil.rmtree(run, ignore_errors=True)
@@ -120,8 +120,8 @@ def measure_point(
     chain_run = load_partial_run(Folder(config.run))
     figures |= _walls(chain_run)
     busy = (figures["index_cpu_s"] or 0.0) + (figures["search_cpu_s"] or 0.0)
-    whole = (figures["wall_s"] or 0.0) * point.workers * config.executor.cpus_per_worker
-    figures["busy"] = busy / whole if whole else None
+    available = (figures["wall_s"] or 0.0) * point.workers * config.executor.cpus_per_worker
+    figures["busy"] = busy / available if available else None
     foreseen = _foresee(chain_run, config, point, others)
     if not keep:
         shutil.rmtree(run, ignore_errors=True)

@@ -7,7 +7,7 @@ from itertools import cycle
 from pathlib import Path
 
 from swsdist.bench.results import FIGURES, Results
-from swsdist.bench.statistics import Estimate, Ratio, Scaling, strong, weak
+from swsdist.bench.statistics import Estimate, Ratio, Scaling, strong_scaling, weak_scaling
 from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, lines_svg
 from swsdist.report.summary import NOTHING, rendered, short
@@ -24,7 +24,7 @@ _NAMES = {
     "pmu_search_gb": "PMU search, GB",
     "pl": "PL",
 }
-#: Colours and dashes of lines; that of the ideal one is no other's.
+#: Styles of lines, and that of the ideal line.
 _KINDS, _IDEAL = (0, 1, 2, 3, 5, 6, 7), 4
 _GROUPS = {"Wall seconds": FIGURES[:3], "Factors": FIGURES[3:5] + FIGURES[7:], "Peak memory": FIGURES[5:7]}
 
@@ -35,8 +35,8 @@ def bench_tables(results: Results) -> list[Table]:
     walls = results.values("wall_s")
     head = ["workers", "times", "speedup", "efficiency"]
     for name, some in (
-        ("Strong scaling: the same data", strong(walls)),
-        ("Weak scaling: data as workers", weak(walls)),
+        ("Strong scaling: the same data", strong_scaling(walls)),
+        ("Weak scaling: data as workers", weak_scaling(walls)),
     ):
         if some:
             lines = [
@@ -82,11 +82,11 @@ def _interval(value: Estimate | Ratio | None) -> str:
 def bench_figures(results: Results) -> list[tuple[str, str, str]]:
     """Name, caption and SVG of each figure."""
     walls = results.values("wall_s")
-    some = strong(walls)
-    found = []
+    some = strong_scaling(walls)
+    notes = []
     if some:
         text = ", with 95 % intervals" if any(item.speedup.low is not None for item in some) else ""
-        found.append(
+        notes.append(
             (
                 "strong-scaling",
                 f"Strong scaling: how many times faster the same data are done{text}; "
@@ -94,13 +94,13 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
                 _curves(some, {item.workers: min(w for w, x in walls if x == item.times) for item in some}),
             )
         )
-    others = weak(walls)
+    others = weak_scaling(walls)
     if others:
         x = [min(walls)[0], *(other.workers for other in others)]
         lines = [Series("efficiency", x, [1.0, *(other.efficiency.value for other in others)])]
         axes = Axes("workers, and times the data", "efficiency", None, (0, 1.1))
         svg = lines_svg(lines, axes, title="Weak scaling")
-        found.append(("weak-scaling", "Weak scaling: as many times the data as workers.", svg))
+        notes.append(("weak-scaling", "Weak scaling: as many times the data as workers.", svg))
     sizes = sorted({x for _, x in walls})
     if len(sizes) > 1:
         estimates = results.estimates("wall_s")
@@ -115,19 +115,19 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
         ]
         axes = Axes("times the data", "index and search, s", None, None)
         svg = lines_svg(lines, axes, title="Wall against data")
-        found.append(("wall", "Wall of index and search against the data.", svg))
-    return found
+        notes.append(("wall", "Wall of index and search against the data.", svg))
+    return notes
 
 
 def _curves(some: list[Scaling], least: Mapping[int, int]) -> str:
     series = []
     for times, k in zip(sorted({item.times for item in some}), cycle(_KINDS), strict=False):
-        mine = [item for item in some if item.times == times]
-        base = least[mine[0].workers]
-        x = [base, *(item.workers for item in mine)]
-        series.append(Series(f"{times} times the data", x, [1.0, *(item.speedup.value for item in mine)], k))
+        selected = [item for item in some if item.times == times]
+        base = least[selected[0].workers]
+        x = [base, *(item.workers for item in selected)]
+        series.append(Series(f"{times} times the data", x, [1.0, *(item.speedup.value for item in selected)], k))
         for edge in ("low", "high"):
-            limits = [(item.workers, limit) for item in mine if (limit := getattr(item.speedup, edge)) is not None]
+            limits = [(item.workers, limit) for item in selected if (limit := getattr(item.speedup, edge)) is not None]
             if limits:
                 series.append(Series("", [base, *(w for w, _ in limits)], [1.0, *(y for _, y in limits)], k, thin=True))
     low, high = min(least.values()), max(item.workers for item in some)
@@ -142,25 +142,25 @@ def text_lines(results: Results) -> list[str]:
 
 
 def notices(results: Results) -> list[str]:
-    """What a reader should know."""
-    found = []
+    """Notices for readers."""
+    notes = []
     runs = [len(values) for values in results.values("wall_s").values()]
     if runs and max(runs) == 1:
-        found.append("each point was measured once, so there are no intervals, and noise is unknown")
+        notes.append("each point was measured once, so there are no intervals, and noise is unknown")
     elif 1 in runs:
-        found.append(f"{runs.count(1)} of {len(runs)} points were measured once, and have no interval")
+        notes.append(f"{runs.count(1)} of {len(runs)} points were measured once, and have no interval")
     if len(results.hardware) > 1:
-        found.append(f"points were measured on different hardware: {'; '.join(sorted(results.hardware))}")
+        notes.append(f"points were measured on different hardware: {'; '.join(sorted(results.hardware))}")
     loads = [item.load for item in results.measured]
     cores = [sum(kind["cores"] * kind["nodes"] for kind in item.hardware) for item in results.measured]
     busy = sum(load > cores[k] / 2 for k, load in enumerate(loads))
     if busy:
-        found.append(f"other programs used half of the CPUs or more at the start of {busy} of {len(loads)} runs")
-    return found
+        notes.append(f"other programs used half of the CPUs or more at the start of {busy} of {len(loads)} runs")
+    return notes
 
 
 def write_page(results: Results, folder: Path) -> None:
-    """Write `bench.html`, which stands alone and runs no script, and each figure by itself, beside `bench.json`."""
+    """Write `bench.html`, self-contained and without scripts, and each figure as a file, beside `bench.json`."""
     figures = bench_figures(results)
     for name, _, svg in figures:
         write_picture(svg, str(folder / f"{name}.svg"))

@@ -1,7 +1,7 @@
-"""The points of a benchmark: so many workers, so many times the data, again and again, in random order.
+"""The points of a benchmark: numbers of workers, multiples of the data, and repetitions, in random order.
 
 Data are multiplied without copies of audio: each further copy of a document is another `doc_id` of the same recording. The
-first copy keeps its name, so that queries and references that name documents mean what they meant.
+first copy keeps its name, so that queries and references stay valid.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class BenchPoint(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of its files."""
+        """The name of its files."""
         return f"w{self.workers}-x{self.times}-r{self.repeat}"
 
 
 def points_of(workers: Sequence[int], times: Sequence[int], repeats: int, seed: int) -> list[BenchPoint]:
-    """All points, in random order within each repetition, so that what changes with time falls on all alike.
+    """All points, in random order within each repetition, so that changes over time affect all equally.
 
     Raises:
         UserError: a number is below 1, or given twice.
@@ -52,7 +52,7 @@ def points_of(workers: Sequence[int], times: Sequence[int], repeats: int, seed: 
 
 
 def config_at(config: Config, point: BenchPoint, folder: Path) -> Config:
-    """The config of a point: its run lies in the folder, its store in the run, and it exports nothing.
+    """The config of a point: with its run in the folder, its store in the run, and no exports.
 
     Raises:
         UserError: the corpus cannot be multiplied, or a serial run has several workers.
@@ -64,7 +64,7 @@ def config_at(config: Config, point: BenchPoint, folder: Path) -> Config:
         place = folder / f"documents-x{point.times}.parquet"
         if not place.exists():
             _write(multiplied(config, point.times), place)
-        # A table with all columns: where relative paths lead, and who speaks, stands in it.
+        # The table has absolute paths and speakers.
         corpus = corpus.model_copy(update={"documents": str(place), "audio": None, "prefer": (), "speakers": None})
     return config.model_copy(
         update={
@@ -79,10 +79,10 @@ def config_at(config: Config, point: BenchPoint, folder: Path) -> Config:
 
 
 def multiplied(config: Config, times: int) -> pa.Table:
-    """The documents of a config so many times over, as CORPUS.
+    """The documents of a config, multiplied, as CORPUS.
 
     Raises:
-        UserError: they are places in recordings, or their frames are given by document.
+        UserError: the documents are segments, or their features are precomputed.
     """
     corpus = config.corpus
     if any(feature.name == "external" for feature in config.features):

@@ -1,7 +1,7 @@
-"""A benchmark's results: made point by point, kept in `bench.json`, and read back.
+"""A benchmark's results: measured point by point, written to `bench.json`, and read back.
 
-Each point that was measured is a file of its own (`points/w2-x4-r0.json`), so a benchmark that was broken off goes on, and one
-may be given further workers, sizes or repetitions. docs/how-to/benchmark-a-cluster.md says what is in `bench.json`.
+Each measured point is a file (`points/w2-x4-r0.json`), so an interrupted benchmark can continue, also with
+more workers, sizes or repetitions. docs/how-to/benchmark-a-cluster.md describes `bench.json`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from swsdist.bench.measure import Measurement, Runner, measure_point, run_in_process
 from swsdist.bench.points import BenchPoint, config_at, points_of
-from swsdist.bench.statistics import Estimate, Walls, mean, strong, weak
+from swsdist.bench.statistics import Estimate, Walls, mean, strong_scaling, weak_scaling
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.core.codes import bench as codes
 from swsdist.core.fingerprint import fingerprint
@@ -27,7 +27,7 @@ FIGURES = ("wall_s", "index_wall_s", "search_wall_s", "isf", "ssf", "pmu_index_g
 
 
 class Plan(NamedTuple):
-    """What is measured: workers, times the data, repetitions, the seed of the order, and whether run folders are kept."""
+    """The plan of a benchmark: workers, multiples of the data, repetitions, seed of the order, whether to keep run folders."""
 
     workers: Sequence[int]
     times: Sequence[int]
@@ -38,12 +38,12 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class Results:
-    """Of one benchmark.
+    """The results of a benchmark.
 
     Attributes:
         settings: fingerprint of the config, but for its folders and workers, and of the version of swsdist.
         config: YAML, without secrets.
-        warm_up: the run that is not counted; None where a file does not hold it.
+        warm_up: the uncounted run; None if not in the file.
         measured: in the order of points.
     """
 
@@ -63,12 +63,12 @@ class Results:
         return results
 
     def estimates(self, figure: str) -> dict[tuple[int, int], Estimate]:
-        """Its means with intervals, where it has some."""
+        """The means of a figure with intervals."""
         results = {key: mean(some) for key, some in sorted(self.values(figure).items())}
         return {key: value for key, value in results.items() if value is not None}
 
     def forecasts(self) -> dict[tuple[int, int], list[float]]:
-        """Wall seconds of index and search at each point, as foreseen from the receipts of the first point's runs."""
+        """Wall seconds of index and search at each point, as forecast from the receipts of the first point's runs."""
         if not self.measured:
             return {}
         base = min((item.point.workers, item.point.times) for item in self.measured)
@@ -92,7 +92,7 @@ class Results:
 
 
 def settings_of(config: Config) -> str:
-    """A name for all that a benchmark depends on besides its points."""
+    """A fingerprint of everything that a benchmark depends on besides its points."""
     values = without_secrets(config).model_dump(mode="json")
     del values["run"], values["storage"], values["strict"]
     del values["executor"]["workers"], values["index"]["store"], values["report"]["exports"]
@@ -102,34 +102,36 @@ def settings_of(config: Config) -> str:
 def run_benchmark(
     config: Config, folder: Path, plan: Plan, say: Callable[[str], None] = print, runner: Runner = run_in_process
 ) -> Results:
-    """Measure what is left of a benchmark, and write `bench.json`.
+    """Measure the remaining points of a benchmark, and write `bench.json`.
 
     Args:
-        config: what is run.
+        config: to benchmark.
         folder: of the results.
         plan: the points.
-        say: is told a line a run.
-        runner: how a config's file is run; in a process of its own by default.
+        say: receives one line per run.
+        runner: runs a config's file; by default in a separate process.
 
     Raises:
-        UserError: the folder holds a benchmark of other settings, or a point cannot be.
-        IncompleteError: a run did not come to its end.
+        UserError: the folder holds a benchmark of other settings, or a point is impossible.
+        IncompleteError: a run failed.
     """
     folder = folder.resolve()  # paths in a config are relative to its file
     settings = settings_of(config)
     points = points_of(plan.workers, plan.times, plan.repeats, plan.seed)
-    configs = {point: config_at(config, point, folder) for point in points}  # what cannot be is told first
+    configs = {
+        point: config_at(config, point, folder) for point in points
+    }  # raises for impossible points before any work
     kept = _measured_before(folder, settings)
     left = [point for point in points if point.name not in kept]
     if left and "warm-up" not in kept:
         least = min(points)
         say(f"warm-up: {_words(least)}, not counted")
-        made = measure_point(configs[least], -1, least, points, runner, keep=False)
-        kept["warm-up"] = _keep(folder, settings, "warm-up", made)
+        measurement = measure_point(configs[least], -1, least, points, runner, keep=False)
+        kept["warm-up"] = _keep(folder, settings, "warm-up", measurement)
     for k, point in enumerate(left):
-        made = measure_point(configs[point], len(points) - len(left) + k, point, points, runner, plan.keep)
-        kept[point.name] = _keep(folder, settings, point.name, made)
-        wall = made.figures["wall_s"]
+        measurement = measure_point(configs[point], len(points) - len(left) + k, point, points, runner, plan.keep)
+        kept[point.name] = _keep(folder, settings, point.name, measurement)
+        wall = measurement.figures["wall_s"]
         say(f"{k + 1} of {len(left)}: {_words(point)}, {'nothing done' if wall is None else f'{wall:.1f} s'}")
     measured = tuple(sorted((item for name, item in kept.items() if name != "warm-up"), key=lambda item: item.point))
     text = dump_config(without_secrets(config))
@@ -143,13 +145,13 @@ def _words(point: BenchPoint) -> str:
     return f"{workers}, {point.times} times the data, run {point.repeat + 1}"
 
 
-def _keep(folder: Path, settings: str, name: str, made: Measurement) -> Measurement:
+def _keep(folder: Path, settings: str, name: str, measurement: Measurement) -> Measurement:
     place = folder / "points" / f"{name}.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_suffix(".part")
-    part.write_text(json.dumps({"settings": settings, **made.values()}, indent=1), "utf-8")
+    part.write_text(json.dumps({"settings": settings, **measurement.values()}, indent=1), "utf-8")
     part.replace(place)
-    return made
+    return measurement
 
 
 def _measured_before(folder: Path, settings: str) -> dict[str, Measurement]:
@@ -164,7 +166,7 @@ def _measured_before(folder: Path, settings: str) -> dict[str, Measurement]:
 
 
 def as_json(results: Results) -> str:
-    """The text of `bench.json`: every measurement, and what follows from them."""
+    """The text of `bench.json`: measurements, and figures derived from them."""
     walls = results.values("wall_s")
     values: dict[str, Any] = {
         "schema": SCHEMA,
@@ -177,8 +179,8 @@ def as_json(results: Results) -> str:
             figure: [{"workers": w, "times": x, **e._asdict()} for (w, x), e in results.estimates(figure).items()]
             for figure in FIGURES
         },
-        "strong": [_scaling(item) for item in strong(walls)],
-        "weak": [_scaling(item) for item in weak(walls)],
+        "strong": [_scaling(item) for item in strong_scaling(walls)],
+        "weak": [_scaling(item) for item in weak_scaling(walls)],
         "forecasts": [{"workers": w, "times": x, "wall_s": some} for (w, x), some in results.forecasts().items()],
     }
     return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
@@ -192,7 +194,7 @@ def read_results(path: str) -> Results:
     """Results from `bench.json`, or from the folder that holds it.
 
     Raises:
-        UserError: it is not that, or of another version.
+        UserError: not such a file, or of another version.
     """
     place = Path(path) / "bench.json" if Path(path).is_dir() else Path(path)
     try:

@@ -1,8 +1,8 @@
-"""What repeated measurements say: means and ratios with intervals, scaling, and what of two benchmarks is beyond noise.
+"""Statistics of repeated measurements: means and ratios with intervals, scaling, and tests.
 
-Seconds, GB and factors are above 0 and differ by ratios, so intervals are those of Student's t on logarithms, and a mean is a
-geometric one. Ratios of two groups take Welch's t, which does not ask that both vary alike; many tests together are corrected
-by Holm's method. One measurement has no interval.
+Seconds, GB and factors are positive and compared by ratios: means are geometric, and intervals are those of Student's t on
+logarithms. Ratios of two groups use Welch's t, which allows unequal variances; multiple tests are corrected by Holm's
+method. A single measurement has no interval.
 
 Sources: Welch, "The generalization of Student's problem when several different population variances are involved", 1947;
 Holm, "A simple sequentially rejective multiple test procedure", 1979.
@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Of all intervals.
+#: Confidence level of all intervals.
 LEVEL = 0.95
 
 
 class Estimate(NamedTuple):
-    """A value, and from where to where it may lie with 95 % confidence; None: it was measured once. `n` measurements."""
+    """A value with its 95 % confidence interval from `n` measurements; None: measured once."""
 
     value: float
     low: float | None
@@ -30,7 +30,7 @@ class Estimate(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    """One group of measurements divided by another; `p` of Welch's test that both are equal; None: too few."""
+    """The ratio of two groups of measurements, with `p` of Welch's test of equality; None: too few."""
 
     value: float
     low: float | None
@@ -39,7 +39,7 @@ class Ratio(NamedTuple):
 
 
 def mean(values: Sequence[float]) -> Estimate | None:
-    """Geometric mean with its interval; None of nothing, or where a value is not above 0."""
+    """Geometric mean with its interval; None without values, or if any is not above 0."""
     if not values or min(values) <= 0:
         return None
     logs = np.log(np.asarray(values, np.float64))
@@ -53,7 +53,7 @@ def mean(values: Sequence[float]) -> Estimate | None:
 
 
 def ratio(first: Sequence[float], second: Sequence[float]) -> Ratio | None:
-    """Geometric mean of the first over that of the second; None where there is none."""
+    """Geometric mean of the first over that of the second; None if undefined."""
     if not first or not second or min(*first, *second) <= 0:
         return None
     a, b = np.log(np.asarray(first, np.float64)), np.log(np.asarray(second, np.float64))
@@ -73,12 +73,12 @@ def ratio(first: Sequence[float], second: Sequence[float]) -> Ratio | None:
 
 
 class Scaling(NamedTuple):
-    """Of a point against its base.
+    """The scaling of a point against its base.
 
     Attributes:
         workers, times: of the point.
-        speedup: of strong scaling, wall of the fewest workers over that of these, the same data; of weak scaling, as much
-            more data in the same wall: the work done in a second against the base.
+        speedup: for strong scaling, wall time of the fewest workers over that of these, with the same data; for weak
+            scaling, work per second against the base.
         efficiency: speedup over the ratio of workers.
     """
 
@@ -92,7 +92,7 @@ class Scaling(NamedTuple):
 Walls = Mapping[tuple[int, int], Sequence[float]]
 
 
-def strong(walls: Walls) -> list[Scaling]:
+def strong_scaling(walls: Walls) -> list[Scaling]:
     """The same data on more workers, for each size of data."""
     results = []
     for workers, times in sorted(walls, key=lambda key: (key[1], key[0])):
@@ -103,7 +103,7 @@ def strong(walls: Walls) -> list[Scaling]:
     return results
 
 
-def weak(walls: Walls) -> list[Scaling]:
+def weak_scaling(walls: Walls) -> list[Scaling]:
     """As many times more data as workers, against the fewest workers and the least data."""
     base = min(walls, default=None)
     results = []

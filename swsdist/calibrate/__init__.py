@@ -1,1 +1,1 @@
-"""Scores made comparable between queries, and the threshold that decides."""
+"""Calibration: makes scores comparable between queries, and decides by a threshold."""

@@ -1,8 +1,8 @@
-"""What the steps of calibration may want to know of the examples of queries themselves, whatever was found for them.
+"""Statistics of the examples of queries, independent of their candidates.
 
-As the statistics of candidates (`swsdist.calibrate.statistics`) these are named integers that add, by query, example and scale,
-each a class and a line in `swsdist.registry.registries.STATISTICS`. They are of the frames that are searched, or of the sound
-that these were made of; the latter is rounded to quarters of a dB before anything is counted.
+As the statistics of candidates (`swsdist.calibrate.statistics`), they are named integers that add, by query, example and
+scale. Each is a class with an entry in `swsdist.registry.registries.STATISTICS`. They describe the searched frames, or the
+audio behind them; audio levels are rounded to quarters of a dB before anything is counted.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from swsdist.core.codes import calibrate as codes
 from swsdist.core.errors import UserError
 from swsdist.kernels.regression import logarithm
 
-#: An entropy of 1 nat is this many units.
+#: Units of an entropy of 1 nat.
 NAT = 1 << 32
 
 
 class ExampleGroup(NamedTuple):
-    """A group of queries, as it was made for a search.
+    """A group of queries, prepared for a search.
 
     Attributes:
         examples: EXAMPLES.
         dimension: columns of their features.
-        posteriors: first column, and the one after the last, of each track that is posteriors.
+        posteriors: first column and end column of each track of posteriors.
         features: names of all tracks, for messages.
         heard: samples (float32, full scale 1) and rate (Hz) of what is searched of an example, by query and number; an error
             where it was not made of a recording.
@@ -51,12 +51,12 @@ class ExampleGroup(NamedTuple):
 
 
 def no_posteriors(features: Iterable[str]) -> UserError:
-    """The error where an entropy is asked for, and these features have none."""
+    """Error for an entropy of features that are not posteriors."""
     return codes.NO_POSTERIOR_FEATURES(where="calibrate.options", features=", ".join(features))
 
 
 class ExampleLengths:
-    """How long the examples of a query are."""
+    """Lengths of the examples of a query."""
 
     name = "example-lengths"
     version = 1
@@ -104,7 +104,7 @@ class ExampleEntropies:
 
 
 class ExampleSpeech:
-    """Heard frames (10 ms) of the examples, and those of them that have a voice's spectrum (`swsdist.audio.speech`)."""
+    """Audible frames (10 ms) of the examples, and how many of them have a speech spectrum (`swsdist.audio.speech`)."""
 
     name = "example-speech"
     version = 1
@@ -112,10 +112,10 @@ class ExampleSpeech:
     reads: Literal["candidates", "examples"] = "examples"
 
     def of(self, group: ExampleGroup) -> Tally:
-        """Listen to a group of queries.
+        """Measure the audio of a group of queries.
 
         Raises:
-            UserError: they were not made of recordings.
+            UserError: a query has no recording.
         """
         values_by_key: dict[Key, tuple[int, ...]] = {}
         for row in group.rows():
@@ -127,10 +127,10 @@ class ExampleSpeech:
 
 
 def ratios(tally: Tally, over: str, under: str) -> dict[str, float]:
-    """Of each query the sum of one quantity over that of another, with all examples together; 0 where that is nothing.
+    """Ratio of the sums of two quantities for each query, over all examples; 0 if the denominator is 0.
 
     Args:
-        tally: of examples; of a sum in units of its scale these are taken into account.
+        tally: of examples; sums are weighted by their scales.
         over, under: names of quantities.
     """
     a, b = tally.quantities.index(over), tally.quantities.index(under)

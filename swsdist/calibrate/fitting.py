@@ -1,7 +1,7 @@
-"""Steps of calibration and thresholds are fitted on aligned lists, each fold of queries on the others.
+"""Fits steps of calibration and thresholds on aligned lists, each fold of queries on the others.
 
-The threshold of a fold is that of best TWV on the scores which that fold's steps give to the others, so nothing of a query
-reaches its own decisions.
+The threshold of a fold is that of best TWV on the other folds, with the scores of that fold's steps, so no query influences
+its own decisions.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ def fit_procedure(
     trained_on: Mapping[str, object],
     query_ids: Iterable[str] = (),
 ) -> Procedure:
-    """Fit steps, and thresholds unless the last step's own is to decide.
+    """Fit steps, and thresholds unless the last step's threshold decides.
 
     Args:
         parts: yields the aligned lists (schema TRIALS), each with all rows of its queries; called a few times.
-        procedure: the steps; the first is fitted on the lists' scores as they are.
+        procedure: the steps; the first is fitted on the lists' unchanged scores.
         folds: 1 fits and decides on all (oracle).
-        own: decide by the last step's own threshold, if it has one.
+        own: decide by the last step's threshold, if it has one.
         point: of the threshold.
-        trained_on: goes into the file, with the number of queries.
+        trained_on: provenance for the file; the number of queries is added.
         query_ids: ids of all searched queries. The lists do not name those without detections and true occurrences, but
             their trials count, too.
 
     Raises:
-        UserError: there is too little to learn from.
+        UserError: there is too little training data.
     """
     fitted = fit_models(parts, procedure, folds=folds, trained_on=trained_on, query_ids=query_ids)
     return fit_thresholds(fitted, parts, folds=folds, own=own, point=point)
@@ -63,7 +63,7 @@ def fit_models(
     trained_on: Mapping[str, object],
     query_ids: Iterable[str] = (),
 ) -> Procedure:
-    """Fit steps, but no threshold; arguments as of `fit_procedure`."""
+    """Fit steps without thresholds; arguments as in `fit_procedure`."""
     seen, true, schema = set[str](), set[str](), TRIALS
     for table in parts():
         schema = table.schema
@@ -85,8 +85,8 @@ def fit_models(
 
 
 def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Iterable[Json]:
-    """What is fitted for each fold, on the others as the steps before it make them for that fold."""
-    # Where nothing came before, a list's scores are the same for each fold, and are gathered once.
+    """The models of each fold, fitted on the other folds' scores from the preceding steps."""
+    # Without preceding fitted steps the scores are the same for each fold, and are gathered once.
     views = 1 if not any(before.models) else folds
     gathered: dict[tuple[int, int], Addable] = {}
     for table in parts():
@@ -101,18 +101,18 @@ def _fitted(parts: Parts, before: Procedure, step: AnyStep, folds: int) -> Itera
         view = k if views > 1 else 0
         others = [gathered[key] for key in sorted(gathered) if key[0] == view and (folds == 1 or key[1] != k)]
         model = step.fit(others)
-        assert model is not None  # its entry says that it is fitted
+        assert model is not None  # the entry demands a fit
         yield model
 
 
 def fit_thresholds(procedure: Procedure, parts: Parts, *, folds: int, own: bool, point: TwvParameters) -> Procedure:
-    """With the limits of its scores, and with thresholds unless it has some; arguments as of `fit_procedure`."""
+    """Set score limits, and thresholds unless already set; arguments as in `fit_procedure`."""
     thresholds_kept = procedure.thresholds
     last_threshold = procedure.own_threshold
     if not thresholds_kept and own and last_threshold is not None:
         thresholds_kept = (last_threshold,)
     low, high = score_limits([])
-    alike = folds == 1 or not any(procedure.models)  # then all folds have the same scores, which are counted once
+    alike = folds == 1 or not any(procedure.models)  # all folds have the same scores, counted once
     with ExitStack() as stack:
         counts = [stack.enter_context(SpilledCounts(LIMIT // folds)) for _ in range(0 if thresholds_kept else folds)]
         for table in parts():
@@ -133,4 +133,4 @@ def _threshold(counts: Sequence[SpilledCounts], point: TwvParameters) -> float |
     try:
         return threshold_of(counts, trials=point.trials, beta=point.beta)
     except UserError:
-        return None  # nothing to learn from: such a fold decides NO
+        return None  # no training data: the fold decides NO

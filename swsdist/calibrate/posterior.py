@@ -1,6 +1,6 @@
 """The posterior sum S(w): the sum of the probabilities of a term's detections, an estimate of how often it occurs.
 
-Sums are exact, so any partition of a list, in any order, gives the same bytes: each probability is taken to the nearest
+Sums are exact, so any partition of a list in any order gives the same bytes: each probability is rounded to the nearest
 multiple of 2^-62 (exact from 0.001 upwards; below it the rounding is less than 1e-16 of it down to 0.0001, and never
 more than 1.1e-19), the multiples are added as integers, and S(w) is the float64 nearest to their sum. Sums of parts add.
 
@@ -23,13 +23,13 @@ from swsdist.kernels.coding import coded
 
 Floats = NDArray[np.float64]
 
-#: A probability of 1 is this many units.
+#: Units of a probability of 1.
 UNIT = 1 << 62
 
 
 @dataclass(frozen=True)
 class PosteriorSums:
-    """S(w) of some queries: a value that adds, with a zero.
+    """S(w) of some queries; instances add, with a zero.
 
     Attributes:
         units: sum of each query's probabilities, in units of 2^-62.
@@ -39,7 +39,7 @@ class PosteriorSums:
 
     @classmethod
     def of(cls, table: pa.Table) -> PosteriorSums:
-        """Sum up DETECTIONS or TRIALS whose scores are probabilities; rows without score (misses) add nothing.
+        """Sum the probabilities of DETECTIONS or TRIALS; rows without score (misses) add nothing.
 
         Raises:
             UserError: a score is not a probability.
@@ -55,7 +55,7 @@ class PosteriorSums:
         return PosteriorSums(units)
 
     def values(self, query_ids: Iterable[str]) -> Floats:
-        """S(w) of each of these queries, 0 where nothing was detected; float64."""
+        """S(w) of each query, 0 without detections; float64."""
         return np.array([self.units.get(query_id, 0) / UNIT for query_id in query_ids], dtype=np.float64)
 
 
@@ -63,7 +63,7 @@ def sums(groups: NDArray[np.integer], probability: Floats) -> list[int]:
     """Exact sums by group, in units of 2^-62.
 
     Args:
-        groups: integers (n,), from 0, each at least once.
+        groups: integers (n,) from 0, without gaps.
         probability: float64 (n,), in [0, 1].
     """
     if not len(groups):

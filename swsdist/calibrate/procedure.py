@@ -1,16 +1,16 @@
-"""Steps of calibration in their order, what was fitted, and the threshold that decides.
+"""The steps of calibration in order, their fitted models, and the decision threshold.
 
     scores ── a step ──► scores ── the next ──► ... ──► scores ── a threshold ──► decisions
 
-Steps before the first that is fitted need no references, and are done as soon as there are detections. The others are fitted on
-aligned lists, crossfit by default: each fold of queries has what was fitted on the others (`swsdist.calibrate.fitting`). The
-threshold is the last step's own, or that of best TWV.
+Steps before the first fitted one need no references, and are applied as soon as there are detections. The others are fitted
+on aligned lists, crossfit by default: each fold of queries uses models fitted on the others (`swsdist.calibrate.fitting`).
+The threshold is the last step's, or that of best TWV.
 
-A step may keep the order within a query, but change the distances, and STDEval's alignment looks at these where two
-detections could be paired with one occurrence. So the list is aligned again with its final scores, whose least and greatest
-are noted here: what is scored is what is exported.
+A step may keep the order within a query but change differences of scores, which STDEval's alignment uses where two detections
+compete for one occurrence. So the list is aligned again with its final scores, whose limits are stored here; the scored list
+is the exported one.
 
-What was fitted is a readable JSON file that says what it was fitted on.
+Fitted models are saved as a readable JSON file with their provenance.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ AnyStep = Step[Any, Any]
 
 
 class StepIdentity(TypedDict):
-    """A step with its options, all of them."""
+    """A step with all its options."""
 
     name: str
     version: int
@@ -55,7 +55,7 @@ def make_steps(
     Args:
         names: `calibrate.steps`.
         options: `calibrate.options`, by step.
-        alpha: `calibrate.alpha`, for each step that has an option of that name and is not given it.
+        alpha: `calibrate.alpha`, the default for steps with an option of that name.
 
     Raises:
         ConfigError: there is no such step, or an option is not valid.
@@ -77,7 +77,7 @@ def make_steps(
 
 
 def procedures(settings: Calibrate, point: TwvParameters) -> tuple[Procedure, Procedure]:
-    """The steps of a config before the first that is fitted, and the others, each with the operating point if a step wants it.
+    """The steps of a config before the first fitted one, and the others; each with the operating point if a step needs it.
 
     Raises:
         ConfigError: see `make_steps`.
@@ -92,14 +92,14 @@ def procedures(settings: Calibrate, point: TwvParameters) -> tuple[Procedure, Pr
 
 
 def check_steps(settings: Calibrate, score: Score) -> None:
-    """Refuse steps that cannot do with the scores that they get, by their options.
+    """Check that each step accepts the kind of scores it receives, given its options.
 
     Args:
-        settings: of a config, whose steps fit together as far as their entries tell.
-        score: the kind that the search gives.
+        settings: of a config whose steps fit together by their entries.
+        score: the kind of score of the search.
 
     Raises:
-        ConfigError: a step refuses what it would get; or see `make_steps`.
+        ConfigError: a step refuses its input; or see `make_steps`.
     """
     for step in make_steps(settings.steps, settings.options, settings.alpha):
         complaint = step.refuses(score)
@@ -109,33 +109,33 @@ def check_steps(settings: Calibrate, score: Score) -> None:
 
 
 def required_statistics(settings: Calibrate) -> tuple[str, ...]:
-    """Names of the statistics that steps want wherever they stand, of candidates and of examples."""
+    """Names of statistics (of candidates and examples) that steps need in any position."""
     steps = make_steps(settings.steps, settings.options, settings.alpha)
     return tuple(dict.fromkeys(name for step in steps for name in step.wants()))
 
 
 def candidate_statistics(settings: Calibrate) -> list[str]:
-    """Names of the statistics of candidates that steps want, first or wherever they stand."""
+    """Names of all statistics of candidates that steps need."""
     return list(dict.fromkeys([*settings.statistics, *load_statistics(required_statistics(settings), "candidates")]))
 
 
 @dataclass(frozen=True)
 class Procedure:
-    """Some steps, and what was fitted.
+    """Steps, with fitted models and thresholds.
 
     Attributes:
         steps: in their order.
-        point: the operating point; None where no step wants one.
-        models: what was fitted, for each step a tuple of one value a fold, or of one for all queries; empty for a step that is
+        point: the operating point; None if no step needs it.
+        models: for each step a tuple of fitted values, one per fold or one for all queries; empty for a step that is
             not fitted.
-        thresholds: for the result, one for all queries or one a fold; a fold without one is decided NO throughout.
+        thresholds: for the result, one for all queries or one per fold; a fold without a threshold is decided NO.
         fit: `crossfit`, `oracle`, `file`, or `none` where nothing is fitted.
-        trained_on: fingerprint of the aligned lists, number of queries, and what else tells where they come from.
+        trained_on: fingerprint of the aligned lists, number of queries, and further provenance.
         low, high: least and greatest score of the resulting list.
-        sides: statistics that steps want wherever they stand, of all queries that come.
-        by_document: it was fitted on document trials, which have a row a document: that of its best detection. Lists of
-            detections then tell fitted steps which rows these are (column `trial`).
-        documents: it decides document trials; steps that are not fitted are told so.
+        sides: statistics that steps need in any position, for all queries.
+        by_document: fitted on document trials, with one row per document, that of its best detection. Lists of
+            detections then mark these rows for fitted steps (column `trial`).
+        documents: whether it decides document trials, for steps that are not fitted.
     """
 
     steps: tuple[AnyStep, ...]
@@ -152,7 +152,7 @@ class Procedure:
 
     @property
     def own_threshold(self) -> float | None:
-        """That of the last step, if it knows one."""
+        """Threshold of the last step, if it has one."""
         return self.steps[-1].threshold(self.point) if self.steps and self.point is not None else None
 
     def identity(self) -> list[StepIdentity]:
@@ -164,7 +164,7 @@ class Procedure:
 
         Args:
             table: DETECTIONS or TRIALS, all rows of each query; null scores (misses) stay null.
-            statistics: of all candidates, for the first step; None where steps came before these.
+            statistics: of all candidates, for the first step; None after preceding steps.
 
         Raises:
             UserError: a step refuses the scores.
@@ -188,7 +188,7 @@ class Procedure:
     def statistics_for(
         self, step: AnyStep, statistics: Mapping[str, Tally] | None = None
     ) -> Mapping[str, Tally] | None:
-        """The statistics that a step is given: its own of candidates, if it gets them, and those that it wants anywhere."""
+        """The statistics for a step: of candidates if available, and those it needs in any position."""
         sides = {name: self.sides[name] for name in step.wants()}
         return {**(statistics or {}), **sides} if sides or statistics is not None else None
 
@@ -205,20 +205,20 @@ class Procedure:
         return values
 
     def apply(self, table: pa.Table, statistics: Mapping[str, Tally] | None = None) -> pa.Table:
-        """The same, decided."""
+        """A list with final scores and decisions."""
         return decide(self.scores(table, statistics), self.thresholds)
 
     def before(self, number: int) -> Procedure:
-        """The first steps of it, which decide nothing."""
+        """The first steps, without decisions."""
         return replace(self, steps=self.steps[:number], models=self.models[:number], thresholds=())
 
     def of_fold(self, fold: int) -> Procedure:
-        """With what one fold's queries get, for all queries."""
+        """The models of one fold, applied to all queries."""
         models = tuple(each[fold : fold + 1] if len(each) > 1 else each for each in self.models)
         return replace(self, models=models, thresholds=())
 
     def to_json(self) -> bytes:
-        """As a file."""
+        """The content of a file."""
         steps = [
             {**described, "models": [dict(model) for model in models]}
             for described, models in zip(
@@ -234,7 +234,7 @@ class Procedure:
 
     @classmethod
     def from_run(cls, data: bytes) -> Procedure:
-        """From a run's own file, folds and all."""
+        """From a run's file, with all folds."""
         values = _values(data)
         steps = make_steps([s["name"] for s in values["steps"]], {s["name"]: s["options"] for s in values["steps"]})
         return cls(
@@ -252,25 +252,25 @@ class Procedure:
 
     @classmethod
     def from_file(cls, data: bytes, where: str) -> Procedure:
-        """All that another run fitted, to be applied to other data: its steps and threshold, of several folds the average.
+        """Steps, models and threshold of another run, for other data; several folds are averaged.
 
         Raises:
-            ConfigError: it is no such file, or holds no threshold.
+            ConfigError: it is not a file of fitted steps, or lacks a threshold.
         """
         with _of_file(where):
             procedure = cls.from_run(data)
         return procedure.with_file(data, where, thresholds=True)
 
     def with_file(self, data: bytes, where: str, *, thresholds: bool) -> Procedure:
-        """With what another run fitted; of several folds it is the average, to be applied to other data.
+        """With another run's models, for other data; several folds are averaged.
 
         Args:
-            data: as `to_json` gave it.
+            data: output of `to_json`.
             where: its name, for messages.
             thresholds: also take the mean of its thresholds.
 
         Raises:
-            ConfigError: it lacks a step, or has other steps than these where their threshold is wanted.
+            ConfigError: it lacks a step, or its thresholds are for other steps.
         """
         with _of_file(where):
             values = _values(data)
@@ -290,10 +290,10 @@ class Procedure:
 
 
 def _values(data: bytes) -> dict[str, Any]:
-    """What a file of fitted steps holds.
+    """The content of a file of fitted steps.
 
     Raises:
-        ValueError, KeyError, TypeError: it is none.
+        ValueError, KeyError, TypeError: it is not such a file.
     """
     values: dict[str, Any] = json.loads(data)
     if values["schema"] != STEPS_SCHEMA:
@@ -303,7 +303,7 @@ def _values(data: bytes) -> dict[str, Any]:
 
 @contextmanager
 def _of_file(where: str) -> Iterator[None]:
-    """What is wrong with a file of fitted steps is told with its name."""
+    """Report invalid files of fitted steps by name."""
     try:
         yield
     except (ValueError, KeyError, TypeError) as error:
@@ -311,10 +311,10 @@ def _of_file(where: str) -> Iterator[None]:
 
 
 def _average_in(steps: Iterable[Mapping[str, Any]], wanted_step: AnyStep) -> Json:
-    """What a file of steps holds of one, of several folds the average.
+    """The model of a step in a file, averaged over folds.
 
     Raises:
-        ValueError: it does not hold it.
+        ValueError: the file lacks the step.
     """
     for step in steps:
         if (step["name"], step["version"]) == (wanted_step.name, wanted_step.version) and step["models"]:
@@ -323,7 +323,9 @@ def _average_in(steps: Iterable[Mapping[str, Any]], wanted_step: AnyStep) -> Jso
 
 
 def _best_of_documents(table: pa.Table) -> NDArray[np.bool_]:
-    """Which row of each query and document has the best score, bool (rows,): of equal ones the first; never one without."""
+    """Whether each row has the best score of its query and document, bool (rows,): the first of equal ones; never rows
+    without score.
+    """
     scores = scores_of(table)
     group = np.zeros(len(scores), np.int64)
     for name in ("query_id", "doc_id", "channel"):
@@ -341,11 +343,11 @@ def _described(step: AnyStep) -> StepIdentity:
 
 
 def _threshold_in(values: Mapping[str, Any], where: str, procedure: Procedure) -> float:
-    """The mean of the thresholds that another run fitted for the same steps.
+    """The mean threshold that another run fitted for the same steps.
 
     Raises:
-        ConfigError: they are of other steps.
-        ValueError: there is none, or one is no number.
+        ConfigError: the thresholds are for other steps.
+        ValueError: there is no threshold, or one is not finite.
     """
     saved, current = (_told(steps) for steps in (values["steps"], procedure.identity()))
     if saved != current:
@@ -359,7 +361,7 @@ def _threshold_in(values: Mapping[str, Any], where: str, procedure: Procedure) -
 
 
 def _told(steps: Iterable[StepIdentity]) -> str:
-    """Steps with their options, as a message shows them."""
+    """Steps with their options, for messages."""
     texts = []
     for step in steps:
         options = ", ".join(f"{name} {value}" for name, value in sorted(step["options"].items()))

@@ -1,8 +1,8 @@
-"""What the steps of calibration want to know of all candidates of a query, before overlaps and all but the N best are removed.
+"""Statistics of all candidates of a query, before overlaps and all but the N best are removed.
 
-A statistic is a few named integers for each (query, example, scale). They add, so any cut into files, in any order, gives the
-same, and they are exact. A new one is a class with `name`, `version`, `quantities` and `of`, and a line in
-`swsdist.registry.registries.STATISTICS`; reduce makes those that the configured steps name, and no more.
+A statistic is a few named integers per (query, example, scale). They add and are exact, so any partition into files in any
+order gives the same result. A new statistic is a class with `name`, `version`, `quantities` and `of`, and an entry in
+`swsdist.registry.registries.STATISTICS`; reduce computes those that the configured steps need.
 
 The score of a candidate is ``-cost / scale``.
 """
@@ -24,22 +24,22 @@ from swsdist.core.types import QUERY_STATISTICS
 from swsdist.kernels.coding import coded
 from swsdist.registry.registries import STATISTICS
 
-#: query_id, example, scale; of a histogram query_id, bin, bins a unit of score; by speaker query_id, speaker, scale.
+#: query_id, example, scale; for a histogram query_id, bin, bins per unit of score; by speaker query_id, speaker, scale.
 Key = tuple[str, int, int]
 
-#: Bins a unit of score. A power of two, so that the scores at their edges are exact.
+#: Bins per unit of score; a power of two, so that the scores at bin edges are exact.
 BINS = 1 << 10
 
-#: Rows that are summed at once: so many squares of 20 bits and signs, and costs of 40 bits, stay inside 64 bits.
+#: Rows that are summed at once: this many signed squares of 20 bits, and costs of 40 bits, fit into 64 bits.
 _AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
 class Tally:
-    """A statistic's integers: a value that adds, with a zero.
+    """A statistic's integers; instances add, with a zero.
 
     Attributes:
-        quantities: what they are called, in their order.
+        quantities: names, in order.
         values: by query, example and scale.
     """
 
@@ -58,7 +58,7 @@ class Tally:
 
 
 def summed(tallies: Iterable[Tally]) -> Tally:
-    """The sum of at least one tally, in one pass."""
+    """Sum tallies (at least one) in one pass."""
     quantities: tuple[str, ...] = ()
     values: dict[Key, tuple[int, ...]] = {}
     for tally in tallies:
@@ -70,11 +70,11 @@ def summed(tallies: Iterable[Tally]) -> Tally:
 
 
 class Statistic(Protocol):
-    """What a class in the registry offers.
+    """Interface of the classes in the registry.
 
     Attributes:
-        name, version, quantities: as they say.
-        reads: what `of` takes: CANDIDATES, or the examples of a group of queries (`swsdist.calibrate.examples.ExampleGroup`).
+        name, version, quantities: of the statistic.
+        reads: input of `of`: CANDIDATES, or the examples of queries (`swsdist.calibrate.examples.ExampleGroup`).
     """
 
     name: str
@@ -84,22 +84,22 @@ class Statistic(Protocol):
     # A class attribute `by_speaker = True` asks for candidates with a column `speaker` (`swsdist.reduce.speakers`).
 
     def of(self, given: Any, /) -> Tally:
-        """Sum up; rows in any order."""
+        """Compute the statistic; rows in any order."""
 
 
 class CostSums:
-    """Count, sum and sum of squares of the costs: what a mean and a deviation need."""
+    """Count, sum and sum of squares of the costs, for mean and deviation."""
 
     name = "cost-sums"
     version = 1
     quantities = ("candidates", "cost_sum", "cost_square_sum")
     reads: Literal["candidates", "examples"] = "candidates"
 
-    #: Column that a query's candidates are told apart by.
+    #: Column that separates a query's candidates.
     _apart: ClassVar[str] = "example"
 
     def of(self, candidates: pa.Table) -> Tally:
-        """Sum up CANDIDATES; of equal keys consecutive rows are quickest."""
+        """Sum CANDIDATES; fastest if rows of a key are consecutive."""
         parts = [Tally(self.quantities)]
         for first in range(0, candidates.num_rows, _AT_ONCE):
             keys, cost, starts = _runs(candidates.slice(first, _AT_ONCE), self._apart)
@@ -114,7 +114,7 @@ class CostSums:
 
 
 class SpeakerCostSums(CostSums):
-    """The same for each speaker of documents in the place of the example."""
+    """`CostSums` by speaker of the document instead of by example."""
 
     name = "speaker-cost-sums"
     by_speaker = True
@@ -141,7 +141,7 @@ class CandidatePosteriors:
             check_posteriors(part["cost"].to_numpy(), part["scale"].to_numpy())
             keys, cost, starts = _runs(part)
             total = np.add.reduceat(-cost, starts).tolist()
-            # One sum a query and scale: which example said it does not matter.
+            # One sum per query and scale, over all examples.
             parts += (
                 Tally(self.quantities, {(query, 0, scale): (value,)})
                 for (query, _, scale), value in zip(keys, total, strict=True)
@@ -150,10 +150,10 @@ class CandidatePosteriors:
 
 
 class ScoreHistogram:
-    """How many candidates have which score: counts in bins of 1 / `BINS`, of all examples together.
+    """Histogram of candidates' scores in bins of 1 / `BINS`, over all examples.
 
-    Bin b holds the scores from b / BINS on, up to the next; only bins that hold some are there. In a key the bin stands where
-    others have the example.
+    Bin b contains scores from b / BINS up to the next bin; empty bins are omitted. In a key the bin takes the place of
+    the example.
     """
 
     name = "score-histogram"
@@ -174,7 +174,7 @@ class ScoreHistogram:
 
 
 def histograms(tally: Tally) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Of each query of `score-histogram`: bins, int64 ascending, and the candidates in each, int64."""
+    """For each query of `score-histogram`: bins (int64, ascending) and their counts (int64)."""
     return {
         query_id: (np.array([key[1] for key, _ in rows], np.int64), np.array([n for _, (n,) in rows], np.int64))
         for query_id, rows in tally.by_query().items()
@@ -182,7 +182,7 @@ def histograms(tally: Tally) -> dict[str, tuple[NDArray[np.int64], NDArray[np.in
 
 
 def check_posteriors(cost: NDArray[np.int64], scale: NDArray[np.int64]) -> None:
-    """Refuse candidates whose scores are no posteriors.
+    """Check that the scores of candidates are posteriors.
 
     Raises:
         DataError: one is not in [0, 1].
@@ -194,7 +194,7 @@ def check_posteriors(cost: NDArray[np.int64], scale: NDArray[np.int64]) -> None:
 
 
 def _runs(table: pa.Table, separate: str = "example") -> tuple[list[Key], NDArray[np.int64], NDArray[np.int64]]:
-    """Key and first row of each run of rows with one key, and the costs in that order; at least one row."""
+    """Key and first row of each run of rows with the same key, and the costs in that order; at least one row."""
     names, query = coded(table["query_id"])
     example, scale, cost = (table[name].to_numpy() for name in (separate, "scale", "cost"))
     starts = _starts(query, example, scale)
@@ -215,7 +215,7 @@ def _starts(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
 def load_statistics(
     names: Iterable[str], reads: Literal["candidates", "examples"] | None = None
 ) -> dict[str, Statistic]:
-    """The registered statistics of some names; of these, where it is said, those that read a thing.
+    """The registered statistics with these names, optionally only those that read candidates or examples.
 
     Raises:
         ConfigError: there is no such statistic, or it cannot be loaded.
@@ -225,7 +225,7 @@ def load_statistics(
 
 
 def to_table(tallies: Mapping[str, Tally]) -> pa.Table:
-    """QUERY_STATISTICS of some statistics, by query, name, example and scale: a query's rows stand together."""
+    """QUERY_STATISTICS by query, name, example and scale; rows of a query are consecutive."""
     columns: dict[str, list[object]] = {name: [] for name in QUERY_STATISTICS.names}
     keys = sorted((key[0], name, *key[1:]) for name, tally in tallies.items() for key in tally.values)
     for query_id, name, example, scale in keys:
@@ -238,7 +238,7 @@ def to_table(tallies: Mapping[str, Tally]) -> pa.Table:
 
 
 def from_table(table: pa.Table) -> dict[str, Tally]:
-    """The statistics of a table as `to_table` makes them, rows in any order.
+    """The statistics of a table from `to_table`, rows in any order.
 
     Raises:
         ConfigError: a statistic is not registered.

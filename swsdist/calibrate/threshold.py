@@ -1,16 +1,16 @@
-"""The threshold that decides, fitted on some queries and applied to others.
+"""The decision threshold: fitted on some queries, applied to others.
 
-``decision = score >= threshold``. How it is fitted:
+``decision = score >= threshold``. Ways to fit:
 
 =========  ============================================================================================
-crossfit   queries are cut into folds by a stable hash of their ids; each fold is decided by the threshold
-           of the maximum TWV of all the others
-oracle     on all that is scored; optimistic by definition, and labelled so in every output
-FILE       as an earlier run fitted it and saved it; its folds, if it has several, are averaged
+crossfit   queries are assigned to folds by a stable hash of their ids; each fold is decided by the threshold
+           of the maximum TWV of all other folds
+oracle     on all scored queries; optimistic by definition, and labelled so in every output
+FILE       as saved by an earlier run; several folds are averaged
 none       no decision is made
 =========  ============================================================================================
 
-It is fitted, and kept in a file, as the steps of calibration are (`swsdist.calibrate.procedure`).
+Thresholds are fitted and saved like the steps of calibration (`swsdist.calibrate.procedure`).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from swsdist.kernels.coding import coded
 
 
 def fold_of(query_id: str, folds: int) -> int:
-    """The fold of a query: a stable hash, so that it never depends on the other queries."""
+    """The fold of a query, by a stable hash, independent of other queries."""
     return stable_hash(f"fold {query_id}") % folds if folds > 1 else 0
 
 
 def check_folds(queries: Collection[str], folds: int) -> None:
-    """Make sure that each fold can be fitted on others.
+    """Check that each fold can be fitted on others.
 
     Args:
-        queries: ids of those that truly occur, each once.
-        folds: how many; 1 fits on all.
+        queries: distinct ids of queries with references.
+        folds: number of folds; 1 fits on all queries.
 
     Raises:
         UserError: none occurs, or all that do are in one fold.
@@ -50,13 +50,13 @@ def check_folds(queries: Collection[str], folds: int) -> None:
 
 
 def thresholds_for(queries: Collection[str], thresholds: Sequence[float | None]) -> list[float | None]:
-    """Thresholds that decide some of these queries: one for all, or one a fold, then None for a fold that has no query."""
+    """Thresholds for some queries: one for all, or one per fold, with None for folds without queries."""
     used = {fold_of(query, len(thresholds)) for query in queries}
     return [value if len(thresholds) == 1 or k in used else None for k, value in enumerate(thresholds)]
 
 
 def queries_without_threshold(queries: Collection[str], thresholds: Sequence[float | None]) -> list[str]:
-    """Queries of folds without a threshold, sorted; one a fold, or one for all."""
+    """Queries in folds without a threshold, sorted."""
     return sorted(query for query in queries if thresholds and thresholds[fold_of(query, len(thresholds))] is None)
 
 
@@ -68,18 +68,18 @@ def folds_of(table: pa.Table, folds: int) -> NDArray[np.int64]:
 
 
 def by_fold(table: pa.Table, folds: int) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each fold that has any, folds ascending; the table has a column `query_id`."""
+    """The rows of each non-empty fold, folds ascending; the table has a column `query_id`."""
     fold = folds_of(table, folds)
     for k in np.unique(fold).tolist():
         yield k, table.filter(pa.array(fold == k))
 
 
 def decide(table: pa.Table, thresholds: Sequence[float | None] | None) -> pa.Table:
-    """Set the column `decision` of DETECTIONS or TRIALS; null where nothing decides, or nothing was detected.
+    """Set the column `decision` of DETECTIONS or TRIALS; null without thresholds, or for misses.
 
     Args:
         table: any rows.
-        thresholds: one for all queries or one a fold; a fold without one is decided NO throughout. None: nothing decides.
+        thresholds: one for all queries or one per fold; a fold without a threshold is decided NO. None: no decisions.
     """
     place = table.schema.get_field_index("decision")
     if thresholds is None:

@@ -1,11 +1,11 @@
 """A threshold for each term: keyword specific thresholding (KST) and sum-to-one normalisation (STO).
 
-TWV weighs a miss of term w by 1 / Ntrue(w) and a false alarm by beta / (T - Ntrue(w)). So if a detection is right with
-probability p, keeping it pays from
+TWV weighs a miss of term w by 1 / Ntrue(w) and a false alarm by beta / (T - Ntrue(w)). So if a detection is correct with
+probability p, accepting it pays from
 
     thr = beta n / (T + (beta - 1) n)                                                     n = Ntrue(w)     (eq. 3)
 
-on. T is the number of trials, as in TWV. Three ways from there, S(w) being the sum of the probabilities of w's
+on. T is the number of trials, as in TWV. Three methods follow, S(w) being the sum of the probabilities of w's
 detections (`swsdist.calibrate.posterior`):
 
 ==========  ==================================  =====================================================================
@@ -18,12 +18,12 @@ sto         thr(alpha) S(w)            (eq. 6)  p / S(w), thr(alpha): eq. 3 with
 
 The normalised score of KST divides the odds of p by those of the threshold. Published normalisations raise p to the power
 ln(1/2) / ln(thr) (Kaldi's normalize_results_kst.pl): the decisions are the same. Of the two only the odds keep their meaning
-at other thresholds: x in place of 1/2 decides as KST does with x / (1 - x) times the beta. And they need no logarithm, so
+at other thresholds: x instead of 1/2 decides as KST with x / (1 - x) times beta. Odds need no logarithm, so
 they are the same on every machine.
 
-Decisions are those of the thresholds on p, ``p >= thr``; where the last bit of a normalised score would say otherwise,
-that score is the nearest which agrees. So both make the same decisions, always. Rules at the edges: n counts as T at most
-(thr is 1 there); a detection of probability 0 is never kept; for the oracle a term that does not occur keeps nothing.
+Decisions are by thresholds on p, ``p >= thr``; where the last bit of a normalised score would decide otherwise,
+the score is replaced by the nearest one that agrees, so both always decide alike. Edge cases: n is at most T
+(thr is 1 there); a detection of probability 0 is never accepted; the oracle accepts nothing of a term without occurrences.
 
 Source: Wang and Metze 2014, "An in-depth comparison of keyword specific thresholding and sum-to-one score
 normalization", eqs. 3 to 6; Miller et al. 2007 (KST); Mamou et al. 2013 (STO).
@@ -50,14 +50,14 @@ Method = Literal["kst", "sto", "oracle-kst"]
 
 METHODS: tuple[Method, ...] = get_args(Method)
 
-#: alpha that the source found best.
+#: Best alpha of the source.
 ALPHA = 1.5
 
-_LEAST = 5e-324  # no probability but 0 is below it
+_LEAST = 5e-324  # only probability 0 is below
 
 
 def kst_threshold(occurrences: ArrayLike, *, trials: ArrayLike, beta: ArrayLike) -> Floats:
-    """Eq. 3: the probability from which on keeping a detection pays.
+    """Eq. 3: the lowest probability at which accepting a detection pays.
 
     Args:
         occurrences: n, true occurrences of the term, or an estimate; not negative, counted as `trials` at most.
@@ -81,8 +81,8 @@ def thresholds(
     Args:
         method: which.
         sums: S(w).
-        ntrue: Ntrue(w); only the oracle looks at it.
-        alpha: factor on S(w); the oracle has none.
+        ntrue: Ntrue(w), used by the oracle only.
+        alpha: factor on S(w), not used by the oracle.
         beta: weight of false alarms.
         trials: T.
 
@@ -102,7 +102,7 @@ def thresholds(
 
 @dataclass(frozen=True)
 class Thresholding:
-    """One of the methods at one operating point.
+    """A method at an operating point.
 
     Attributes:
         method: which.
@@ -125,7 +125,7 @@ class Thresholding:
 
     @property
     def threshold(self) -> float:
-        """The one threshold for normalised scores: 1/2, or eq. 5."""
+        """The threshold for normalised scores: 1/2, or eq. 5."""
         return float(kst_threshold(self.alpha, trials=self.trials, beta=self.beta)) if self.method == "sto" else 0.5
 
     def thresholds(self, sums: ArrayLike, ntrue: ArrayLike = 0) -> Floats:
@@ -133,12 +133,12 @@ class Thresholding:
         return thresholds(self.method, sums, ntrue, alpha=self.alpha, beta=self.beta, trials=self.trials)
 
     def normalised(self, probability: ArrayLike, sums: ArrayLike, ntrue: ArrayLike = 0) -> Floats:
-        """Normalised scores; those from `threshold` on are the detections to keep.
+        """Normalised scores; detections with at least `threshold` are accepted.
 
         Args:
             probability: float64 in [0, 1], of detections.
-            sums: S(w) of each one's term.
-            ntrue: Ntrue(w) of each one's term, for the oracle.
+            sums: S(w) of each detection's term.
+            ntrue: Ntrue(w) of each detection's term, for the oracle.
 
         Returns:
             float64 of the common shape, not negative; within a term it never falls as p rises.
@@ -149,7 +149,7 @@ class Thresholding:
         p, limit = np.broadcast_arrays(checked(probability), self.thresholds(sums, ntrue))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if self.method == "sto":
-                score = p / np.maximum(sums, p)  # only a p too small for the sum is above it
+                score = p / np.maximum(sums, p)  # only reached by a p too small for the sum
             else:
                 finite_limit = np.minimum(limit, 1.0)
                 score = 1.0 / (1.0 + ((1.0 - p) * finite_limit) / (p * (1.0 - finite_limit)))
@@ -161,15 +161,15 @@ class Thresholding:
         return result
 
     def apply(self, table: pa.Table, *, true: Mapping[str, int] | None = None, scores: bool = True) -> pa.Table:
-        """Decide a list whose scores are probabilities; rows without score (misses) stay as they are.
+        """Decide a list whose scores are probabilities; rows without score (misses) are unchanged.
 
         Args:
             table: DETECTIONS or TRIALS, all rows of each term.
-            true: Ntrue(w), for the oracle; a term that is not in it does not occur.
-            scores: also put the normalised scores in the place of the probabilities.
+            true: Ntrue(w), for the oracle; missing terms do not occur.
+            scores: also replace the probabilities by the normalised scores.
 
         Raises:
-            UserError: a score is not a probability, or the oracle is not told Ntrue.
+            UserError: a score is not a probability, or the oracle lacks Ntrue.
         """
         if self.method == "oracle-kst" and true is None:
             raise codes.ORACLE_WITHOUT_REFERENCES()

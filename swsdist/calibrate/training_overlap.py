@@ -1,7 +1,7 @@
-"""Files of what was fitted, and whether it was fitted on the very occurrences that it is scored by.
+"""Files of fitted models, and whether they were fitted on the references that they are scored against.
 
-A file says in `trained_on` where each query occurred truly, as a fingerprint a query. One that any query shares with the
-references that score was fitted on what is scored: it is called oracle, as a fit in place would be.
+`trained_on` in a file contains a fingerprint of each query's occurrences. If any query shares it with the references used for
+scoring, the fit counts as oracle, like a fit in place.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from swsdist.core.codes import calibrate as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.filesystem import locate
 
-#: The entry of `trained_on`.
+#: Entry of `trained_on`.
 ENTRY = "references"
 
 
 def fingerprint_references(references: pa.Table) -> dict[str, str]:
-    """A fingerprint of the true occurrences of each query that has any: of documents, channels and times to the millisecond.
+    """A fingerprint of each query's true occurrences: documents, channels and times to the millisecond.
 
     Args:
         references: REFERENCES.
@@ -32,11 +32,11 @@ def fingerprint_references(references: pa.Table) -> dict[str, str]:
 
 
 def overlaps(trained_on: object, references: pa.Table | None) -> bool | None:
-    """Whether something was fitted on what is scored; None where that cannot be known.
+    """Whether a model was fitted on the scored references; None if unknown.
 
     Args:
-        trained_on: as the file of what was fitted has it.
-        references: by which is scored, REFERENCES; None: nothing is.
+        trained_on: from the file.
+        references: REFERENCES used for scoring; None without scoring.
     """
     trained = trained_on.get(ENTRY) if isinstance(trained_on, Mapping) else None
     if not isinstance(trained, Mapping) or references is None:
@@ -45,20 +45,20 @@ def overlaps(trained_on: object, references: pa.Table | None) -> bool | None:
 
 
 def fit_kind(trained_on: object, references: pa.Table | None) -> str:
-    """How something from a file was fitted, for who decides by it: `oracle` or `file`."""
+    """Kind of a fit from a file: `oracle` or `file`."""
     return "oracle" if overlaps(trained_on, references) else "file"
 
 
 def read_fitted(path: str, storage: Mapping[str, object], where: str) -> bytes:
-    """The content of a file of what was fitted.
+    """The content of a file of fitted models.
 
     Args:
         path: local or `s3://`.
         storage: options for s3fs.
-        where: it was named, for messages.
+        where: option or config key that names it, for messages.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such file.
     """
     folder, name = locate(path, storage)
     try:

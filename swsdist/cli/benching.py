@@ -1,4 +1,4 @@
-"""Commands about how long runs take: measured at many points, and foreseen for machines that are not there."""
+"""Commands that measure and forecast the time of runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SHARED = ("start_s", "repair_s", "node_mb_s", "storage_mb_s")
 
 
 def _numbers(context: click.Context, option: click.Parameter, value: str) -> tuple[int, ...]:
-    """Whole numbers with commas between them."""
+    """Integers separated by commas."""
     try:
-        return tuple(int(one) for one in value.split(","))
+        return tuple(int(part) for part in value.split(","))
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no list of numbers such as 1,2,4") from None
+        raise click.BadParameter(f"{value!r} is not a list of integers such as 1,2,4") from None
 
 
 @click.command()
@@ -70,8 +70,8 @@ def bench(
         from swsdist.bench.compare import compare_results, comparison_lines
         from swsdist.bench.results import read_results
 
-        told = compare_results(read_results(compare[0]), read_results(compare[1]))
-        print(json_of(told) if as_json else "\n".join(comparison_lines(told)))
+        result = compare_results(read_results(compare[0]), read_results(compare[1]))
+        print(json_of(result) if as_json else "\n".join(comparison_lines(result)))
         return 0
     import sys
     from pathlib import Path
@@ -129,7 +129,7 @@ def forecast(
     repeats: int,
     seed: int,
     as_json: bool,
-    **given: Any,
+    **options: Any,
 ) -> int:
     """Forecast the time and cost of a run like RUN on more hours, queries and machines.
 
@@ -152,9 +152,9 @@ def forecast(
     costs = pooled_costs(costs_of(chain_run), *map(costs_of, others))
     names = [step.name for step in chain_run.chain.steps]
     if until is not None:
-        costs = [one for one in costs if names.index(one.name) <= names.index(until)]
-    machines = _cluster(cluster, {name: value for name, value in given.items() if value is not None})
-    told = foresee(
+        costs = [cost for cost in costs if names.index(cost.name) <= names.index(until)]
+    machines = _cluster(cluster, {name: value for name, value in options.items() if value is not None})
+    result = foresee(
         costs,
         machines,
         rules_of(config.executor),
@@ -168,23 +168,23 @@ def forecast(
     if as_json:
         from swsdist.pipeline.forecast.format import as_json as json_of
 
-        print(json_of(told))
+        print(json_of(result))
     else:
-        _show(told)
+        _show(result)
     return 0
 
 
-def _cluster(path: str | None, given: dict[str, Any]) -> Cluster:
-    """The machines of a file, or of the options."""
+def _cluster(path: str | None, options: dict[str, Any]) -> Cluster:
+    """The cluster of a file, or of the options."""
     from swsdist.core.codes import cli as codes
     from swsdist.pipeline.forecast.cluster import cluster_of
 
     if path is None:
-        cluster: dict[str, Any] = {name: given.pop(name) for name in _SHARED if name in given}
-        cluster["kinds"] = [{**_NODE, **given}]
+        cluster: dict[str, Any] = {name: options.pop(name) for name in _SHARED if name in options}
+        cluster["kinds"] = [{**_NODE, **options}]
         return cluster_of(cluster, "the options")
-    if given:
-        option = "--" + next(iter(given)).replace("_", "-")
+    if options:
+        option = "--" + next(iter(options)).replace("_", "-")
         raise codes.OPTION_IN_FILE_TOO(where=path, option=option)
     from pathlib import Path
 
@@ -201,31 +201,31 @@ def _cluster(path: str | None, given: dict[str, Any]) -> Cluster:
     return cluster_of(values, path)
 
 
-def _show(told: Forecast) -> None:
+def _show(result: Forecast) -> None:
     from swsdist.report.summary import short, span
     from swsdist.report.tables import Table, text_lines
 
     rows = []
-    for step in told.steps:
+    for step in result.steps:
         times = (step.wall, step.driver, step.ideal, step.waiting, step.longest)
         rows.append([step.name, str(step.tasks), *map(span, times), step.bound])
     columns = ["step", "tasks", "wall", "driver alone", "all busy", "waiting", "longest task", "bound by"]
     table = Table(f"Forecast of {len(rows)} steps", columns, rows, texts=(0, 7))
-    nodes = "1 node" if told.cluster.nodes == 1 else f"{told.cluster.nodes} nodes"
-    workers = "1 worker" if told.run.workers == 1 else f"{told.run.workers} workers"
-    queries = f" with {short(told.queries)} query examples" if told.queries else ""
+    nodes = "1 node" if result.cluster.nodes == 1 else f"{result.cluster.nodes} nodes"
+    workers = "1 worker" if result.run.workers == 1 else f"{result.run.workers} workers"
+    queries = f" with {short(result.queries)} query examples" if result.queries else ""
     lines = [
-        f"{short(told.hours)} hours{queries} on {nodes}, {workers}:",
-        f"wall: {span(told.wall_s)} ({span(told.low_s)} to {span(told.high_s)})",
-        f"node hours: {short(told.node_hours)}" + (f"; cost: {short(told.price)}" if told.cluster.price else ""),
-        f"of the wall: driver alone {told.share('driver'):.1%}, all workers busy {told.share('ideal'):.1%}, "
-        f"some waiting {told.share('waiting'):.1%}; workers at tasks that count: {told.efficiency:.1%}",
+        f"{short(result.hours)} hours{queries} on {nodes}, {workers}:",
+        f"wall: {span(result.wall_s)} ({span(result.low_s)} to {span(result.high_s)})",
+        f"node hours: {short(result.node_hours)}" + (f"; cost: {short(result.price)}" if result.cluster.price else ""),
+        f"of the wall: driver alone {result.share('driver'):.1%}, all workers busy {result.share('ideal'):.1%}, "
+        f"some waiting {result.share('waiting'):.1%}; workers at useful tasks: {result.efficiency:.1%}",
     ]
-    if told.took is not None:
-        hours, wall, by = told.took
+    if result.took is not None:
+        hours, wall, by = result.took
         lines.append(f"extrapolated from {short(hours)} h, {span(wall)}, {by} worker{'' if by == 1 else 's'}")
-    if told.run.failures:
-        lines.append(f"failures of nodes: {told.run.failures}; work lost: {span(told.run.lost)}")
-    if told.run.failed:
-        lines.append(f"tasks that fail for good: {told.run.failed}; raise executor.actor_restarts or executor.attempts")
+    if result.run.failures:
+        lines.append(f"failures of nodes: {result.run.failures}; work lost: {span(result.run.lost)}")
+    if result.run.failed:
+        lines.append(f"tasks failed for good: {result.run.failed}; raise executor.actor_restarts or executor.attempts")
     print("\n".join([*text_lines(table), "", *lines]))

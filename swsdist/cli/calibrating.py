@@ -1,4 +1,4 @@
-"""Commands that turn scores into decisions, and that study how."""
+"""The command that calibrates any system's list."""
 
 from __future__ import annotations
 
@@ -94,16 +94,16 @@ def calibrate(
         options=section_values(options["options"], "options"),
         **{name: options[name] for name in ("method", "folds", "alpha", "prior", "keep_scores")},
     )
-    given = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, reader=reader)
-    if save is not None and not request.fits(given.detections["score"]):
+    listed = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, reader=reader)
+    if save is not None and not request.fits(listed.detections["score"]):
         raise codes.NOTHING_TO_SAVE(where=f"--save {save}", remedy="name what to fit (--method, --fit)")
-    result = work(given, request, task, point)
-    written = write_list(result.detections, Path(out), given, task, kind, kaldi)
+    result = work(listed, request, task, point)
+    written = write_list(result.detections, Path(out), listed, task, kind, kaldi)
     open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
-    told = rules.describe(point if task is None else task.point)
+    header = rules.describe(point if task is None else task.point)
     print(
         "\n".join(
-            [told, *result.lines, f"{out}: written ({written}{', what is not decided as NO' if open_ones else ''})"]
+            [header, *result.lines, f"{out}: written ({written}{', undecided detections as NO' if open_ones else ''})"]
         )
     )
     save_fitted(save, result.fitted)
@@ -112,7 +112,7 @@ def calibrate(
 
 
 def fitted_file(fit: str | None) -> str | None:
-    """How to fit, or the file of what was fitted: of a run's folder the one in it."""
+    """The value of `--fit`; a run folder becomes the fitted file in it."""
     if fit in (None, "none", "crossfit", "oracle"):
         return fit
     from swsdist.stages.inputs.provenance import calibration_place

@@ -1,4 +1,4 @@
-"""Commands that compare systems and count what they cost."""
+"""Commands that compare systems and their costs."""
 
 from __future__ import annotations
 
@@ -107,32 +107,34 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
         options["by"], options["queries"], options["documents"], options["over_documents"], drawn, options["cnxe"]
     )
     keys = measure_names([name.strip() for name in options["columns"].split(",")], "--columns")
-    found = gather_systems(systems, task, from_run, [str(file) for file in files.values() if isinstance(file, str)])
-    if options["paper"] and len(found) == 1:
+    gathered = gather_systems(systems, task, from_run, [str(file) for file in files.values() if isinstance(file, str)])
+    if options["paper"] and len(gathered) == 1:
         others = {"html": "--html", "csv": "--csv", "table": "--table", "det": "--det", "forest": "--forest"}
         others |= {"as_json": "--json", "by": "--by", "conditions": "--conditions"}
-        if asked := [flag for key, flag in others.items() if options[key]]:
-            raise codes.ONE_SYSTEM(where=", ".join(asked))
-        (one,) = found
-        table = paper_table({one.name: one.measures()}, keys, one.about.protocol_text if one.about is not None else "")
+        if flags := [flag for key, flag in others.items() if options[key]]:
+            raise codes.ONE_SYSTEM(where=", ".join(flags))
+        (entry,) = gathered
+        table = paper_table(
+            {entry.name: entry.measures()}, keys, entry.about.protocol_text if entry.about is not None else ""
+        )
         write_tables([table], options["paper"])
         warn(notices)
         print("\n".join(text_lines(table, shutil.get_terminal_size((110, 24)).columns)))
         return 0
     if options["conditions"]:
-        data = compare_conditions(found, options["conditions"].split(","), settings)
+        data = compare_conditions(gathered, options["conditions"].split(","), settings)
     else:
-        data = compare_systems(found, request, settings)
+        data = compare_systems(gathered, request, settings)
     data = replace(data, notices=tuple(str(notices).splitlines()))
     if options["paper"]:
         note = " ".join(f"{line}." for line in protocol_lines(data))
-        write_tables([paper_table({one.name: one.measures() for one in found}, keys, note)], options["paper"])
+        write_tables([paper_table({item.name: item.measures() for item in gathered}, keys, note)], options["paper"])
     _write(data, options)
     warn(notices)
     if options["as_json"]:
         print(json.dumps(to_json(data), indent=1, allow_nan=False))
         return 0
-    # The screen's width, or elsewhere one that is the same everywhere.
+    # Without a terminal the width is fixed.
     width = shutil.get_terminal_size((110, 24)).columns
     for line in protocol_lines(data):
         print("\n".join(textwrap.wrap(line, width)), end="\n\n")
@@ -143,7 +145,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
 
 
 def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
-    """The files that were asked for."""
+    """Write the output files."""
     import sys
     from pathlib import Path
 
@@ -207,7 +209,7 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
 @click.option("--lambda", "weight", type=float, help="Weight of indexing in PL. [default: the run's, or 0.1]")
 @click.option("--table", type=written(*TABLES), help="Write a table: .csv, .tex, .md or .json.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def resources(folder: str | None, table: str | None, as_json: bool, **given: Any) -> int:
+def resources(folder: str | None, table: str | None, as_json: bool, **numbers: Any) -> int:
     """Compute ISF, SSF, PMU and PL of RUN (a run folder), or from numbers; numbers override those of RUN."""
     import json
     from dataclasses import asdict
@@ -215,8 +217,8 @@ def resources(folder: str | None, table: str | None, as_json: bool, **given: Any
     from swsdist.report.resources import from_numbers, resource_lines, resource_table
     from swsdist.report.tables import write_tables
 
-    found = from_numbers(folder, **given)
+    gathered = from_numbers(folder, **numbers)
     if table is not None:
-        write_tables([resource_table(found)], table)
-    print(json.dumps(asdict(found), indent=1) if as_json else "\n".join(resource_lines(found)))
+        write_tables([resource_table(gathered)], table)
+    print(json.dumps(asdict(gathered), indent=1) if as_json else "\n".join(resource_lines(gathered)))
     return 0

@@ -56,11 +56,11 @@ def describe(
         raise codes.DUPLICATE_CORPUS(name=twice)
     configs = [load_corpus(corpus, sets) for corpus in corpora]
     demand_apart(context, [path for config in configs for path in paths_in(config.corpus)])
-    found = []
+    descriptions = []
     with hearing() as show:
         for name, config in zip(names, configs, strict=True):
-            found.append(work(config, name, listen=not no_audio, strict=strict, progress=show))
-    tables = tables_of(*found)
+            descriptions.append(work(config, name, listen=not no_audio, strict=strict, progress=show))
+    tables = tables_of(*descriptions)
     if table is not None:
         write_tables(tables, table)
     if as_json:
@@ -68,14 +68,14 @@ def describe(
         print(to_json(tables), end="")
     else:
         width = shutil.get_terminal_size((110, 24)).columns
-        shown = text_tables(*found)
-        for one in shown:
-            print("\n".join([*text_lines(one, width), ""]))
-        if len(found) > 1:
+        shown = text_tables(*descriptions)
+        for item in shown:
+            print("\n".join([*text_lines(item, width), ""]))
+        if len(descriptions) > 1:
             print("--table FILE and --json also have the recordings, speakers and queries of each")
         elif len(shown) < len(tables):
-            print(f"{len(found[0].recordings)} recordings: --table FILE and --json have a row each")
-    for name, told in zip(names, found, strict=True):
-        for notice in told.notices:
-            print(f"warning: {f'{name}: ' if len(found) > 1 else ''}{notice}", file=sys.stderr)
+            print(f"{len(descriptions[0].recordings)} recordings: --table FILE and --json have a row each")
+    for name, description in zip(names, descriptions, strict=True):
+        for notice in description.notices:
+            print(f"warning: {f'{name}: ' if len(descriptions) > 1 else ''}{notice}", file=sys.stderr)
     return 0

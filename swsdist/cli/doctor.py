@@ -1,4 +1,4 @@
-"""Is this machine fit, and do a config's inputs fit together?"""
+"""Commands that check this machine, or the inputs of a config."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
 
     loaded = load_config(config, sets, corpus=corpus, run=run_folder)
     strict = strict or loaded.strict
-    loaded = loaded.model_copy(update={"strict": False})  # all warnings are wanted, not the first as an error
+    loaded = loaded.model_copy(update={"strict": False})  # show all warnings, not the first as an error
     chain_run = prepare_chain_run(ONLY, loaded, Ledger(Folder(loaded.run, loaded.storage)), StepSelection())
     if chain_run.chain.check is None:
         raise codes.NOTHING_TO_CHECK(where="chain", chain=chain_run.chain.name)
@@ -62,7 +62,7 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
 
 
 def _print(findings: Iterable[Finding]) -> tuple[int, int]:
-    """Show findings as they come; how many are bad, and how many odd."""
+    """Print findings as they come; return how many are bad, and how many odd."""
     marks = {True: "ok  ", False: "BAD ", None: "odd "}
     count = {True: 0, False: 0, None: 0}
     for finding in findings:

@@ -1,4 +1,4 @@
-"""`--events`: what happens in a run, as JSON lines, beside the display."""
+"""`--events`: write the events of a run as JSON lines."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 
 
 class _Written(ForwardingProgress):
-    """The same display; each event is also written to a stream."""
+    """A display that also writes each event to a stream."""
 
     def __init__(self, inner: Progress, stream: IO[str]) -> None:
         super().__init__(inner)
         self._stream = stream
 
     def before(self, run: str) -> Progress:
-        """Events of a run that comes first go to the same stream."""
+        """Events of a preceding run go to the same stream."""
         return _Written(self._inner.before(run), self._stream)
 
     def event(self, line: Mapping[str, Any]) -> None:
-        """Write it at once: who reads it may act on it."""
+        """Write and flush an event, so that readers can react."""
         self._stream.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._stream.flush()
 
 
 @contextmanager
 def events_to(place: str, inner: Progress) -> Iterator[Progress]:
-    """A progress that also writes events to a file, or to standard output, where all else then goes to standard error.
+    """A display that also writes events to a file, or to standard output; other output then goes to standard error.
 
     Raises:
         UserError: the file cannot be written.

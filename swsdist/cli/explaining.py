@@ -36,7 +36,7 @@ def explain(code: str | None) -> None:
     print(explanation(by_name[code]))
 
 
-#: Characters of the names in the list.
+#: Width of the names in the list.
 _WIDTH = 26
 
 

@@ -1,4 +1,4 @@
-"""The command that makes one list of several systems' lists."""
+"""The command that fuses the lists of several systems."""
 
 from __future__ import annotations
 
@@ -99,13 +99,13 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
     notices = Notices(strict, options["force"])
     rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
     task, point = task_or_point(options, rules, notices)
-    given = {
+    lists = {
         name: read_system(path, conventions=rules.rules, notices=notices) for name, path in named_paths(systems).items()
     }
-    result = fuse_lists(given, request, task, point, notices)
+    result = fuse_lists(lists, request, task, point, notices)
     as_written = write_list(result.system.detections, Path(out), result.system, task, kind)
-    told = rules.describe(point if task is None else task.point)
-    print("\n".join([told, *result.lines, f"{out}: written ({as_written})"]))
+    header = rules.describe(point if task is None else task.point)
+    print("\n".join([header, *result.lines, f"{out}: written ({as_written})"]))
     save_fitted(save, result.fitted)
     warn(notices)
     return 0

@@ -1,4 +1,4 @@
-"""Commands that look at a run."""
+"""Commands that show the state and the digest of a run."""
 
 from __future__ import annotations
 
@@ -36,27 +36,25 @@ def status(folder: str, as_json: bool, follow: bool, every: float, endpoint_url:
     if follow:
         follow_run(run, as_json, every)
         return
-    found = look(run)
+    run_status = look(run)
     if as_json:
-        print(json.dumps(asdict(found), indent=1))
+        print(json.dumps(asdict(run_status), indent=1))
         return
-    show(found)
-    if found.state in ("died", "incomplete", "cancelled"):
-        print(f"  {_next(run, folder, found)}")
+    show(run_status)
+    if run_status.state in ("died", "incomplete", "cancelled"):
+        print(f"  {_next(run, folder, run_status)}")
 
 
-def _next(run: Folder, folder: str, found: Status) -> str:
-    """What there is to do with a run that has not come to its end."""
+def _next(run: Folder, folder: str, run_status: Status) -> str:
+    """What to do with an unfinished run."""
     from swsdist.pipeline.plan import load_plans
 
     configs = [plan.config for plan in load_plans(run).values()]
-    whole = bool(found.stages) and all(stage.done == stage.tasks for stage in found.stages)
-    if not whole or any(config.get("corpus", {}).get("queries") is not None for config in configs):
-        return "run the same config again to go on"
-    return (
-        f"{found.stages[-1].stage} is done, and the config names no queries to search (corpus.queries): add them and run it, "
-        f"or swsdist search {folder} --query FILE"
-    )
+    finished = bool(run_status.stages) and all(stage.done == stage.tasks for stage in run_status.stages)
+    if not finished or any(config.get("corpus", {}).get("queries") is not None for config in configs):
+        return "run the same config again to continue"
+    last = run_status.stages[-1].stage
+    return f"{last} is done, and the config has no corpus.queries: add them and run it, or swsdist search {folder} --query FILE"
 
 
 @click.command()
@@ -67,8 +65,8 @@ def digest(folder: str, tables: bool) -> None:
     from swsdist import api
 
     parts = api.digest(folder)
-    whole = parts.pop("all")
+    total = parts.pop("all")
     if tables:
         for name, value in parts.items():
             print(f"{value}  {name}")
-    print(whole)
+    print(total)

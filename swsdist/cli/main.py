@@ -23,7 +23,7 @@ from swsdist.core.codes import cli as codes
 from swsdist.core.errors import CancelledError, SwsdistError
 from swsdist.core.redaction import names_secret, redacted
 
-#: Seconds that a process that was told to end may take for it.
+#: Seconds that a terminated process may take to end.
 _END_WITHIN = 9.0
 
 #: Command -> (module below swsdist.cli, attribute, one line of help). Modules are imported when their command is called.
@@ -56,15 +56,15 @@ COMMANDS = {
     "explain": ("explaining", "explain", "Explain the code of an error, notice or rejection."),
     "demo": ("start", "demo", "Make a small corpus and run everything on it."),
 }
-#: A key in a mapping, as it stands on the command line.
+#: A key of a mapping on the command line.
 _KEY = re.compile(r"(\w+)[\"']?\s*:")
 
 
 class Lazy(click.Group):
-    """A group whose commands are imported when they are called; `--help` imports none."""
+    """A group that imports a command when it is called; `--help` imports none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the work."""
+        """The commands, in the order of a workflow."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -78,14 +78,14 @@ class Lazy(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """What is asked for."""
+        """Parse the arguments, and refuse secrets among them."""
         _demand_no_secret(args)
         return super().make_context(info_name, args, parent, **extra)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Say which command was probably meant."""
+        """Find the command; an unknown name is an error with the closest one."""
         if args and args[0] not in COMMANDS:
             import difflib
 
@@ -95,7 +95,7 @@ class Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One line each, without importing them."""
+        """List the commands with their summaries, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
 
@@ -109,8 +109,8 @@ def cli() -> None:
 def main() -> NoReturn:
     """The entry point: errors become messages and exit codes (swsdist.core.errors).
 
-    The process ends here. Python's own way out takes objects from under threads of Arrow that still let go of theirs, and
-    sometimes that ends the process with SIGABRT, whatever it has done (apache/arrow, issue 34314).
+    The process ends with `os._exit`: at Python's normal exit, threads of Arrow may access deleted objects, and the process ends
+    with SIGABRT (apache/arrow, issue 34314).
     """
     signal.signal(signal.SIGTERM, _terminated)
     try:
@@ -135,9 +135,9 @@ def _run() -> int:
     except click.exceptions.Exit as error:
         return int(error.exit_code)
     except click.ClickException as error:
-        said = io.StringIO()
-        error.show(said)
-        print(redacted(said.getvalue()), end="", file=sys.stderr)
+        text = io.StringIO()
+        error.show(text)
+        print(redacted(text.getvalue()), end="", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, click.Abort):
         print("interrupted; run the same command again to go on", file=sys.stderr)
@@ -150,19 +150,19 @@ def _run() -> int:
     except Exception as error:
         from swsdist.io.failures import explain
 
-        told = explain(error)
-        if told is not None:
-            return _tell(told, error)
+        explained = explain(error)
+        if explained is not None:
+            return _tell(explained, error)
         _print_traceback(error)
         print("This is a bug of swsdist: please report it with the lines above.", file=sys.stderr)
         return 1
 
 
 def _demand_no_secret(words: Sequence[str]) -> None:
-    """That no key of the storage is on the command line, which every user of the machine can read, and Ray keeps.
+    """Refuse secrets of the storage on the command line, which every user of the machine can read, and Ray stores.
 
     Raises:
-        UserError: there is one.
+        UserError: there is a secret.
     """
     for word in words:
         key, _, value = word.removeprefix("--set=").partition("=")
@@ -173,12 +173,12 @@ def _demand_no_secret(words: Sequence[str]) -> None:
                 raise codes.SECRET_ON_COMMAND_LINE(where=f"--set {key}, {name}", name=name)
 
 
-def _tell(told: SwsdistError, error: Exception) -> int:
-    """Say what is wrong, and where in the program it was met to whoever asks for that (SWSDIST_TRACEBACK=1)."""
+def _tell(explained: SwsdistError, error: Exception) -> int:
+    """Print an error, with a traceback if SWSDIST_TRACEBACK=1, and return its exit code."""
     if os.environ.get("SWSDIST_TRACEBACK", "0") not in ("", "0"):
         _print_traceback(error)
-    print(f"error: {told}", file=sys.stderr)
-    return told.exit_code
+    print(f"error: {explained}", file=sys.stderr)
+    return explained.exit_code
 
 
 def _print_traceback(error: Exception) -> None:
@@ -186,7 +186,7 @@ def _print_traceback(error: Exception) -> None:
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
-    """End as if interrupted: locks are released, Ray is shut down; if that takes too long, end nevertheless."""
+    """End as after an interrupt: release locks, shut down Ray; after `_END_WITHIN` seconds end anyway."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     late = threading.Timer(_END_WITHIN, os._exit, [128 + number])
     late.daemon = True

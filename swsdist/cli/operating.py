@@ -1,4 +1,4 @@
-"""Commands that operate a run from outside."""
+"""Commands that cancel a run, or clean its folder."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def cancel(folder: str, wait: float, endpoint_url: str | None) -> None:
     run = Folder(folder, {"endpoint_url": endpoint_url} if endpoint_url else {})
     token = cancelling.request(run)
     if wait == 0:
-        print("asked; its driver looks for it every few seconds")
+        print("requested; the driver checks every few seconds")
         return
     state = cancelling.wait(run, token, wait)
-    print(state if state == "cancelled" else f"it has ended by itself: {state}")
+    print(state if state == "cancelled" else f"the run had already ended: {state}")
 
 
 @click.command()
@@ -55,15 +55,15 @@ def clean(folder: str, dry_run: bool, older: float, as_json: bool, endpoint_url:
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.operation.cleaning import clean as remove
 
-    found, kept = remove(Folder(folder, {"endpoint_url": endpoint_url} if endpoint_url else {}), older, dry_run)
-    total = sum(one.size for one in found)
+    files, kept = remove(Folder(folder, {"endpoint_url": endpoint_url} if endpoint_url else {}), older, dry_run)
+    total = sum(file.size for file in files)
     if as_json:
-        rows = [{"file": one.folder.path(one.name), "bytes": one.size, "why": one.why} for one in found]
-        stays = [{"folder": one.folder.path(), "why": one.why} for one in kept]
+        rows = [{"file": file.folder.path(file.name), "bytes": file.size, "why": file.why} for file in files]
+        stays = [{"folder": item.folder.path(), "why": item.why} for item in kept]
         print(json.dumps({"removed": not dry_run, "bytes": total, "files": rows, "stays": stays}, indent=1))
         return
-    for one in found if dry_run else ():
-        print(f"{one.size:>12} {one.folder.path(one.name)}: {one.why}")
+    for entry in files if dry_run else ():
+        print(f"{entry.size:>12} {entry.folder.path(entry.name)}: {entry.why}")
     for stay in kept:
         print(f"{stay.folder.path()}: {stay.why}")
-    print(f"{len(found)} files of {total} bytes {'would go' if dry_run else 'are removed'}")
+    print(f"{len(files)} files of {total} bytes {'can be removed' if dry_run else 'removed'}")

@@ -1,4 +1,4 @@
-"""Options that several commands share: what was searched for, by which rules; and how what is odd is told."""
+"""Options that several commands share, and functions that read them."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 
 class _File(click.Path):
-    """A file on a disk, which is there, or an `s3://` url, which who reads it looks for."""
+    """An existing local file, or an `s3://` url, which is not checked here."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The same path."""
+        """The path; a local file must exist."""
         return value if "://" in str(value) else super().convert(value, param, ctx)
 
 
 #: A config, a corpus file or a sweep.
 FILE = _File(exists=True, dir_okay=False)
-#: The same, or a folder of recordings.
+#: A config, a corpus file or a sweep; or a folder of recordings.
 FILE_OR_FOLDER = _File(exists=True)
-#: Of a config that a command reads.
+#: Options of commands that read a config.
 SET = click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; repeatable.")
 CORPUS = click.option(
     "--corpus", type=FILE, metavar="FILE", help="Use this corpus file instead of the config's corpus."
 )
 RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Use this run folder instead of the config's.")
-#: What is made of a folder of recordings without a config.
+#: The config of a folder of recordings.
 FOLDER_CONFIG = Path(__file__).parents[1] / "config" / "folder.yaml"
 
 
 def is_config(path: str) -> bool:
-    """Whether an argument that may name a run or its config names a config."""
+    """Whether the argument is a config, not a run folder."""
     from swsdist.io.filesystem import is_remote
 
     return path.endswith((".yaml", ".yml")) if is_remote(path) else Path(path).is_file()
@@ -53,7 +53,7 @@ def _permit(context: click.Context, _: click.Parameter, allow: bool) -> None:
         context.with_resource(permitted(True))
 
 
-#: Lets a command run what stands for recordings in a wav.scp; of the command line alone, for no config may say so.
+#: Permits commands in a wav.scp; on the command line only, since a config may come from others.
 allow_commands = click.option(
     "--allow-commands",
     is_flag=True,
@@ -64,7 +64,7 @@ allow_commands = click.option(
 
 
 def task_options(command: Command) -> Command:
-    """Options that say what was searched for, and by which rules; `task_files` reads them."""
+    """Add the options of a scoring task: searched audio, references, terms, protocol; `task_files` reads them."""
     for option in (
         click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5)."),
         click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4."),
@@ -89,23 +89,23 @@ def task_options(command: Command) -> Command:
 
 
 def task_files(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What these options say of files and seconds: arguments of `swsdist.evaluation.reading.read_task`."""
+    """The arguments of `swsdist.evaluation.reading.read_task` among these options."""
     files = {name: options[name] for name in ("ecf", "rttm", "ctm", "references", "terms")}
     return {**files, "total_seconds": options["seconds"]}
 
 
 def has_references(options: Mapping[str, Any]) -> bool:
-    """Whether these options say where the references come from."""
+    """Whether the options name references."""
     return any((options["rttm"], options["ctm"], options["references"]))
 
 
 def task_or_point(
     options: Mapping[str, Any], rules: Protocol, notices: Notices
 ) -> tuple[ScoringTask | None, OperatingPoint | None]:
-    """What these options say a list is scored by: the task, or without references only the operating point, if that is known.
+    """The task that a list is scored by; without references only the operating point, if known.
 
     Raises:
-        UserError: a file cannot be read, or what it holds is wrong.
+        UserError: a file cannot be read, or is invalid.
     """
     from swsdist.evaluation.calibration import point_of_audio
     from swsdist.evaluation.reading import read_task
@@ -116,6 +116,6 @@ def task_or_point(
 
 
 def warn(notices: Notices) -> None:
-    """Tell what was odd."""
+    """Print the notices as warnings."""
     for notice in notices.found.values():
         print(f"warning: {notice}", file=sys.stderr)

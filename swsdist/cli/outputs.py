@@ -1,4 +1,4 @@
-"""Where a command writes: files, folders and standard streams. Whether it can is asked before anything is computed.
+"""Outputs of commands: files, folders and standard streams, checked before any work.
 
 One type of option for all commands: `type=written(*PICTURES)` for a file, of the kinds that its ending can tell,
 `type=FOLDER` for a folder that is made. A command with such an option is a `Writing`: what it reads is never written over
@@ -25,7 +25,7 @@ from swsdist.report.pictures import demand_converter
 
 
 class _Written(click.Path):
-    """A file to write, of one of some kinds, which its ending tells.
+    """A file to write; its ending chooses the format.
 
     Attributes:
         endings: in lower case; none: any ending will do.
@@ -38,16 +38,16 @@ class _Written(click.Path):
         self.endings = endings
         self.several = several
 
-    def hits(self, given: Path, out: Path) -> bool:
-        """Whether `given` is among the files that are written where `out` is named."""
-        if _is_same(given, out):
+    def hits(self, source: Path, out: Path) -> bool:
+        """Whether writing `out` writes to `source`."""
+        if _is_same(source, out):
             return True
-        if not self.several or out.suffix.lower() != ".csv" or given.suffix != out.suffix:
+        if not self.several or out.suffix.lower() != ".csv" or source.suffix != out.suffix:
             return False
-        return given.name.startswith(f"{out.stem}-") and _is_same(given.parent, out.parent)
+        return source.name.startswith(f"{out.stem}-") and _is_same(source.parent, out.parent)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The path, if it can be written.
+        """Check that the path can be written, and return it.
 
         Raises:
             UserError: it is of another kind, there is no such folder, it cannot be written to, or a library is missing that
@@ -64,7 +64,7 @@ class _Written(click.Path):
 
 
 class _WrittenFolder(click.Path):
-    """A folder to write files to, which is made if it is not there.
+    """A folder to write to; it is made if missing.
 
     Attributes:
         endings: of the files that are written to it.
@@ -74,23 +74,23 @@ class _WrittenFolder(click.Path):
         super().__init__(file_okay=False)
         self.endings = endings
 
-    def hits(self, given: Path, out: Path) -> bool:
-        """Whether `given` lies in the folder `out`, and is of the kind that is written there."""
-        return given.suffix.lower() in self.endings and _is_same(given.parent, out)
+    def hits(self, source: Path, out: Path) -> bool:
+        """Whether writing to the folder `out` may overwrite `source`."""
+        return source.suffix.lower() in self.endings and _is_same(source.parent, out)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The path, if it can be made or written to.
+        """Check that the folder can be made or written to, and return it.
 
         Raises:
             UserError: it is a file, or it cannot be written to.
         """
         demand_local(str(value))
         path = Path(str(value)).absolute()
-        there = next(one for one in (path, *path.parents) if one.exists())
-        if not there.is_dir():
-            raise codes.OUTPUT_IS_FILE(where=str(there))
-        if not os.access(there, os.W_OK):
-            raise codes.OUTPUT_NOT_WRITABLE(where=str(there))
+        existing = next(parent for parent in (path, *path.parents) if parent.exists())
+        if not existing.is_dir():
+            raise codes.OUTPUT_IS_FILE(where=str(existing))
+        if not os.access(existing, os.W_OK):
+            raise codes.OUTPUT_NOT_WRITABLE(where=str(existing))
         return str(value)
 
 
@@ -99,7 +99,7 @@ TABLES_FOLDER = _WrittenFolder((".csv",))
 
 
 def written(*endings: str, dash: bool = False, several: bool = False) -> click.Path:
-    """The type of an option that names a file to write, with one of these endings (`.svg`).
+    """The type of an option for an output file with one of these endings (`.svg`).
 
     Args:
         endings: in lower case; none: any.
@@ -110,10 +110,10 @@ def written(*endings: str, dash: bool = False, several: bool = False) -> click.P
 
 
 class Writing(click.Command):
-    """A command that writes files: none of them is one that its other arguments name, and no two of them are one."""
+    """A command that writes files: it refuses to overwrite its inputs, and to write a file twice."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the arguments.
+        """Parse the arguments, and check the outputs.
 
         Raises:
             UserError: a file that is to be written is one that is read, or is to be written twice.
@@ -126,7 +126,7 @@ class Writing(click.Command):
 
 
 def demand_apart(context: click.Context, inputs: Iterable[str]) -> None:
-    """Whether a command writes to none of the files that it reads, and to each file once.
+    """Check that a command overwrites none of its inputs, and writes each file once.
 
     Links to a file are that file. Of the folder of a run or store all files that are theirs are read. What is no plain file
     (`/dev/null`), or not there, is not asked about.
@@ -139,39 +139,39 @@ def demand_apart(context: click.Context, inputs: Iterable[str]) -> None:
         UserError: one is written to that is read, or two outputs are one file.
     """
     outputs = list(_outputs(context))
-    given = [Path(one) for one in dict.fromkeys(inputs) if _exists(one)]
+    existing_inputs = [Path(item) for item in dict.fromkeys(inputs) if _exists(item)]
     for name, path, kind in outputs:
         out = Path(path)
-        for one in given:
-            if one.is_file() and kind.hits(one, out):
-                what = str(one)
-            elif one.is_dir() and _is_of(one, out):
-                what = f"a file of {one}"
+        for existing_input in existing_inputs:
+            if existing_input.is_file() and kind.hits(existing_input, out):
+                what = str(existing_input)
+            elif existing_input.is_dir() and _is_of(existing_input, out):
+                what = f"a file of {existing_input}"
             else:
                 continue
             raise codes.OUTPUT_IS_INPUT(where=f"{name} {path}", what=what)
     for k, (name, path, kind) in enumerate(outputs):
         for other, same, its in outputs[:k]:
-            one, two = Path(path), Path(same)
-            meet = _is_same(one, two) or kind.hits(two, one) or its.hits(one, two)
-            if meet and (not one.exists() or one.is_file() or two.is_file() or not two.exists()):
+            existing_input, two = Path(path), Path(same)
+            meet = _is_same(existing_input, two) or kind.hits(two, existing_input) or its.hits(existing_input, two)
+            if meet and (not existing_input.exists() or existing_input.is_file() or two.is_file() or not two.exists()):
                 raise codes.SAME_OUTPUT(where=f"{name} {path}", other=other)
 
 
 def _outputs(context: click.Context) -> Iterator[tuple[str, str, _Written | _WrittenFolder]]:
-    """What a command is to write: name of the option, path, type."""
-    for one in context.command.params:
-        value = context.params.get(one.name or "")
-        if isinstance(one.type, _Written | _WrittenFolder) and isinstance(value, str) and value != "-":
-            yield _shown(one), value, one.type
+    """The outputs of a command: name of the option, path, type."""
+    for item in context.command.params:
+        value = context.params.get(item.name or "")
+        if isinstance(item.type, _Written | _WrittenFolder) and isinstance(value, str) and value != "-":
+            yield _shown(item), value, item.type
 
 
 def _named(context: click.Context) -> Iterator[str]:
-    """Paths among a command's other arguments: PATH, NAME=PATH."""
-    for one in context.command.params:
-        if isinstance(one.type, _Written | _WrittenFolder | click.Choice):
+    """Paths in a command's other arguments: PATH, NAME=PATH."""
+    for item in context.command.params:
+        if isinstance(item.type, _Written | _WrittenFolder | click.Choice):
             continue
-        value = context.params.get(one.name or "")
+        value = context.params.get(item.name or "")
         for text in value if isinstance(value, tuple) else (value,):
             if isinstance(text, str):
                 yield text
@@ -179,13 +179,13 @@ def _named(context: click.Context) -> Iterator[str]:
 
 
 def _of_runs(named: Iterable[str]) -> Iterator[str]:
-    """Paths in the configs of those that are folders of runs, or stores in them."""
+    """Paths in the configs of run folders, and of runs whose stores are named."""
     from swsdist.config.section import paths_in
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
 
-    folders = [Path(one) for one in named if _exists(one) and Path(one).is_dir()]
+    folders = [Path(item) for item in named if _exists(item) and Path(item).is_dir()]
     for place in dict.fromkeys(place for folder in folders for place in (folder, folder.absolute().parent)):
         if (place / "plan.json").is_file():
             run = Folder(str(place))
@@ -205,14 +205,14 @@ def _exists(path: str) -> bool:
         return False
 
 
-def _is_same(one: Path, other: Path) -> bool:
-    """Whether two paths are of one file or folder, which need not be there."""
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return one.resolve() == other.resolve()
+def _is_same(path: Path, other: Path) -> bool:
+    """Whether two paths, existing or not, name the same file or folder."""
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
 
 
-#: What lies in the folder of a run or of a store, beside folders.
+#: Files in a run folder or a store, beside subfolders.
 _OWN = frozenset(
     {
         *("plan.json", "config.yaml", "manifest.json", "report.json", "report.html", "rejected.parquet"),
@@ -222,7 +222,7 @@ _OWN = frozenset(
 
 
 def _is_of(folder: Path, out: Path) -> bool:
-    """Whether a file that is there was made by the run, or is of the store, that a folder is."""
+    """Whether an existing file belongs to the run or store in a folder."""
     if not out.is_file() or not any((folder / name).is_file() for name in ("plan.json", "manifest.json")):
         return False
     root, place = folder.resolve(), out.resolve()
@@ -230,17 +230,17 @@ def _is_of(folder: Path, out: Path) -> bool:
 
 
 def demand_local(path: str) -> None:
-    """Whether a path to write to is one of a disk.
+    """Check that an output path is local.
 
     Raises:
-        UserError: it is a url.
+        UserError: the path is a url.
     """
     if is_remote(path):
         raise codes.OUTPUT_NOT_LOCAL(where=path)
 
 
 def check_ending(path: str, endings: tuple[str, ...]) -> None:
-    """Whether a file's ending is one of a few; any will do where there are none.
+    """Check the ending of a file; without `endings` any is allowed.
 
     Raises:
         UserError: it is not.
@@ -253,21 +253,21 @@ def check_ending(path: str, endings: tuple[str, ...]) -> None:
     raise codes.UNKNOWN_ENDING(where=path, ending=ending or "nothing", endings=known)
 
 
-#: What stands for characters of our own on a terminal that lacks them.
+#: Substitutes for characters that a terminal lacks.
 _PLAIN = {"–": "-", "·": "*", "✓": "+", "✗": "x", "…": "..."}
 
 
 class _Pipe(io.FileIO):
-    """What is written to it goes nowhere once its reader has left, as `head` does.
+    """A stream that discards output once its reader has left, as `head` does.
 
     Attributes:
-        left: whether it has.
+        left: whether the reader has left.
     """
 
     left = False
 
     def write(self, data: Any) -> int:
-        """Write, as long as somebody reads."""
+        """Write, or discard."""
         try:
             return super().write(data)
         except ConnectionError:
@@ -279,7 +279,7 @@ class _Pipe(io.FileIO):
 
 
 def pipe(stream: IO[str]) -> IO[str]:
-    """The same stream; its reader may leave, and the work goes on. What is no file is left as it is."""
+    """A stream that continues when its reader leaves; streams that are no files are returned unchanged."""
     if not isinstance(stream, io.TextIOWrapper) or not isinstance(stream.buffer, io.BufferedWriter | io.FileIO):
         return stream
     file = _Pipe(stream.fileno(), "w", closefd=False)
@@ -290,16 +290,15 @@ def pipe(stream: IO[str]) -> IO[str]:
 
 
 def is_read() -> bool:
-    """Whether somebody reads standard output, as far as it is known."""
+    """Whether standard output still has a reader, as far as is known."""
     buffer = getattr(sys.stdout, "buffer", None)
     return not getattr(getattr(buffer, "raw", buffer), "left", False)
 
 
 def fit_streams() -> None:
-    """Let standard output and error take every text: what an encoding lacks is written plainly, or by its number (`\\xfc`).
+    """Let standard output and error take any text: characters that the encoding lacks are replaced, or escaped (`\\xfc`).
 
-    Bytes of file names that are not UTF-8 are written as they are. Whoever reads a stream may leave: a command goes on to its
-    end.
+    Bytes of file names that are not UTF-8 are written unchanged. A command continues when the reader of a stream leaves.
     """
     codecs.register_error("swsdist", _plain)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -314,7 +313,7 @@ def fit_streams() -> None:
 
 
 def write_data() -> None:
-    """What goes to standard output from now on is for programs: UTF-8, whatever the terminal takes."""
+    """Switch standard output to UTF-8, for data that programs read."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="swsdist")
 
@@ -323,14 +322,14 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
-    if all("\udc80" <= one <= "\udcff" for one in text):
+    if all("\udc80" <= item <= "\udcff" for item in text):
         return text.encode("utf-8", "surrogateescape"), error.end
-    plain = "".join(_PLAIN.get(one, one) for one in text)
+    plain = "".join(_PLAIN.get(item, item) for item in text)
     return plain.encode("ascii", "backslashreplace").decode("ascii"), error.end
 
 
 def save_fitted(path: str | None, fitted: bytes | None) -> None:
-    """Write what was fitted to the file of `--save`, if that was given, and say so.
+    """Write the fitted model to the file of `--save`, if given.
 
     Raises:
         click.UsageError: nothing was fitted.
@@ -344,7 +343,7 @@ def save_fitted(path: str | None, fitted: bytes | None) -> None:
 
 
 def check_place(path: str | None) -> None:
-    """Whether a file can be written there; None and `-` (standard output) are fine.
+    """Check that a file can be written; None and `-` (standard output) are fine.
 
     Raises:
         UserError: it is a folder, there is no such folder, or it cannot be written to.
@@ -361,10 +360,10 @@ def check_place(path: str | None) -> None:
 
 
 def check_new_folder(path: str | None) -> None:
-    """Whether a folder that can be made or written to (`FOLDER`) is empty.
+    """Check that an output folder is new or empty.
 
     Raises:
         UserError: it is not.
     """
     if path is not None and Path(path).is_dir() and any(Path(path).iterdir()):
-        raise codes.FOLDER_NOT_EMPTY(where=path)
+        raise codes.OUTPUT_NOT_EMPTY(where=path)

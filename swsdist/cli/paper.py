@@ -1,4 +1,4 @@
-"""Commands that bring what runs, sweeps and commands have left into the form that a paper wants."""
+"""Commands that convert figures and tables for a paper."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def table(
     \b
     swsdist paper table points.csv best.tex --columns search.distance=distance,mtwv --sort -mtwv --first 5 --decimals 3
     """
-    from swsdist.report.tables import chosen, read_rows, table_of, write_tables
+    from swsdist.report.tables import read_rows, select_columns, table_of, write_tables
 
     names = [name for name in (columns or "").split(",") if name]
     headings = [name.partition("=")[2] or name for name in names]
     if twice := [heading for heading in headings if headings.count(heading) > 1]:
         raise click.UsageError(f"--columns: two columns are called {twice[0]!r}; give each a heading of its own.")
-    rows = chosen(read_rows(source), source, names, by, first)
+    rows = select_columns(read_rows(source), source, names, by, first)
     write_tables([table_of(rows, caption, decimals, names_first=False)], out)
     return 0

@@ -1,4 +1,4 @@
-"""The command that turns speech into strings of phones."""
+"""The command that transcribes speech to phones."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ def phones(weights: str, documents: str, out: str, penalty: float | None) -> int
 
     by = transcriber(weights)
     rows = read_documents(documents).to_pylist()
-    found: dict[tuple[str, int], list[SpokenPhone]] = {}
+    transcripts: dict[tuple[str, int], list[SpokenPhone]] = {}
     failed = 0
     for row in rows:
         try:
-            made = transcribe(row["path"], by, channel=row["channel"], penalty=penalty)
+            phones_found = transcribe(row["path"], by, channel=row["channel"], penalty=penalty)
         except AudioError as error:
             failed += 1
             print(f"{row['doc_id']}: {error}", file=sys.stderr)
             continue
-        found[row["doc_id"], row["channel"]] = made
-    _write(Path(out), found)
-    print(f"wrote {sum(map(len, found.values()))} phones of {len(found)} of {len(rows)} documents to {out}")
+        transcripts[row["doc_id"], row["channel"]] = phones_found
+    _write(Path(out), transcripts)
+    print(f"wrote {sum(map(len, transcripts.values()))} phones of {len(transcripts)} of {len(rows)} documents to {out}")
     return 4 if failed else 0
 
 
-def _write(out: Path, found: dict[tuple[str, int], list[SpokenPhone]]) -> None:
+def _write(out: Path, transcripts: dict[tuple[str, int], list[SpokenPhone]]) -> None:
     import pyarrow as pa
 
     from swsdist.core.types import LEXEMES
@@ -55,11 +55,11 @@ def _write(out: Path, found: dict[tuple[str, int], list[SpokenPhone]]) -> None:
     from swsdist.io.nist.ctm import write_ctm
 
     if out.suffix.lower() == ".mlf":
-        several = len({channel for _, channel in found}) > 1
+        several = len({channel for _, channel in transcripts}) > 1
         write_mlf(
             {
-                f"*/{doc_id}{f'.{channel}' if several else ''}.rec": [TimedLabel(*one) for one in made]
-                for (doc_id, channel), made in found.items()
+                f"*/{doc_id}{f'.{channel}' if several else ''}.rec": [TimedLabel(*item) for item in phones_found]
+                for (doc_id, channel), phones_found in transcripts.items()
             },
             out,
         )
@@ -68,13 +68,13 @@ def _write(out: Path, found: dict[tuple[str, int], list[SpokenPhone]]) -> None:
         {
             "doc_id": doc_id,
             "channel": channel,
-            "start": one.start,
-            "duration": one.end - one.start,
-            "word": one.phone,
+            "start": item.start,
+            "duration": item.end - item.start,
+            "word": item.phone,
             "kind": None,
             "speaker": None,
         }
-        for (doc_id, channel), made in found.items()
-        for one in made
+        for (doc_id, channel), phones_found in transcripts.items()
+        for item in phones_found
     ]
     write_ctm(pa.Table.from_pylist(lexemes, LEXEMES), out)

@@ -1,4 +1,4 @@
-"""Live progress: a bar on a terminal, plain lines elsewhere."""
+"""Live progress: bars on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 from swsdist.report.summary import span
 
 _EVERY = 5.0
-#: Seconds between two lines of what is no run.
+#: Seconds between two lines outside of runs.
 _SEARCH_EVERY = 30.0
-#: Part of a stage, and seconds since its first news, from which its pace is told: before, nothing can be foreseen from it.
+#: Least done part of a stage, and least seconds since its first progress, for showing pace and ETA.
 _TELLING, _WATCHED = 0.01, 5.0
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def progress() -> Progress:
-    """The display that fits where standard error goes."""
+    """The display for standard error: bars on a terminal, else lines."""
     return Bars() if sys.stderr.isatty() else Lines()
 
 
 class _Pace:
-    """How far a stage is, how fast it goes in hours of audio a second, and when it will end."""
+    """Progress of a stage, its pace in hours of audio per second, and its ETA."""
 
     def __init__(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         self.step = step
@@ -46,7 +46,7 @@ class _Pace:
 
     @classmethod
     def after(cls, before: _Pace | None, step: Step, todo: int, skipped: int, work: float, hours: float) -> _Pace:
-        """That of a step which begins: of its next round, if it has begun before."""
+        """The pace of a step that begins, or of its next round."""
         pace = cls(step, todo, skipped, work, hours)
         if before is not None and before.step.name == step.name:
             pace.round = before.round + 1
@@ -58,11 +58,11 @@ class _Pace:
 
     @property
     def done(self) -> float:
-        """Work that is done, that of tasks which run included."""
+        """Finished work, including parts of running tasks."""
         return min(self.work, self._ended + sum(self._running.values()))
 
     def part(self, task: Task, part: float) -> None:
-        """A part of a task that runs is done."""
+        """A part of a running task is done."""
         self._running[task.fingerprint] = part * task.work
         self._heard()
 
@@ -76,8 +76,8 @@ class _Pace:
         self._heard()
 
     def text(self) -> str:
-        """Round, from the second on; hours, tasks, pace, time to go."""
-        # From the first news on: before, workers start, compile and load, which they do once.
+        """Round (from the second on), hours, tasks, pace, ETA."""
+        # Since the first progress: before it, workers start, compile and load.
         since, before = self._first or (time.monotonic(), 0.0)
         elapsed, made = time.monotonic() - since, (self.done - before) / self.work
         part, known = self.done / self.work, elapsed >= _WATCHED and made >= _TELLING
@@ -98,19 +98,19 @@ class _Pace:
 
 
 def points_told(inner: Progress) -> Progress:
-    """The same display; after each step that ends points of a sweep it is told how many are done."""
+    """A display that also prints how many points of a sweep are done."""
     return _Points(inner)
 
 
 class _Points(ForwardingProgress):
-    """Points end with the step of their plan that makes a DET curve, or with a task that counts its work in points."""
+    """Points end with the step that writes the table `det`, or with a task whose unit of work is points."""
 
     def __init__(self, inner: Progress) -> None:
         super().__init__(inner)
         self._done = 0.0
 
     def before(self, run: str) -> Progress:
-        """Points of runs that come first count, too."""
+        """Points of preceding runs count, too."""
         return self
 
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
@@ -120,14 +120,14 @@ class _Points(ForwardingProgress):
         super().task(step, outcome)
 
     def end(self, step: Step, wall: float) -> None:
-        """A step has."""
+        """A step has ended."""
         super().end(step, wall)
         if "det" in step.stage.tables or step.stage.unit == "points":
-            print(f"points done now: {self._done:.0f}", file=sys.stderr, flush=True)
+            print(f"points done: {self._done:.0f}", file=sys.stderr, flush=True)
 
 
 class Lines(Progress):
-    """One line when a stage begins, one when it ends, and one every few seconds between, whatever rounds it has."""
+    """Lines at the beginning and end of a stage, and every few seconds between."""
 
     def __init__(self, run: str = "") -> None:
         self._pace: _Pace | None = None
@@ -135,11 +135,11 @@ class Lines(Progress):
         self._run = f"{run}: " if run else ""
 
     def before(self, run: str) -> Progress:
-        """A run that comes first has its name before its lines."""
+        """Lines of a preceding run begin with its name."""
         return Lines(f"{self._run}{run}")
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
-        """A stage begins, or another round of it, which has no line of its own."""
+        """A stage begins, or its next round, which has no line."""
         self._pace = _Pace.after(self._pace, step, todo, skipped, work, hours)
         if self._pace.round > 1:
             self._now_and_then(step, self._pace)
@@ -149,7 +149,7 @@ class Lines(Progress):
         self._say(f"{step.name}: {todo} tasks{before}")
 
     def part(self, step: Step, task: Task, part: float) -> None:
-        """A part of a task that runs is done."""
+        """A part of a running task is done."""
         if self._pace is not None:
             self._pace.part(task, part)
             self._now_and_then(step, self._pace)
@@ -174,7 +174,7 @@ class Lines(Progress):
             self._say(f"{step.name}: {self._pace.text()}, {span(wall)}")
 
     def note(self, text: str) -> None:
-        """Something is worth a line."""
+        """Print a line."""
         self._say(text)
 
     def _say(self, text: str) -> None:
@@ -182,10 +182,10 @@ class Lines(Progress):
 
 
 class Bars(Progress):
-    """A bar a stage, with rich."""
+    """A bar per stage, with rich."""
 
     def before(self, run: str) -> Progress:
-        """A run that comes first has bars of its own, below its name."""
+        """A preceding run has its own bars, below its name."""
         print(f"{run}:", file=sys.stderr, flush=True)
         return Bars()
 
@@ -207,7 +207,7 @@ class Bars(Progress):
         self._running = False
 
     def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
-        """A stage begins, or another round of it, for which its bar begins anew."""
+        """A stage begins, or its next round, which restarts the bar."""
         if not self._running:
             self._bars.start()
             self._running = True
@@ -218,7 +218,7 @@ class Bars(Progress):
             self._id = self._bars.add_task(step.name, total=self._pace.work, words=self._pace.text())
 
     def part(self, step: Step, task: Task, part: float) -> None:
-        """A part of a task that runs is done."""
+        """A part of a running task is done."""
         if self._pace is not None and self._id is not None:
             self._pace.part(task, part)
             self._bars.update(self._id, completed=self._pace.done, words=self._pace.text())
@@ -237,11 +237,11 @@ class Bars(Progress):
         """A stage has ended."""
 
     def note(self, text: str) -> None:
-        """Something is worth a line."""
+        """Print a line."""
         self._bars.console.print(text, markup=False)
 
     def close(self) -> None:
-        """Leave the bars as they stand."""
+        """Stop updating the bars."""
         if self._running:
             self._bars.stop()
             self._running = False
@@ -249,7 +249,7 @@ class Bars(Progress):
 
 @contextmanager
 def searching(store: Store) -> Iterator[Store]:
-    """The same store; for as long as it takes it is shown how many hours of it have been searched: a bar, or lines in a log."""
+    """A store whose search shows the hours done: a bar, or lines in a log."""
     from swsdist.store.reading import Store
 
     total = max(1.0, store.manifest.counts["frames"])
@@ -271,7 +271,7 @@ def searching(store: Store) -> Iterator[Store]:
 
 @contextmanager
 def hearing() -> Iterator[Callable[[float, float], None]]:
-    """Shows how many seconds of recordings have been heard, and of how many (0: not known): a bar, or lines in a log."""
+    """A function that shows the seconds of audio read, and the total (0: not known): a bar, or lines in a log."""
     with _shown("heard") as show:
 
         def tell(done: float, total: float) -> None:
@@ -283,7 +283,7 @@ def hearing() -> Iterator[Callable[[float, float], None]]:
 
 @contextmanager
 def _shown(verb: str) -> Iterator[Callable[[float, str], None]]:
-    """Shows which part of a work is done, and words for it."""
+    """A function that shows the done part of a task, with words."""
     if not sys.stderr.isatty():
         yield _now_and_then(verb)
         return
@@ -298,7 +298,7 @@ def _shown(verb: str) -> Iterator[Callable[[float, str], None]]:
 
 
 def _now_and_then(verb: str) -> Callable[[float, str], None]:
-    """Shows in a log how far a work is, once in a while."""
+    """A function that logs progress once in a while."""
     began = said = time.monotonic()
 
     def show(part: float, words: str) -> None:

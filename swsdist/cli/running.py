@@ -34,19 +34,19 @@ _CONFIG = click.argument("config", type=FILE)
 _CONFIG_OR_FOLDER = click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER")
 _STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 _FORCE = click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5).")
-_ALL = click.option("--all", "whole", is_flag=True, help="Print all figures and warnings at the end.")
+_ALL = click.option("--all", "all_figures", is_flag=True, help="Print all figures and warnings at the end.")
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
 
 
 def _common(command: Command) -> Command:
-    """Options of all commands that run stages."""
+    """Add the options of commands that run stages."""
     for option in (allow_commands, _DRY, _ALL, _FORCE, _STRICT, SET, RUN, CORPUS):
         command = option(command)
     return command
 
 
 def _stages_command(name: str, until: str | None, text: str) -> click.Command:
-    """A command that runs a config's stages up to one."""
+    """A command that runs a config up to a stage."""
 
     @click.command(name, help=text)
     @(_CONFIG_OR_FOLDER if until == "index" else _CONFIG)
@@ -106,7 +106,7 @@ def report(
     timeline: str | None,
     table: str | None,
     per_query: str | None,
-    whole: bool,
+    all_figures: bool,
 ) -> int:
     """Rewrite the report of RUN (a run folder, or its config) from finished stages, and print its figures."""
     from swsdist import api
@@ -132,10 +132,10 @@ def report(
     if not isinstance(data, ReportData):
         last = list(chain_run.outcomes)[-1] if chain_run.outcomes else "nothing"
         raise codes.REPORT_BEFORE_END(where=path, stage=last, run=path)
-    for place, made, what in ((det, det_plot, "DET curve"), (histogram, histogram_plot, "histogram of scores")):
+    for place, draw, what in ((det, det_plot, "DET curve"), (histogram, histogram_plot, "histogram of scores")):
         if place is None:
             continue
-        plot = made(data)
+        plot = draw(data)
         if plot is None:
             raise codes.NO_PLOT(plot=what, reason=data.unscored)
         if place.lower().endswith(PICTURES):
@@ -144,15 +144,15 @@ def report(
             least = accepted_from(data.det.threshold, data.det.pmiss, data.det.pfa)
             write_points({"score": least, "pmiss": data.det.pmiss, "pfa": data.det.pfa}, place)
     if timeline is not None:
-        told = timeline_plot(data)
-        if told is None:
+        drawing = timeline_plot(data)
+        if drawing is None:
             raise codes.NO_TIMELINE(where=path)
-        write_picture(told, timeline)
+        write_picture(drawing, timeline)
     if table is not None:
         write_tables(paper_tables(data), table)
     if per_query is not None:
         write_tables([query_table(data)], per_query)
-    return _tell(api.RunResult(outcome, data, outcome.ledger.run.root), whole)
+    return _report_outcome(api.RunResult(outcome, data, outcome.ledger.run.root), all_figures)
 
 
 def _console() -> Console:
@@ -175,9 +175,9 @@ def go(
     only: str | None = None,
     keep_going: bool = False,
     events: str | None = None,
-    whole: bool = False,
+    all_figures: bool = False,
 ) -> int:
-    """Run the chosen stages of a config, show how it went (at most a dozen lines, or the whole), and give the exit code."""
+    """Run the chosen stages of a config, print a summary (a dozen lines, or all figures), and return the exit code."""
     from swsdist import api
     from swsdist.config import load_config
     from swsdist.io.filesystem import is_remote
@@ -198,25 +198,25 @@ def go(
     from swsdist.cli.progress import progress
 
     if of_folder:
-        code = _tell(api.run(loaded, selection=selection, progress=progress()), whole)
+        code = _report_outcome(api.run(loaded, selection=selection, progress=progress()), all_figures)
         print(f"search it: swsdist search {run_folder} --query FILE[:START-END]")
         return code
     if events is None:
-        return _tell(api.run(loaded, selection=selection, progress=progress()), whole)
+        return _report_outcome(api.run(loaded, selection=selection, progress=progress()), all_figures)
     from swsdist.cli.eventing import events_to
     from swsdist.cli.outputs import demand_apart
     from swsdist.config.section import paths_in
 
     demand_apart(click.get_current_context(), [config, *paths_in(loaded)])
     with events_to(events, progress()) as watching:
-        return _tell(api.run(loaded, selection=selection, progress=watching), whole)
+        return _report_outcome(api.run(loaded, selection=selection, progress=watching), all_figures)
 
 
 def _demand_same(run: str, source: str) -> str:
-    """The run folder of a folder of recordings, if it is not that of another.
+    """Check that a run folder is new, or belongs to this folder of recordings, and return it.
 
     Raises:
-        UserError: it is.
+        UserError: it belongs to another folder.
     """
     from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
@@ -226,17 +226,17 @@ def _demand_same(run: str, source: str) -> str:
     folder = Folder(run)
     if folder.exists("plan.json"):
         for plan in load_plans(folder).values():
-            known = config_of(folder, plan).corpus.documents
-            if known != source:
-                raise codes.ANOTHER_INDEX(where=run, documents=known, run=run)
+            documents = config_of(folder, plan).corpus.documents
+            if documents != source:
+                raise codes.ANOTHER_INDEX(where=run, documents=documents, run=run)
     return run
 
 
 def _demand_own_config(path: str, loaded: Config) -> None:
-    """Whether a config's run leaves the config alone: in its folder it writes all keys to a config.yaml of its own.
+    """Check that the run does not overwrite its config: a run writes config.yaml to its folder.
 
     Raises:
-        UserError: the config is that file, and no run wrote it.
+        UserError: the config is that file, and was not written by a run.
     """
 
     from swsdist.config import load_config
@@ -252,7 +252,7 @@ def _demand_own_config(path: str, loaded: Config) -> None:
             return
     elif is_remote(path) or not own.exists() or not own.samefile(path):
         return
-    # What a run writes has no comments; another version wrote other keys.
+    # A run's config.yaml has no comments; other versions have other keys.
     text = text_of(path, "config")
     by_run = run.exists("plan.json") and not any(line.lstrip().startswith("#") for line in text.split("\n"))
     if not by_run and text != dump_config(load_config(path)):
@@ -273,48 +273,54 @@ def _dry(config: Config, selection: StepSelection) -> int:
         table.add_row(row.stage, tasks, str(row.done), short(row.work), row.unit, cpu)
     console = _console()
     console.print(table)
-    known = [row.cpu_s for row in rows if row.cpu_s is not None]
-    note = "" if len(known) == len(rows) else "; stages without earlier receipts here are unknown"
+    cpu_seconds = [row.cpu_s for row in rows if row.cpu_s is not None]
+    note = "" if len(cpu_seconds) == len(rows) else "; unknown for stages without earlier receipts"
     estimate = (
-        f"{short(sum(known) / 3600)} CPU hours{note}"
-        if any(known) or not note
-        else "none yet, as nothing that is left was done here before"
+        f"{short(sum(cpu_seconds) / 3600)} CPU hours{note}"
+        if any(cpu_seconds) or not note
+        else "none: no receipts of these stages yet"
     )
     console.print(f"estimate: {estimate}. Nothing was done.", highlight=False)
-    told = forecast_remaining(config, rows)
-    if told is not None:
-        workers = "1 worker" if told.run.workers <= 1 else f"{told.run.workers} workers"
-        said = f"forecast: {span(told.wall_s)} ({span(told.low_s)} to {span(told.high_s)}) with {workers}"
-        console.print(f"{said}, start and planning included, the report not", highlight=False, soft_wrap=True)
+    remaining = forecast_remaining(config, rows)
+    if remaining is not None:
+        workers = "1 worker" if remaining.run.workers <= 1 else f"{remaining.run.workers} workers"
+        text = (
+            f"forecast: {span(remaining.wall_s)} ({span(remaining.low_s)} to {span(remaining.high_s)}) with {workers}"
+        )
+        console.print(f"{text}, with start and planning, without the report", highlight=False, soft_wrap=True)
     return 0
 
 
 def _first(failure: Failure) -> str:
-    """What became of a task, in one line."""
+    """A failed task, in one line."""
     return f"{failure.task.stage}, {failure.task.label}: {failure.message.splitlines()[0]}"
 
 
-#: Lines on what was done, where there is no report; with those on what is odd a dozen.
-_MOST_SAID = 6
+#: Lines of a summary without a report; with those on notices a dozen.
+_MOST_LINES = 6
 _SAME_WITH_ALL = "the same command with --all"
 
 
-def _said(result: RunResult) -> list[str]:
-    """What was done, where there is no report, and what the chain says of it."""
+def _summary_lines(result: RunResult) -> list[str]:
+    """The summary of a run without a report."""
     outcome = result.outcome
     if outcome.tasks_done == 0 and not outcome.failures:
         pages = (name for name in outcome.chain_run.chain.report_files if name.endswith(".html"))
         page = next((name for name in pages if outcome.ledger.run.exists(name)), None)
-        there = f"; its report is {result.folder}/{page}" if page is not None else ""
-        said = f"nothing left to do: {result.folder} is up to date{there}"
+        there = f"; report: {result.folder}/{page}" if page is not None else ""
+        text = f"nothing to do: {result.folder} is up to date{there}"
     else:
-        said = f"done: {outcome.tasks_done} tasks in {outcome.wall:.1f} s, in {result.folder}"
+        text = f"done: {outcome.tasks_done} tasks in {outcome.wall:.1f} s, in {result.folder}"
     summary = outcome.chain_run.chain.summary
-    return [said, *(summary(outcome.chain_run) if summary is not None else ())]
+    return [text, *(summary(outcome.chain_run) if summary is not None else ())]
 
 
-def _tell(result: RunResult, whole: bool) -> int:
-    """Show how a run went; 4 if something failed, or was rejected under --strict."""
+def _report_outcome(result: RunResult, all_figures: bool) -> int:
+    """Print the outcome of a run, and return the exit code.
+
+    Raises:
+        IncompleteError: a task failed; or, under --strict, there are warnings or rejected inputs.
+    """
     import sys
 
     from swsdist.core.codes import cli as codes
@@ -324,23 +330,23 @@ def _tell(result: RunResult, whole: bool) -> int:
     outcome, report = result.outcome, result.report
     warnings = outcome.chain_run.notices() if report is None else report.warnings
     rejected = result.rejected()
-    found = input_issues(rejected, warnings) if report is None or whole else issues(report)
+    notices = input_issues(rejected, warnings) if report is None or all_figures else issues(report)
     if report is None:
-        said = _said(result)
-        print("\n".join(said if whole else truncated(said, _MOST_SAID, _SAME_WITH_ALL)))
-    elif whole:
+        lines = _summary_lines(result)
+        print("\n".join(lines if all_figures else truncated(lines, _MOST_LINES, _SAME_WITH_ALL)))
+    elif all_figures:
         print_summary(report, _console())
     else:
         print_headline(report, _console())
-    sys.stdout.flush()  # what is odd stands below, also where both go to one file
-    if whole:
-        for one in found:
-            print(f"{one.kind}: {one.text}" + (f"\n  remedy: {one.remedy}" if one.remedy else ""), file=sys.stderr)
+    sys.stdout.flush()  # warnings come after it, also if both go to one file
+    if all_figures:
+        for item in notices:
+            print(f"{item.kind}: {item.text}" + (f"\n  remedy: {item.remedy}" if item.remedy else ""), file=sys.stderr)
         if rejected:
-            print(f"all that was rejected: swsdist store rejected {result.folder}", file=sys.stderr)
+            print(f"all rejections: swsdist store rejected {result.folder}", file=sys.stderr)
     else:
         more = _SAME_WITH_ALL if report is None else f"swsdist report {result.folder} --all"
-        for line in truncated([one.line for one in found], MOST_ISSUES, more):
+        for line in truncated([notice.line for notice in notices], MOST_ISSUES, more):
             print(line, file=sys.stderr)
         if report is not None:
             print_location(report, _console())

@@ -1,4 +1,4 @@
-"""The command that scores: a run's detections, or any system's list against NIST's files."""
+"""The command that scores a run, or any system's list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from swsdist.score.measures.protocol import Protocol
 
-# The command lines of the evaluations have .txt and .det.
+# STDEval and KWSEval write .txt and .det.
 _TABLE = written(*TABLES, ".txt")
 _DET = written(*PICTURES, ".csv", ".det")
 
@@ -26,7 +26,7 @@ _DET = written(*PICTURES, ".csv", ".det")
 @click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; repeatable.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
-@click.option("--all", "whole", is_flag=True, help="Print all figures and warnings at the end.")
+@click.option("--all", "all_figures", is_flag=True, help="Print all figures and warnings at the end.")
 @allow_commands
 @task_options
 @click.pass_context
@@ -72,7 +72,7 @@ def score(
     config: str | None,
     sets: tuple[str, ...],
     dry_run: bool,
-    whole: bool,
+    all_figures: bool,
     strict: bool,
     **options: Any,
 ) -> int:
@@ -84,24 +84,28 @@ def score(
     swsdist score -e ecf.xml -r ref.rttm -t tlist.xml -s stdlist.xml
     """
     if config is not None:
-        given = [param for param in context.command.params if param.name != "force" and options.get(param.name or "")]
-        if given:
-            shown = max(given[0].opts, key=len)
+        list_options = [
+            param for param in context.command.params if param.name != "force" and options.get(param.name or "")
+        ]
+        if list_options:
+            shown = max(list_options[0].opts, key=len)
             raise click.UsageError(
                 f"CONFIG and {shown} do not go together: {shown} is for a list (--system); of a config set keys "
                 "(--set score.beta=10), and `swsdist report RUN` writes tables and figures."
             )
         from swsdist.cli.running import go
 
-        return go(config, sets, strict=strict, dry_run=dry_run, force=options["force"], until="score", whole=whole)
-    if whole:
+        return go(
+            config, sets, strict=strict, dry_run=dry_run, force=options["force"], until="score", all_figures=all_figures
+        )
+    if all_figures:
         raise click.UsageError("--all is for a CONFIG; a list has --all-measures.")
     if options["system"] is None:
         raise click.UsageError("Give a CONFIG, or a list: --system FILE, with --ecf, --rttm and --terms.")
     return _score_list(options["system"], strict, options)
 
 
-#: Options that take the place of parts of a protocol.
+#: Options that override parts of a protocol.
 _RULES = (
     *("segments", "documents", "beta", "tolerance", "word_gap", "cost", "value", "prior", "cnxe_prior"),
     *("trials_per_second", "as_run"),
@@ -136,23 +140,23 @@ def _score_list(system: str, strict: bool, options: dict[str, Any]) -> int:
     stdeval = task.conventions.prints_table and rules.trials == "time"
     if (options["table"] or options["table_file"]) and not stdeval:
         raise click.UsageError(f"STDEval's table is not defined for protocol {rules.name} and {rules.trials} trials.")
-    found = values(result) | (more_values(result) if options["all_measures"] else {})
+    scores = values(result) | (more_values(result) if options["all_measures"] else {})
     if options["measures"]:
-        write_tables([measures_table(result, found)], options["measures"])
-    for made, caption, place in (
+        write_tables([measures_table(result, scores)], options["measures"])
+    for make, caption, place in (
         (per_term_table, "Terms", options["per_term"]),
         (alignment_table, "Alignment", options["alignment"]),
     ):
         if place is not None and place.lower().endswith((".csv", ".txt")):
-            _write_csv(made(result), place)
+            _write_csv(make(result), place)
         elif place is not None:
-            write_tables([table_of(made(result), caption)], place)
+            write_tables([table_of(make(result), caption)], place)
     if options["det"]:
         from swsdist.report.plots.det_file import write_det
 
         write_det(result, options["det"], pooled=options["pooled"], with_bands=options["bands"])
     if options["as_json"]:
-        print(evaluation_json(result, found))
+        print(evaluation_json(result, scores))
     else:
         file = options["table_file"]
         alone = options["table"] or file == "-"
@@ -166,12 +170,12 @@ def _score_list(system: str, strict: bool, options: dict[str, Any]) -> int:
             else:
                 print(stdeval_report(result), end="")
         if not alone:
-            print("\n".join(summary(result, found)))
+            print("\n".join(summary(result, scores)))
     warn(notices)
     return 0
 
 
-#: Of `score`, what the QUESST scorer knows.
+#: Options of `score` that the QUESST scorer takes.
 _QUESST = {
     "system",
     "force",
@@ -189,7 +193,7 @@ _QUESST = {
 
 
 def _score_documents(system: str, rules: Protocol, options: dict[str, Any]) -> int:
-    """QUESST: one trial a query and document."""
+    """Score a QUESST list: one trial per query and document."""
     import json
     import math
 
@@ -202,12 +206,12 @@ def _score_documents(system: str, rules: Protocol, options: dict[str, Any]) -> i
     ecf, rttm, terms = options["ecf"], options["rttm"], options["terms"]
     if not ecf or not rttm or not terms:
         raise click.UsageError(f"quesst needs --{'ecf' if not ecf else 'terms' if rttm else 'rttm'}.")
-    if odd := [name for name, given in options.items() if given and name not in _QUESST]:
+    if odd := [name for name, value in options.items() if value and name not in _QUESST]:
         raise click.UsageError(f"quesst has no --{odd[0].replace('_', '-')}.")
     if options["default_score"] is not None and not math.isfinite(options["default_score"]):
         raise click.UsageError("--default-score must be a finite number.")
     prior = prior_of_beta(float(rules.beta))
-    found = score_quesst(
+    scores = score_quesst(
         read_quesst_list(system),
         read_quesst_references(rttm),
         read_termlist(terms).terms["query_id"].to_pylist(),
@@ -216,16 +220,18 @@ def _score_documents(system: str, rules: Protocol, options: dict[str, Any]) -> i
         default=options["default_score"],
     )
     if options["as_json"]:
-        blocks = {name: plain(getattr(found, name)) for name in ("pooled", "per_query")}
-        counts = {"queries": len(found.queries), "removed": list(found.removed), "documents": found.documents}
+        blocks = {name: plain(getattr(scores, name)) for name in ("pooled", "per_query")}
+        counts = {"queries": len(scores.queries), "removed": list(scores.removed), "documents": scores.documents}
         print(json.dumps({"protocol": rules.name, "prior": prior, **counts, **blocks}, indent=1))
         return 0
     print(
-        f"{rules.describe()}\n{len(found.queries)} queries, {found.documents} documents, {found.given} trials with a score"
+        f"{rules.describe()}\n{len(scores.queries)} queries, {scores.documents} documents, {scores.given} trials with a score"
     )
-    if found.removed:
-        print(f"{len(found.removed)} queries have no target document and are left out: {', '.join(found.removed[:5])}")
-    for name, block in (("pooled", found.pooled), ("per query", found.per_query)):
+    if scores.removed:
+        print(
+            f"{len(scores.removed)} queries without a target document are not scored: {', '.join(scores.removed[:5])}"
+        )
+    for name, block in (("pooled", scores.pooled), ("per query", scores.per_query)):
         print(
             f"{name:>9}: actTWV {block.act_twv:.4f}  maxTWV {block.max_twv:.4f} (threshold {block.threshold:.5g})  "
             f"actCnxe {block.act_cnxe:.4f}  minCnxe {block.min_cnxe:.4f}"

@@ -1,4 +1,4 @@
-"""The search command: a config's queries, or a few given ones in a store."""
+"""The command that searches a config's queries, or single queries in a store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from swsdist.searcher.hit_threshold import HitThreshold
     from swsdist.store.reading import Store
 
-#: What tells the rows of hits apart.
+#: Columns that identify a hit.
 _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 
 
@@ -87,11 +87,12 @@ def search(
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
     """
     from swsdist.core.codes import cli as codes
+    from swsdist.core.codes import line_of
 
     if not queries and Path(target).is_file():
         from swsdist.cli.running import go
 
-        given = {
+        flags = {
             "--word": word,
             "--table": table,
             "--html": html,
@@ -100,11 +101,11 @@ def search(
             "--csv": as_csv,
             "--json": as_json,
         }
-        if wrong := [name for name, value in given.items() if value]:
+        if wrong := [name for name, value in flags.items() if value]:
             raise codes.OPTION_NEEDS_QUERY(where=target, option=wrong[0])
         if no_trim:
             sets = (*sets, "queries.trim=none")
-        return go(target, sets, strict=strict, dry_run=dry_run, force=force, until="search", whole=True)
+        return go(target, sets, strict=strict, dry_run=dry_run, force=force, until="search", all_figures=True)
     from swsdist.config.loader import section_values
 
     if not queries:
@@ -120,7 +121,7 @@ def search(
     if as_csv and as_json:
         raise codes.TWO_FORMATS(where=target)
     check_new_folder(clips)
-    typed = list(dict.fromkeys(line for one in queries for line in (_listed() if one == "-" else [one.strip()])))
+    typed = list(dict.fromkeys(line for query in queries for line in (_listed() if query == "-" else [query.strip()])))
     if not any(typed):
         raise codes.NO_QUERY(where="--query -")
     if word is not None and (tables := [line for line in typed if is_table(line)]):
@@ -137,16 +138,18 @@ def search(
     def say(text: str) -> None:
         print(text, file=sys.stderr)
 
-    def told(cut: Cut) -> None:
+    def note_cut(cut: Cut) -> None:
         cuts.setdefault(cut.query_id, cut)
         several = sum(row["query_id"] == cut.query_id for row in rows) > 1
         which = f"example {cut.example} of {cut.query_id}" if several else cut.query_id
-        say(f"{cut.before:.2f} s before and {cut.after:.2f} s after the speech of {which} are left out (--no-trim)")
+        say(
+            f"{cut.before:.2f} s before and {cut.after:.2f} s after the speech of {which} are trimmed (--no-trim: keep)"
+        )
 
     def skip(query_id: str, example: int, error: SwsdistError) -> None:
         skipped[query_id, example] = error
         if len(typed) > 1 or is_table(typed[0]):
-            warn(f"skipped: {error.where}: {error.message}")
+            warn(line_of(codes.QUERY_SKIPPED, where_from=error.where, reason=error.message))
 
     options = section_values(sets, "search")
     searcher = Searcher(target, options=options, trim=not no_trim, memory=0)
@@ -162,14 +165,14 @@ def search(
     elif alike := _alike(rows):
         say(alike)
     with searching(store) as searcher.store:
-        # The same sound on all channels is one hit.
-        *_, hits = searcher.stream(rows, top * _channels(store), on_cut=told, skip=skip, warn=warn)
-        found = hits.table()
+        # The same audio on several channels is one hit.
+        *_, hits = searcher.stream(rows, top * _channels(store), on_cut=note_cut, skip=skip, warn=warn)
+        detections = hits.table()
     rows = [row for row in rows if (row["query_id"], row["example"]) not in skipped]
     if not rows:
         raise next(iter(skipped.values()))
-    answers, found = _answers(store, [row["query_id"] for row in rows], found, limit, top)
-    listed = _with_words(found, answers, limit)
+    answers, detections = _answers(store, [row["query_id"] for row in rows], detections, limit, top)
+    listed = _with_words(detections, answers, limit)
     for warning in (*searcher.setup.warnings, *limit.warnings, *_themselves(answers, rows)):
         warn(warning)
     note = "; scores are standard deviations above the mean of a query's candidates"
@@ -187,7 +190,7 @@ def search(
         print("\n".join(lines(answers, limit.verdict, f"{limit.description}{note}")))
     empty = [answer.query_id for answer in answers if not answer.hits]
     if empty:
-        warn(f"nothing was found of {', '.join(empty)}{_why_nothing(store)}")
+        warn(line_of(codes.NO_HITS, queries=", ".join(empty), why=_why_nothing(store)))
     if table is not None:
         from swsdist.report.answers.lines import hits_table
         from swsdist.report.tables import write_tables
@@ -211,30 +214,30 @@ def search(
 
 
 def _channels(store: Store) -> int:
-    """The most that a recording has."""
+    """The greatest number of channels of a recording."""
     import pyarrow.compute as pc
 
     return int(pc.max(store.documents(columns=["channel"])["channel"]).as_py() or 1)
 
 
 def _listed() -> list[str]:
-    """Queries of the standard input, a line each.
+    """Queries from standard input, one per line.
 
     Raises:
-        UserError: it is no text: somebody has sent the sound itself.
+        UserError: standard input is audio, not text.
     """
     from swsdist.core.codes import cli as codes
 
-    found = []
+    lines = []
     for line in sys.stdin:
         if "\0" in line or "\ufffd" in line or line.startswith(("RIFF", "fLaC", "OggS")):
             raise codes.QUERIES_NOT_TEXT(where="--query -")
-        found.append(line.strip())
-    return [line for line in found if line]
+        lines.append(line.strip())
+    return [line for line in lines if line]
 
 
 def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Whole recordings whose names differ by a number at the end are often examples of one word; how to say so, once."""
+    """A hint for recordings whose names differ only by a final number: they may be examples of one word."""
     import re
 
     first: dict[str, str] = {}
@@ -245,52 +248,55 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
         word = name[1]
         if word in first:
             return (
-                f"{Path(first[word]).name} and {Path(row['path']).name} are two queries; for examples of one word give them "
-                f"with --word {word} and no others, or give a table in which they have one query_id"
+                f"{Path(first[word]).name} and {Path(row['path']).name} are two queries; for examples of one word, give only "
+                f"them, with --word {word}, or a table with one query_id"
             )
         first[word] = row["path"]
     return None
 
 
-def _with_words(found: pa.Table, answers: Sequence[Answer], limit: HitThreshold) -> pa.Table:
-    """For programs what the page says too: a hit's rank, what it is called, and where its recording lies."""
+def _with_words(detections: pa.Table, answers: Sequence[Answer], limit: HitThreshold) -> pa.Table:
+    """Add columns for programs: rank, verdict, and path of the recording."""
     import pyarrow as pa
 
     shown = [(rank, hit) for answer in answers for rank, hit in enumerate(answer.hits, 1)]
-    known = {
+    ranks = {
         (hit.query_id, hit.doc_id, channel, hit.start, hit.end): (rank, hit.path)
         for rank, hit in shown
         for channel in hit.channels
     }
-    mine = [known[tuple(row[key] for key in _KEYS)] for row in found.select(_KEYS).to_pylist()]
-    found = found.append_column("rank", pa.array([rank for rank, _ in mine], pa.int32()))
-    found = found.append_column("verdict", pa.array(limit.verdicts(found), pa.string()))
-    return found.append_column("path", pa.array([path for _, path in mine], pa.string()))
+    ranked = [ranks[tuple(row[key] for key in _KEYS)] for row in detections.select(_KEYS).to_pylist()]
+    detections = detections.append_column("rank", pa.array([rank for rank, _ in ranked], pa.int32()))
+    detections = detections.append_column("verdict", pa.array(limit.verdicts(detections), pa.string()))
+    return detections.append_column("path", pa.array([path for _, path in ranked], pa.string()))
 
 
 def _answers(
-    store: Store, asked: Sequence[str], found: pa.Table, limit: HitThreshold, top: int
+    store: Store, query_ids: Sequence[str], detections: pa.Table, limit: HitThreshold, top: int
 ) -> tuple[tuple[Answer, ...], pa.Table]:
     """The best hits of each query, and their rows of DETECTIONS."""
     import pyarrow as pa
 
     from swsdist.report.answers.hits import answers_by_query
 
-    paths = {key: one.path for key, one in store.recordings(found["doc_id"].to_pylist()).items()}
-    rows = found.to_pylist()
-    best = answers_by_query(rows, limit.verdicts(found), asked, paths, top)
+    paths = {key: item.path for key, item in store.recordings(detections["doc_id"].to_pylist()).items()}
+    rows = detections.to_pylist()
+    best = answers_by_query(rows, limit.verdicts(detections), query_ids, paths, top)
     shown = {
         (hit.query_id, hit.doc_id, channel, hit.start, hit.end)
         for answer in best
         for hit in answer.hits
         for channel in hit.channels
     }
-    return best, found.filter(pa.array([tuple(row[key] for key in _KEYS) in shown for row in rows], pa.bool_()))
+    return best, detections.filter(pa.array([tuple(row[key] for key in _KEYS) in shown for row in rows], pa.bool_()))
 
 
 def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Hits that say nothing: the very places that queries were taken from."""
+    """Warnings of hits that are the places of their queries."""
     import os
+
+    from swsdist.core.codes import cli as codes
+    from swsdist.core.codes import line_of
 
     def real(path: object) -> str:
         text = str(path)
@@ -303,21 +309,23 @@ def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) ->
         for number, hit in enumerate(hits[query["query_id"]], 1):
             common = min(end, hit.end) - max(start, hit.start)
             if hit.path and real(hit.path) == source and common > (hit.end - hit.start) / 2:
-                yield f"hit {number} of {query['query_id']} is the query itself, taken from a recording that is searched"
+                yield line_of(codes.HIT_IS_QUERY, number=number, query=query["query_id"])
                 break
 
 
 def _why_nothing(store: Store) -> str:
-    """A guess that helps."""
+    """A possible reason for a search without hits."""
     import pyarrow.compute as pc
 
     longest = pc.max(store.documents(columns=["duration"])["duration"]).as_py() or 0.0
-    return f": the longest document lasts {longest:.1f} s; is a query longer than all of them?"
+    return f"; the longest document lasts {longest:.1f} s: the query may be longer"
 
 
 def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Callable[[str], None]) -> None:
-    """The hits of each query, best first, numbered as they are shown."""
+    """Write the hits of each query as clips, best first, numbered as on the page."""
     from swsdist.audio.clips import MARKER, write_clip
+    from swsdist.core.codes import cli as codes
+    from swsdist.core.codes import line_of
     from swsdist.core.errors import AudioError
     from swsdist.exports.clips import clip_name
 
@@ -335,9 +343,9 @@ def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Ca
             )
             written += 1
         except AudioError as error:
-            warn(f"no clip of hit {number}, {hit.doc_id}: {error.message}")
+            warn(line_of(codes.NO_CLIP, number=number, document=hit.doc_id, reason=error.message))
     if silent:
-        warn(f"{silent} hits have no clip: their documents have no recording")
+        warn(line_of(codes.HITS_WITHOUT_RECORDING, count=silent))
     if not written:
         (folder / MARKER).unlink()  # the folder is empty again
     print(f"clips: {written} in {folder}", file=sys.stderr)
@@ -357,7 +365,7 @@ def _write_page(
     from swsdist.report.answers.page import PlayedQuery, SearchFacts, render_answers
 
     storage = store.folder.storage
-    asked = []
+    queries_shown = []
     first = {row["query_id"]: row for row in reversed(rows)}  # of several examples the first is heard
     for answer in answers:
         row = first[answer.query_id]
@@ -367,7 +375,7 @@ def _write_page(
         if cut is not None and cut.example == row["example"] and (cut.before or cut.after):
             searched = cut.before, probe(path, storage).duration - cut.after
         sound = path if single_item(path, storage) is None else ""  # frames have none
-        asked.append(PlayedQuery(answer.query_id, sound, channel, start, end, searched))
+        queries_shown.append(PlayedQuery(answer.query_id, sound, channel, start, end, searched))
     counts = store.manifest.counts
     about = SearchFacts(
         store.folder.path(),
@@ -377,5 +385,5 @@ def _write_page(
         limit.description,
         dict(options),
     )
-    page.write_text(render_answers(answers, asked, about, storage), encoding="utf-8")
+    page.write_text(render_answers(answers, queries_shown, about, storage), encoding="utf-8")
     print(f"page: {page}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Commands to begin with."""
+"""Commands to start with: `init` and `demo`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def init(path: str, force: bool) -> None:
     check_place(path)
     target = Path(path)
     if target.exists() and not force:
-        raise codes.FILE_EXISTS(where=path)
+        raise codes.OUTPUT_EXISTS(where=path)
     target.write_text(template(), encoding="utf-8")
     print(f"wrote {path}; set the paths in it, then: swsdist run {path}")
 
@@ -44,7 +44,7 @@ def demo(folder: str, documents: int, queries: int, seed: int, executor: str) ->
     if not (corpus / "refs.csv").exists():
         from swsdist.testing.synthesis import make_corpus
 
-        print(f"making {documents} documents of made-up speech in {corpus}")
+        print(f"making {documents} documents of synthetic speech in {corpus}")
         make_corpus(corpus, seed=seed, documents=documents, queries=queries)
     config = place / "config.yaml"
     values = {

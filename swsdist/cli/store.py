@@ -78,22 +78,20 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
         return
     counts = manifest.counts
     print(f"store       {opened.folder.path()}")
-    print(f"kind        {manifest.kind}, a tick of {manifest.tick * 1000:g} ms")
+    print(f"kind        {manifest.kind}, {manifest.tick * 1000:g} ms per tick")
     for track in manifest.tracks:
-        print(f"track       {track.name}: {track.dimension} {track.kind} a tick, {describe(track.recipe)}")
+        print(f"track       {track.name}: {track.dimension} {track.kind} per tick, {describe(track.recipe)}")
     if manifest.progress is not None:
-        print(f"unfinished  {manifest.progress}; go on with `swsdist index CONFIG`")
+        print(f"unfinished  {manifest.progress}; continue with `swsdist index CONFIG`")
     print(f"documents   {counts['documents']:.0f}, {counts['seconds'] / 3600:.3f} h, {counts['frames']:.0f} frames")
     if counts.get("heard_seconds"):
         part = counts["speech_seconds"] / counts["heard_seconds"]
         print(f"speech      {counts['speech_seconds'] / 3600:.3f} h, {100 * part:.0f} %")
     print(f"rejected    {counts['rejected']:.0f}")
     if counts["cut_off"]:
-        print(f"cut off     {counts['cut_off']:.0f}: of these what can be read is indexed")
+        print(f"cut off     {counts['cut_off']:.0f}: indexed up to the cut")
     if counts["statistics_gone"]:
-        print(
-            f"statistics  {counts['statistics_gone']:.0f} of the documents that they were taken from are gone or changed"
-        )
+        print(f"statistics  {counts['statistics_gone']:.0f} of their documents are gone or changed")
     print(f"shards      {len(manifest.shards)}, {sum(shard.size for shard in manifest.shards) / 1e6:.1f} MB")
     if documents:
         columns = ["doc_id", "channel", "duration", "frames", "speaker", "shard"]
@@ -147,10 +145,11 @@ def check(folder: str) -> int:
             print(problem)
     if problems:
         print(
-            f"{problems} problems; index again what is damaged: remove the shard and its receipt first", file=sys.stderr
+            f"{problems} problems; to repair: remove the damaged shard and its receipt, then index again",
+            file=sys.stderr,
         )
         return 3
-    print(f"whole: {len(opened.manifest.shards)} shards, {opened.manifest.counts['documents']:.0f} documents")
+    print(f"complete: {len(opened.manifest.shards)} shards, {opened.manifest.counts['documents']:.0f} documents")
     return 0
 
 
@@ -182,7 +181,7 @@ def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | No
 
 @contextmanager
 def _held(folder: str) -> Iterator[Folder]:
-    """A store in which nobody else works; what is none is not made one by a lock."""
+    """A locked store; a folder without a store gets no lock."""
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.lock import locked, read
 
@@ -209,7 +208,7 @@ def compact(folder: str, hours: float) -> None:
     print(
         f"{done.shards_before} shards of {done.bytes_before / 1e6:.1f} MB became {done.shards} of {done.bytes / 1e6:.1f} MB"
     )
-    print(f"the old ones are still there; swsdist clean {folder} removes them, an hour from now at the earliest")
+    print(f"the old shards are kept; swsdist clean {folder} removes them after an hour")
 
 
 @store.command()
@@ -223,8 +222,8 @@ def refit(folder: str) -> None:
 
     with _held(folder) as where:
         done = fit(where)
-    gone = f"; {done.gone} of those they were taken from were gone or changed" if done.gone else ""
-    print(f"statistics are now of {done.documents} documents{gone}")
+    gone = f"; {done.gone} of the earlier ones were gone or changed" if done.gone else ""
+    print(f"statistics are now from {done.documents} documents{gone}")
 
 
 @store.command("import")
@@ -285,7 +284,7 @@ def import_(
 
     if Path(folder).exists() and Path(source).exists() and Path(folder).samefile(source):
         raise codes.STORE_AMONG_FRAMES(where=folder)
-    # As where a config names them.
+    # As in a config.
     place = source if is_remote(source) else str(Path(source).absolute())
     try:
         outcome = import_store(
@@ -304,8 +303,8 @@ def import_(
     print(f"{counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h, in {folder}")
     rejected = api.RunResult(outcome, None, folder).rejected()
     for kind, reason, count, first, remedy in rejected:
-        told = as_options(f"rejected: {count} {kind}(s), {reason}; the first: {first}; {remedy}")
-        print(told, file=sys.stderr)
+        line = as_options(f"rejected: {count} {kind}(s), {reason}; the first: {first}; {remedy}")
+        print(line, file=sys.stderr)
     if rejected and strict:
         count = sum(row[2] for row in rejected)
         raise codes.STRICT_REJECTIONS(where=folder, count=count, folder=folder)

@@ -1,4 +1,4 @@
-"""The command that runs a config at many points."""
+"""The command that runs a sweep."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[st
     from swsdist.cli.progress import points_told, progress
     from swsdist.core.codes import cli as codes
 
-    found = api.sweep(sweep, corpus=corpus, run=run_folder, sets=sets, progress=points_told(progress()))
-    for notice in found.notices:
+    result = api.sweep(sweep, corpus=corpus, run=run_folder, sets=sets, progress=points_told(progress()))
+    for notice in result.notices:
         print(f"warning: {notice}", file=sys.stderr)
-    print(found.as_json() if as_json else "\n".join([*found.lines(), "", f"written: {found.folder}/sweep.html"]))
-    if found.failed:
-        number, message = next(iter(found.failed.items()))
+    print(result.as_json() if as_json else "\n".join([*result.lines(), "", f"written: {result.folder}/sweep.html"]))
+    if result.failed:
+        number, message = next(iter(result.failed.items()))
         raise codes.POINTS_FAILED(
-            where=found.folder,
-            count=len(found.failed),
-            of=found.table.num_rows,
+            where=result.folder,
+            count=len(result.failed),
+            of=result.table.num_rows,
             number=number,
             message=message,
         )

@@ -1,4 +1,4 @@
-"""What a run is told: the model, how it is read (loader.py) and written (dumping.py), and how it is explained (template.py)."""
+"""Configs: the model (model.py), reading (loader.py), writing (dumping.py) and the reference page (template.py)."""
 
 from swsdist.config.dumping import dump_config, without_secrets
 from swsdist.config.loader import config_from_dict, load_config, load_corpus

@@ -51,9 +51,9 @@ class QueriesFrom(Section):
 
     @model_validator(mode="after")
     def _of_documents(self) -> QueriesFrom:
-        given = [name for name, field in QueriesFrom.model_fields.items() if getattr(self, name) != field.default]
-        if self.documents is None and given:
-            raise codes.DOCUMENTS_NOT_GIVEN.invalid(name=given[0])
+        changed = [name for name, field in QueriesFrom.model_fields.items() if getattr(self, name) != field.default]
+        if self.documents is None and changed:
+            raise codes.DOCUMENTS_NOT_GIVEN.invalid(name=changed[0])
         return self
 
 

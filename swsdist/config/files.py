@@ -15,7 +15,7 @@ from swsdist.registry.registry import Entry
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 #: Reads a url. It is loaded on first use: a local config needs nothing of S3.
-_FETCH = Entry("swsdist.io.compressed:whole", 1)
+_FETCH = Entry("swsdist.io.compressed:read_all", 1)
 
 
 def is_url(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""From a YAML file to a `Config`.
+"""Read a YAML file as a `Config`.
 
 The YAML is 1.2 and strict: duplicate keys, tags, anchors and aliases are errors. One `ConfigError` lists all problems:
 
@@ -101,11 +101,11 @@ def load_config(
     elif values is not None:
         draft.complain((), codes.NOT_A_MAPPING, what="config")
     draft.values.setdefault("system", Path(path).stem)
-    for name, given in (("corpus", corpus), ("run", run)):
-        if given is not None:
+    for name, value in (("corpus", corpus), ("run", run)):
+        if value is not None:
             draft.forget((name,))
             draft.origins[(name,)] = Origin(f"--{name}", str(Path.cwd()))
-            draft.values[name] = given
+            draft.values[name] = value
     return _finish(draft, sets)
 
 
@@ -325,7 +325,7 @@ def _finish(draft: Draft, sets: Sequence[Assignment]) -> Config:
         if protocol in words(Corpus.model_fields["protocol"]):  # pydantic refuses any other
             score.setdefault("protocol", protocol)
     try:
-        # Strict, or "yes" and 1 would be true; by way of JSON, for a strict tuple takes no list.
+        # Strict, so that "yes" and 1 are not true; through JSON, since a strict tuple refuses lists.
         config = Config.model_validate_json(json.dumps(settled), strict=True)
     except ValidationError as error:
         for each in error.errors(include_url=False):
@@ -421,10 +421,10 @@ def _with_paths(
     registry: Registry[Entry], name: object, section: dict[str, object], place: Place, draft: Draft
 ) -> dict[str, object]:
     """The section of a registered entry, with the paths among its options made absolute."""
-    given = section.get("options")
-    if not isinstance(given, dict):
+    value = section.get("options")
+    if not isinstance(value, dict):
         return dict(section)
-    options: dict[str, object] = dict(given)
+    options: dict[str, object] = dict(value)
     texts = {option: value for option, value in options.items() if isinstance(value, str) and value}
     # Most options are numbers, and some entries are slow to load.
     if not texts or not isinstance(name, str) or name not in registry:

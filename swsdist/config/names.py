@@ -1,4 +1,4 @@
-"""A value of a config that is the name of a registered thing."""
+"""Names of registry entries as values of a config."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from swsdist.registry.registry import Registry
 
-#: The type of pydantic's error about a name that no registry has; its context has the registry's `kind` and `group`.
+#: The type of pydantic's error about an unknown name; its context has the registry's `kind` and `group`.
 UNKNOWN: Final = "unknown_name"
 
 
 @dataclass(frozen=True)
 class NameIn:
-    """Mark of a string that names a thing: ``Annotated[str, NameIn(DISTANCES)]``.
+    """Mark of a string that names an entry of a registry: ``Annotated[str, NameIn(DISTANCES)]``.
 
     Attributes:
-        registry: of the things.
-        also: words that are allowed besides, for example `none`.
+        registry: of the entries.
+        also: other allowed words, for example `none`.
     """
 
     registry: Registry[Any]
@@ -36,7 +36,7 @@ class NameIn:
 
     def _known(self, name: str) -> str:
         if name not in self.also and name not in self.registry:
-            # The loader says what is allowed, and what was meant; who reads a run, what is to be installed.
+            # The loader adds allowed and close names; readers of a run add the package to install.
             context = {"kind": self.registry.kind, "group": self.registry.group}
-            raise PydanticCustomError(UNKNOWN, "there is no such name", context)
+            raise PydanticCustomError(UNKNOWN, "unknown name", context)
         return name

@@ -18,7 +18,7 @@ from swsdist.config.names import NameIn
 from swsdist.config.section import Section, error_for_pydantic, execution_only
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
-from swsdist.registry.entries import checked, those
+from swsdist.registry.entries import checked, names_where
 from swsdist.registry.registries import BACKENDS, DISTANCES, FIRST_PASSES, METHODS, RECURRENCES
 
 T = TypeVar("T")
@@ -267,12 +267,12 @@ class Search(Section):
         name: str,
         weight: int,
         normalise: Normalise,
-        own: dict[str, object],
+        options: dict[str, object],
         track: str | None = None,
     ) -> DistanceTerm:
         takes = DISTANCES[name].takes()
         common = {key: value for key, value in self._common().items() if key in takes}
-        return DistanceTerm(*columns, name, weight, normalise, common | own, track)
+        return DistanceTerm(*columns, name, weight, normalise, common | options, track)
 
     def placed(self, tracks: Mapping[str, tuple[int, int]], *, alike: bool = True) -> Search:
         """The same search with streams in columns of all tracks side by side.
@@ -339,7 +339,7 @@ class Search(Section):
     def _check_first_pass(self) -> Search:
         recurrence = RECURRENCES[self.recurrence]
         if self.first_pass.name != "none" and not recurrence.first_pass:
-            recurrences = " or ".join(those(RECURRENCES, "first_pass"))
+            recurrences = " or ".join(names_where(RECURRENCES, "first_pass"))
             raise codes.FIRST_PASS_CONFLICT.invalid(
                 setting=f"recurrence: {self.recurrence}", remedy=f"recurrence: {recurrences}"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from numbers import Integral, Real
 
+from swsdist.core.codes import io as codes
 from swsdist.core.errors import UserError
 
 
@@ -43,4 +44,4 @@ def number(given: object, name: str, above: float | None = None) -> float:
 
 
 def _refused(given: object, name: str, wanted: str, example: str) -> UserError:
-    return UserError(f"{given!r:.60} is not {wanted}", where=name, remedy=f"give a number, as {name}={example}")
+    return codes.BAD_ARGUMENT(where=name, value=f"{given!r:.60}", expected=wanted, name=name, example=example)

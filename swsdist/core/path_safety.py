@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from swsdist.core.errors import StoreError
+from swsdist.core.codes import store as codes
 from swsdist.core.text import shown
 
 
@@ -27,11 +27,7 @@ def demand_inside(name: object, where: str, key: str) -> str:
     """
     if isinstance(name, str) and "\0" not in name and not {"", ".", ".."} & set(name.split("/")):
         return name
-    raise StoreError(
-        f"{key} leads out of the folder, or is no name of a file: {shown(str(name))[:200]!r}",
-        where=where,
-        remedy="no version of swsdist writes this: find out who changed it, and do not use what lies there",
-    )
+    raise codes.OUTSIDE_NAME(where=where, key=key, name=shown(str(name))[:200])
 
 
 def demand_no_detour(root: Path, name: str) -> None:
@@ -57,8 +53,4 @@ def demand_no_detour(root: Path, name: str) -> None:
             continue
         base = base or os.path.realpath(root)
         if os.path.commonpath([base, os.path.realpath(place)]) != base:
-            raise StoreError(
-                "this is a link of another user that leads out of the folder",
-                where=str(place),
-                remedy="copy what it leads to into the folder, or make the link yourself if you trust it",
-            )
+            raise codes.FOREIGN_LINK(where=str(place))

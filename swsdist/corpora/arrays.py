@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.arrays import check_samples, is_recording, write_samples
-from swsdist.core.errors import UserError
+from swsdist.core.codes import corpora as codes
 from swsdist.core.text import suggestion
 from swsdist.io.tables import write_csv
 
@@ -50,7 +50,7 @@ def save_corpus(
             is one of a run or store.
     """
     if not documents:
-        raise UserError("there are no documents", where="documents", remedy="give at least one recording")
+        raise codes.NO_DOCUMENTS_GIVEN(where="documents")
     root = _new_place(folder)
     sounds = dict[str, tuple[NDArray[np.floating], int]]()  # by path
 
@@ -91,18 +91,14 @@ def _new_place(folder: str | Path) -> Path:
         UserError: it is none of this machine, it is a file, or it is one of a run or store.
     """
     if "://" in str(folder):
-        raise UserError("arrays are written to a folder of this machine", where=str(folder), remedy="name one")
+        raise codes.ARRAYS_TO_REMOTE_FOLDER(where=str(folder))
     root = Path(folder).absolute()
     there = next(one for one in (root, *root.parents) if one.exists())
     if not there.is_dir():
-        raise UserError("this is a file, and a folder is wanted", where=str(there), remedy="name another")
+        raise codes.CORPUS_FOLDER_IS_A_FILE(where=str(there))
     for name, what in _OTHERS.items():
         if (root / name).is_file():
-            raise UserError(
-                f"this is {what}, and a corpus would lie between its files",
-                where=str(folder),
-                remedy="name another folder; nothing was written",
-            )
+            raise codes.CORPUS_IN_A_RUN(where=str(folder), what=what)
     return root
 
 
@@ -113,26 +109,18 @@ def _references(references: object, given: Mapping[str, Mapping[str, object] | N
         UserError: it is no table, lacks a column, or names what is not given.
     """
     if not isinstance(references, pa.Table) and not hasattr(references, "to_parquet"):
-        raise UserError(
-            f"{type(references).__name__} is no table", where="references", remedy="give a data frame or an arrow table"
-        )
+        raise codes.REFERENCES_NOT_A_TABLE(where="references", type=type(references).__name__)
     table = references if isinstance(references, pa.Table) else pa.Table.from_pandas(references, preserve_index=False)
     lacking = [name for name in ("query_id", "doc_id", "start", "end") if name not in table.column_names]
     if lacking:
-        raise UserError(
-            f"the references have no column {', '.join(lacking)}",
-            where="references",
-            remedy="give query_id, doc_id, start and end, in s",
-        )
+        raise codes.MISSING_REFERENCE_COLUMNS(where="references", columns=", ".join(lacking))
     for column, kind in (("query_id", "queries"), ("doc_id", "documents")):
         known = given[column]
         names = {str(name) for name in known or ()}
         other = [name for name in table[column].unique().to_pylist() if known is not None and str(name) not in names]
         if other:
-            raise UserError(
-                f"{column} {other[0]!r} is not among the {kind}{suggestion(str(other[0]), names)}",
-                where="references",
-                remedy=f"give the recording in {kind}, or leave these references out; nothing was written",
+            raise codes.REFERENCE_TO_UNKNOWN_NAME(
+                where="references", column=column, name=other[0], kind=kind, meant=suggestion(str(other[0]), names)
             )
     return table
 
@@ -144,5 +132,5 @@ def _examples(given: object, name: str) -> Sequence[object]:
             if isinstance(given, Sequence) and not given
             else f"{type(given).__name__} is no example"
         )
-        raise UserError(what, where=f"queries[{name!r}]", remedy="give (samples, rate), or a list of several")
+        raise codes.NOT_AN_EXAMPLE(where=f"queries[{name!r}]", what=what)
     return given

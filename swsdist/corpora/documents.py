@@ -29,7 +29,7 @@ from swsdist.audio.clips import MARKER
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.probing import probe_all
 from swsdist.audio.reader import AudioInfo
-from swsdist.core.errors import UserError
+from swsdist.core.codes import corpora as codes
 from swsdist.core.text import shown
 from swsdist.core.types import CORPUS
 from swsdist.corpora.huggingface import entries
@@ -100,11 +100,7 @@ def _documents(
 ) -> pa.Table:
     kind = kind_of(source, "documents", ENDINGS, storage)
     if audio_folder is not None and kind not in (*KALDI, *LHOTSE, "ECF"):
-        raise UserError(
-            "the documents are no list of Kaldi's or lhotse's and no ECF",
-            where="corpus.audio",
-            remedy="leave corpus.audio out",
-        )
+        raise codes.UNUSED_AUDIO_FOLDER(where="corpus.audio")
     if kind == "table":
         path = CORPUS.get_field_index("path")
         schema = CORPUS if audio else CORPUS.set(path, CORPUS.field(path).with_nullable(True))
@@ -193,9 +189,7 @@ def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str
         raise unknown_names("document", [repr(names[row]) for row in strange], strange, part, known, storage, remedy)
     if strange:
         first = sample(names[row] for row in strange)
-        raise UserError(
-            f"there is no document {first}", where="corpus.parts", remedy=f"{remedy}; there are {sample(known)}"
-        )
+        raise codes.UNKNOWN_PART_DOCUMENT(where="corpus.parts", documents=first, known=sample(known))
     chosen = pa.array(names, pa.string())
     kept = pc.is_in(documents["doc_id"], chosen)
     return documents.filter(pc.or_(kept, pc.is_in(documents["recording"], chosen)) if is_placed(documents) else kept)
@@ -223,7 +217,7 @@ def require_rows(source: str, table: pa.Table, what: str) -> pa.Table:
         UserError: it has none.
     """
     if table.num_rows == 0:
-        raise UserError(f"there are no {what}", where=source, remedy="add rows below the header")
+        raise codes.EMPTY_TABLE(where=source, what=what)
     return table
 
 
@@ -278,17 +272,9 @@ def recordings(
     def unreadable(path: str, error: OSError) -> None:
         if not os.path.isdir(path):  # noqa: PTH112 (Path's raises where a folder above is closed)
             if path.rpartition(".")[2].lower() in ENDINGS:
-                noted.add(
-                    "recordings that cannot be looked at, or links to nothing, and are left out",
-                    where=f"{path} ({error.strerror})",
-                    remedy="look at the links and permissions, or remove them",
-                )
+                noted.add(codes.UNREADABLE_RECORDING_LINK, where=f"{path} ({error.strerror})", count=1)
             return
-        noted.add(
-            "folders that cannot be read, and are left out",
-            where=f"{path} ({error.strerror})",
-            remedy="look at their permissions",
-        )
+        noted.add(codes.UNREADABLE_FOLDER, where=f"{path} ({error.strerror})", count=1)
 
     listed = folder.listing(unreadable=unreadable)
     ours = _ours(listed)
@@ -306,27 +292,21 @@ def recordings(
         try:
             name.encode()
         except UnicodeEncodeError:
-            noted.add(
-                "file names that are not UTF-8, and are left out",
-                where=repr(f"{folder.root}/{name}"),
-                remedy="rename them (convmv -f latin1 -t utf8)",
-            )
+            noted.add(codes.FILE_NAME_NOT_UTF8, where=repr(f"{folder.root}/{name}"), count=1)
             continue
         stems.setdefault(stem, []).append(name)
     if not stems:
-        raise UserError(
-            "there is no audio in this folder",
-            where=folder.root,
-            remedy=f"these endings are read: {readable_endings()}; a table's name ends in .csv or .parquet",
-        )
+        raise codes.NO_AUDIO_IN_FOLDER(where=folder.root, endings=readable_endings())
     if ignored:
         kinds = sorted(ignored, key=lambda kind: (-len(ignored[kind]), kind))
+        listed_kinds = ", ".join(f"{kind} {len(ignored[kind])}" for kind in kinds[:_TOLD])
+        listed_kinds += ", ..." if len(kinds) > _TOLD else ""
         noted.inform(
-            f"files are ignored by their names: {', '.join(f'{kind} {len(ignored[kind])}' for kind in kinds[:_TOLD])}"
-            + (", ..." if len(kinds) > _TOLD else ""),
+            codes.IGNORED_FILES,
             where=f"{folder.root}/{ignored[kinds[0]][0]}",
-            remedy=f"recordings end in {readable_endings()}",
             count=sum(map(len, ignored.values())),
+            kinds=listed_kinds,
+            endings=readable_endings(),
         )
     names: dict[str, str] = {}
     for stem, several in stems.items():
@@ -335,9 +315,8 @@ def recordings(
         names[stem] = several[0]
         if prefer and len(several) > 1:
             noted.inform(
-                "recordings that are there in a better format, and are left out",
+                codes.WORSE_FORMAT_LEFT_OUT,
                 where=f"{folder.root}/{several[1]} beside {several[0].rpartition('/')[2]}",
-                remedy="that is what corpus.prefer says",
                 count=len(several) - 1,
             )
         for name in several[1:] if not prefer else ():

@@ -21,13 +21,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from swsdist.audio.commands import require_file
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import corpora as codes
 from swsdist.core.types import QUERIES
 
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 
 _SPEAKERS, _TEXTS = ("speaker_id", "speaker", "client_id"), ("text", "sentence", "transcription")
-_AGAIN = "save the data set again (save_to_disk)"
 
 
 class Entry(NamedTuple):
@@ -50,25 +49,21 @@ def entries(source: str) -> list[Entry]:
     features = _json(folder / INFO).get("features") or {}
     sounds = [name for name, told in features.items() if isinstance(told, dict) and told.get("_type") == "Audio"]
     if len(sounds) != 1:
-        raise UserError(
-            f"the data set has {len(sounds) or 'no'} columns of the type Audio: {', '.join(sounds) or ', '.join(features)}",
-            where=source,
-            remedy="keep one of them, or cast it: Dataset.cast_column(name, Audio())",
+        raise codes.NO_SINGLE_AUDIO_COLUMN(
+            where=source, count=len(sounds), columns=", ".join(sounds) or ", ".join(features)
         )
     found: dict[str, Entry] = {}
     for number, (file, row) in enumerate(_rows(folder, sounds[0])):
         where = f"{file}: row {number} of the data set"
         named = row["id"] if row["id"] is not None else Path(row["named"]).stem if row["named"] else number
         if row["path"] is None:
-            raise DataError("there is no sound in it", where=where, remedy="leave the row out (Dataset.filter)")
+            raise codes.ROW_WITHOUT_AUDIO(where=where)
         one = Entry(str(named), row["path"], row["speaker"], row["text"])
         if one.id in found:
-            raise DataError(
-                f"{one.id!r} is a duplicate", where=where, remedy="add a column id with a name of its own each"
-            )
+            raise codes.DUPLICATE_DATASET_ROW(where=where, row=one.id)
         found[one.id] = one
     if not found:
-        raise UserError("there are no rows in it", where=source, remedy="look at the path")
+        raise codes.EMPTY_DATASET(where=source)
     return [*found.values()]
 
 
@@ -102,7 +97,7 @@ def _rows(folder: Path, sound: str) -> Iterator[tuple[Path, dict[str, Any]]]:
             for batch in pa.ipc.open_stream(whole):
                 yield from ((file, row) for row in _of_batch(batch, sound, file, folder, whole))
         except (OSError, pa.ArrowInvalid) as error:
-            raise DataError(f"it cannot be read ({error})", where=str(file), remedy=_AGAIN) from error
+            raise codes.UNREADABLE_DATASET(where=str(file), error=error) from error
 
 
 def _of_batch(
@@ -110,7 +105,7 @@ def _of_batch(
 ) -> Iterator[dict[str, Any]]:
     column = batch.column(sound)
     if not pa.types.is_struct(column.type) or {"bytes", "path"} - {field.name for field in column.type}:
-        raise DataError(f"the column {sound} is {column.type}, not bytes and path", where=str(file), remedy=_AGAIN)
+        raise codes.BAD_AUDIO_COLUMN(where=str(file), column=sound, type=column.type)
     parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
     paths, held = parts["path"].to_pylist(), parts["bytes"]
     known = {key: _column(batch, names) for key, names in (("id", ("id",)), ("speaker", _SPEAKERS), ("text", _TEXTS))}
@@ -129,7 +124,7 @@ def _places(held: pa.Array, whole: pa.Buffer, file: Path) -> list[str | None]:
     offsets = pa.Array.from_buffers(pa.int64() if wide else pa.int32(), len(held) + 1, [None, ends], offset=held.offset)
     begin = data.address - whole.address
     if not 0 <= begin <= whole.size:
-        raise DataError("its columns are packed", where=str(file), remedy=_AGAIN)
+        raise codes.COMPRESSED_DATASET(where=str(file))
     at = offsets.to_pylist()
     return [
         f"{file}:{begin + first}+{end - first}" if valid and end > first else None
@@ -148,7 +143,7 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise DataError(f"it cannot be read ({error})", where=str(path), remedy=_AGAIN) from error
+        raise codes.UNREADABLE_DATASET(where=str(path), error=error) from error
     if not isinstance(values, dict):
-        raise DataError("it is no object of JSON", where=str(path), remedy=_AGAIN)
+        raise codes.NOT_A_JSON_OBJECT(where=str(path))
     return values

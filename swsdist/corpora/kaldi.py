@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from swsdist.audio import commands
 from swsdist.audio.formats import archives
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import corpora as codes
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.kaldi_data import records, segment_lines
 from swsdist.io.compressed import lines
@@ -59,7 +59,7 @@ def kaldi_documents(
     scp = source if alone else folder.path("wav.scp")
     entries = _entries(scp, audio or folder.root, storage)
     if not entries:
-        raise UserError("there are no recordings in it", where=scp, remedy="a line is: recording path")
+        raise codes.EMPTY_WAV_SCP(where=scp)
     noted = notices if notices is not None else Notices()
 
     def beside(name: str) -> str | None:
@@ -139,9 +139,9 @@ def _entries(path: str, base: str, storage: Mapping[str, object] | None) -> dict
         name, *rest = line.split(None, 1)
         entry = rest[0].strip() if rest else ""
         if not entry:
-            raise DataError("the recording has no path", where=where, remedy="give: recording path")
+            raise codes.ENTRY_WITHOUT_PATH(where=where)
         if name in found:
-            raise DataError(f"{name!r} is a duplicate", where=where, remedy="keep one of the lines")
+            raise codes.DUPLICATE_ENTRY(where=where, name=name)
         found[name] = _entry(entry, base, where), where
     return found
 
@@ -158,11 +158,7 @@ def _entry(entry: str, base: str, where: str) -> str:
     elif re.search(r":\d+$", entry) and archives.split(entry)[1] is None:
         wrong = "is a place in a file that is not called .ark"
     if wrong:
-        raise DataError(
-            f"the entry {entry!r} {wrong}, which is not read as a recording",
-            where=where,
-            remedy="give a path, a place in an archive (wav.ark:1234), or a command that ends in |",
-        )
+        raise codes.UNSUPPORTED_WAV_SCP_ENTRY(where=where, entry=entry, fault=wrong)
     if is_remote(entry) or entry.startswith("/"):
         return entry
     scheme, slashes, root = base.rpartition("//") if is_remote(base) else ("", "", base)
@@ -179,11 +175,7 @@ def _segments(
     rows = []
     for utterance, (recording, start, end), where in segment_lines(path, storage):
         if recording not in entries:
-            raise DataError(
-                f"there is no recording {recording!r} in {scp}",
-                where=where,
-                remedy="add it to wav.scp, or drop the segment",
-            )
+            raise codes.SEGMENT_OF_UNKNOWN_RECORDING(where=where, recording=recording, scp=scp)
         rows.append(
             {
                 "doc_id": utterance,
@@ -198,16 +190,11 @@ def _segments(
             }
         )
     if not rows:
-        raise UserError("there are no segments in it", where=path, remedy="a line is: utterance recording start end")
+        raise codes.EMPTY_SEGMENTS(where=path)
     return pa.Table.from_pylist(rows, PLACED)
 
 
 def _note_strange(notices: Notices, path: str | None, given: Mapping[str, object], known: set[str], what: str) -> None:
     strange = [name for name in given if name not in known]
     if path is not None and strange:
-        notices.add(
-            f"lines about {what} that are not there",
-            where=f"{path}: {strange[0]!r}",
-            remedy="look at its spelling, or make the folder whole (utils/fix_data_dir.sh)",
-            count=len(strange),
-        )
+        notices.add(codes.LINE_ABOUT_UNKNOWN_NAME, where=f"{path}: {strange[0]!r}", count=len(strange), what=what)

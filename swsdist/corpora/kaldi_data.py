@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import corpora as codes
 from swsdist.io.compressed import lines
 from swsdist.io.fields import integer, split, time
 from swsdist.io.nist.xml import channel_number
@@ -58,25 +58,17 @@ class Utterances:
         """
         if self.numbers is not None:
             if utterance not in self.numbers:
-                raise DataError(
-                    f"utterance {utterance!r} is not in utter_id", where=where, remedy="give the utter_id of this index"
-                )
+                raise codes.UNKNOWN_UTTERANCE_NUMBER(where=where, utterance=utterance)
             utterance = self.numbers[utterance]
         recording, start, end = utterance, 0.0, math.inf
         if self.segments is not None:
             if utterance not in self.segments:
-                raise DataError(
-                    f"utterance {utterance!r} is not in segments", where=where, remedy="give the segments of this index"
-                )
+                raise codes.UNKNOWN_UTTERANCE(where=where, utterance=utterance)
             recording, start, end = self.segments[utterance]
         if self.recordings is None:
             return Segment(recording, 1, start, end)
         if recording not in self.recordings:
-            raise DataError(
-                f"recording {recording!r} is not in the map of recordings",
-                where=where,
-                remedy="add it, or leave it out",
-            )
+            raise codes.UNMAPPED_RECORDING(where=where, recording=recording)
         return Segment(*self.recordings[recording], start, end)
 
     def find(self, doc_id: str, channel: int, start: float, end: float) -> tuple[str, float]:
@@ -93,10 +85,7 @@ class Utterances:
         for begin, stop, name in reversed(places[: bisect_right(places, start + _SLACK, key=lambda one: one[0])]):
             if end <= stop + _SLACK:
                 return name, begin
-        raise UserError(
-            f"no utterance holds {start} to {end} s of document {doc_id!r}, channel {channel}",
-            remedy="give the segments, utter_id and map of recordings of the index that was searched",
-        )
+        raise codes.NO_UTTERANCE_AT_PLACE(start=start, end=end, document=doc_id, channel=channel)
 
     @cached_property
     def _places(self) -> dict[tuple[str, int], list[tuple[float, float, str]]]:
@@ -159,9 +148,9 @@ def records(
             continue
         where = f"{path}, line {line_number}"
         if not least <= len(fields) <= most:
-            raise DataError(f"there are {len(fields)} fields", where=where, remedy=f"give: {names}")
+            raise codes.KALDI_FIELD_COUNT(where=where, fields=len(fields), names=names)
         if fields[0] in seen:
-            raise DataError(f"{fields[0]!r} is a duplicate", where=where, remedy="keep one of the lines")
+            raise codes.DUPLICATE_ENTRY(where=where, name=fields[0])
         seen.add(fields[0])
         yield fields, where
 
@@ -181,11 +170,7 @@ def segment_lines(
     for (utterance, recording, *times), where in records(path, storage, 4, 4, "utterance recording start end"):
         start, end = time(times[0], "start", where), time(times[1], "end", where)
         if not start < end:
-            raise DataError(
-                f"the segment goes from {start} to {end} s",
-                where=where,
-                remedy="give start and end in s, end the later",
-            )
+            raise codes.SEGMENT_END_BEFORE_START(where=where, start=start, end=end)
         yield utterance, (recording, start, end), where
 
 
@@ -193,11 +178,7 @@ def _recordings(path: str, storage: Mapping[str, object] | None) -> dict[str, tu
     found = {}
     for fields, where in records(path, storage, 2, 1 << 20, "recording name [channel]"):
         if len(fields) > 3 or fields[-1] == "|":
-            raise DataError(
-                f"the entry of {fields[0]!r} is a command, which does not tell the document's name",
-                where=where,
-                remedy="give reco2file_and_channel, or a map of two columns: recording name",
-            )
+            raise codes.COMMAND_WITHOUT_NAME(where=where, name=fields[0])
         name = fields[1]
         if len(fields) == 2 and "/" in name:  # a path, in wav.scp
             name = re.sub(r"\.(sph|wav|flac)$", "", name.rpartition("/")[2])
@@ -210,10 +191,6 @@ def _numbers(path: str, storage: Mapping[str, object] | None) -> dict[str, str]:
     for (name, number), where in records(path, storage, 2, 2, "utterance number"):
         integer(number, "number", where)
         if number in found:
-            raise DataError(
-                f"{name!r} and {found[number]!r} have the number {number}",
-                where=where,
-                remedy="give each utterance a number of its own",
-            )
+            raise codes.DUPLICATE_UTTERANCE_NUMBER(where=where, first=name, second=found[number], number=number)
         found[number] = name
     return found

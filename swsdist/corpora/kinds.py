@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import corpora as codes
 from swsdist.corpora import huggingface
 from swsdist.corpora.lhotse import Manifest, manifest_kind
 from swsdist.io.compressed import LONGEST_LINE, opened
@@ -129,10 +129,8 @@ def kind_of(source: str, key: str, endings: frozenset[str], storage: Mapping[str
             f"Name the folder, {source.rpartition('/')[0] or '.'}, in corpus.documents: it is read with its wav.scp. "
         )
         hint += "What is said stands in corpus.text. " if found.startswith("the text ") else ""
-    raise UserError(
-        f"corpus.{key} names {spelled}",
-        where=source,
-        remedy=f"{hint}corpus.{key} reads: {'; '.join(_SPELLED[one] for one in reads)}",
+    raise codes.WRONG_KIND_OF_FILE(
+        where=source, key=key, kind=spelled, hint=hint, reads="; ".join(_SPELLED[one] for one in reads)
     )
 
 
@@ -148,7 +146,7 @@ def _kind(source: str, endings: frozenset[str], storage: Mapping[str, object] | 
     else:
         local = Path(source)
         if not local.exists():
-            raise UserError("there is no such table or folder", where=source, remedy="look at the path")
+            raise codes.NO_SUCH_TABLE_OR_FOLDER(where=source)
         if local.is_dir():
             if (local / huggingface.SPLITS).is_file():
                 return _SEVERAL_SETS

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from swsdist.audio.commands import is_command
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import corpora as codes
 from swsdist.core.types import CORPUS, LEXEMES, PLACED, QUERIES
 from swsdist.io.compressed import lines
 from swsdist.io.filesystem import is_remote, locate
@@ -87,13 +87,13 @@ def lhotse_documents(
     for one in _items(source, kind, storage, audio):
         for channel in one.channels:
             if (one.id, channel) in seen:
-                raise DataError(f"{one.id!r} is a duplicate", where=one.where, remedy="keep one of the lines")
+                raise codes.DUPLICATE_ENTRY(where=one.where, name=one.id)
             seen.add((one.id, channel))
             row = {"doc_id": one.id, "channel": channel, "path": one.path, "duration": one.duration}
             row |= {"speaker": one.speaker, "recording": one.recording, "start": one.start, "end": one.end}
             rows.append({**row, "listed": one.where})
     if not rows:
-        raise UserError(f"there are no {kind.removeprefix('lhotse ')} in it", where=source, remedy="look at the path")
+        raise codes.EMPTY_MANIFEST(where=source, what=kind.removeprefix("lhotse "))
     return pa.Table.from_pylist(rows, CORPUS if kind == "lhotse recordings" else PLACED)
 
 
@@ -108,16 +108,14 @@ def lhotse_queries(
     rows, seen = [], set[str]()
     for one in _items(source, kind, storage, audio):
         if len(one.channels) > 1 and not one.is_whole:
-            raise DataError(
-                "it is of several channels", where=one.where, remedy="keep the channel that the query is on"
-            )
+            raise codes.QUERY_OF_SEVERAL_CHANNELS(where=one.where)
         if one.id in seen:
-            raise DataError(f"{one.id!r} is a duplicate", where=one.where, remedy="keep one of the lines")
+            raise codes.DUPLICATE_ENTRY(where=one.where, name=one.id)
         seen.add(one.id)
         row = {"query_id": one.id, "example": 1, "path": one.path, "channel": one.channels[0], "speaker": one.speaker}
         rows.append({**row, "start": one.start, "end": one.end, "term": one.text})
     if not rows:
-        raise UserError(f"there are no {kind.removeprefix('lhotse ')} in it", where=source, remedy="look at the path")
+        raise codes.EMPTY_MANIFEST(where=source, what=kind.removeprefix("lhotse "))
     return pa.Table.from_pylist(rows, QUERIES)
 
 
@@ -136,16 +134,10 @@ def aligned_words(source: str, storage: Mapping[str, object] | None = None) -> p
     for row, where in _lines(source, storage):
         found = (row.get("alignment") or {}).get("word")
         if found is None and row.get("text"):
-            raise DataError(
-                "the supervision has no alignment of words, which says when each is said",
-                where=where,
-                remedy="align it (lhotse workflows align-with-torchaudio), or give references as a table",
-            )
+            raise codes.SUPERVISION_WITHOUT_ALIGNMENT(where=where)
         for item in found or ():
             if not isinstance(item, list) or len(item) < 3 or not isinstance(item[0], str):
-                raise DataError(
-                    f"a word of the alignment is {item!r}", where=where, remedy="give [word, start, duration, score]"
-                )
+                raise codes.MALFORMED_ALIGNED_WORD(where=where, word=item)
             word = {"word": item[0], "start": _time(item[1], "start", where)}
             word["duration"] = _time(item[2], "duration", where)
             place = {"doc_id": _text(row, "recording_id", where), "speaker": row.get("speaker"), "kind": None}
@@ -169,28 +161,18 @@ def _items(source: str, kind: Manifest, storage: Mapping[str, object] | None, au
         if kind == "lhotse supervisions":
             name, told = _text(row, "recording_id", where), [row]
             if name not in beside:
-                raise DataError(
-                    f"there is no recording {name!r} in {other}", where=where, remedy="add it, or drop the line"
-                )
+                raise codes.UNKNOWN_MANIFEST_RECORDING(where=where, recording=name, manifest=other)
             recording = beside[name]
         else:
             told = row.get("supervisions") or []
             if row.get("type") not in ("MonoCut", "MultiCut") or not row.get("recording"):
                 what = f"is a {row.get('type')}" if row.get("recording") or "tracks" in row else "has no recording"
-                raise DataError(
-                    f"the cut {what}, and no place in a recording",
-                    where=where,
-                    remedy="save its sound (CutSet.save_audios) and name the manifest that this gives",
-                )
+                raise codes.UNSUPPORTED_CUT(where=where, fault=what)
             recording = _recording(row["recording"], source, storage, audio, where)
         start, length = (_time(row.get(key), key, where) for key in ("start", "duration"))
         channels = _channels(row.get("channel", 0), where)
         if max(channels) > recording[2]:
-            raise DataError(
-                f"there is no channel {max(channels) - 1} in {recording[0]!r}",
-                where=where,
-                remedy="channels count from 0",
-            )
+            raise codes.NO_SUCH_MANIFEST_CHANNEL(where=where, channel=max(channels) - 1, recording=recording[0])
         speakers = {one.get("speaker") for one in told}
         said = " ".join(one["text"] for one in told if one.get("text"))
         speaker = speakers.pop() if len(speakers) == 1 else None
@@ -229,11 +211,7 @@ def _recording(
     elif row.get("transforms"):
         wrong = "is to be transformed when it is read"
     if wrong:
-        raise DataError(
-            f"the recording {name!r} {wrong}",
-            where=where,
-            remedy="save its sound to one file (CutSet.save_audios), and name the manifest that this gives",
-        )
+        raise codes.UNSUPPORTED_MANIFEST_RECORDING(where=where, recording=name, fault=wrong)
     path = first["source"]
     if not is_remote(path) and not path.startswith("/"):
         base = (audio or locate(source, storage)[0].root).rstrip("/")
@@ -246,12 +224,7 @@ def _beside(source: str, storage: Mapping[str, object] | None) -> str:
     folder, name = locate(source, storage)
     other = name.replace("supervisions", "recordings")
     if other == name or not folder.exists(other):
-        raise UserError(
-            "supervisions do not tell where the sound is",
-            where=source,
-            remedy="put the manifest of the recordings beside it, as dev_recordings.jsonl.gz beside dev_supervisions.jsonl.gz, "
-            "or name cuts",
-        )
+        raise codes.NO_RECORDINGS_MANIFEST(where=source)
     return folder.path(other)
 
 
@@ -263,22 +236,22 @@ def _lines(source: str, storage: Mapping[str, object] | None) -> Iterator[tuple[
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise DataError(f"it is no JSON ({error})", where=where, remedy="make the manifest again") from None
+            raise codes.MALFORMED_MANIFEST_LINE(where=where, error=error) from None
         if not isinstance(row, dict):
-            raise DataError("it is no object of JSON", where=where, remedy="make the manifest again")
+            raise codes.NOT_A_JSON_OBJECT(where=where)
         yield row, where
 
 
 def _text(row: Mapping[str, Any], key: str, where: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value:
-        raise DataError(f"{key} is {value!r}", where=where, remedy=f"give its {key}")
+        raise codes.BAD_MANIFEST_TEXT(where=where, key=key, value=value)
     return value
 
 
 def _time(value: object, key: str, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-        raise DataError(f"{key} is {value!r}", where=where, remedy=f"give the {key} in s")
+        raise codes.BAD_MANIFEST_TIME(where=where, key=key, value=value)
     return float(value)
 
 
@@ -286,5 +259,5 @@ def _channels(value: object, where: str) -> tuple[int, ...]:
     """Ours, from 1."""
     found: Sequence[object] = value if isinstance(value, list) else [value]
     if not found or not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in found):
-        raise DataError(f"channel is {value!r}", where=where, remedy="give a number from 0 on, or a list of such")
+        raise codes.BAD_MANIFEST_CHANNEL(where=where, value=value)
     return tuple(int(str(one)) + 1 for one in found)

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from swsdist.audio import commands
-from swsdist.core.errors import DataError, TableError
+from swsdist.core.codes import corpora as codes
 from swsdist.core.types import PLACED, QUERIES
 from swsdist.io.filesystem import Folder, is_remote, locate
 from swsdist.io.nist.ecf import read_ecf
@@ -56,10 +56,8 @@ def ecf_documents(
         recording = _without_ending(row["file"], endings)
         commands.require_file(row["file"], "an ECF", source)
         if named.setdefault(recording, row["file"]) != row["file"]:
-            raise DataError(
-                f"{named[recording]!r} and {row['file']!r} would both be the recording {recording!r}",
-                where=source,
-                remedy="the scorers take them for one file: rename one",
+            raise codes.AMBIGUOUS_RECORDINGS(
+                where=source, first=named[recording], second=row["file"], recording=recording
             )
     several = Counter((row["file"], row["channel"]) for row in excerpts)
     rows, seen = [], set()
@@ -70,9 +68,9 @@ def ecf_documents(
         doc_id = recording if alone else f"{recording}:{start:g}-{end:g}"
         where = f"{source}, excerpt {number}"
         if not end > start:
-            raise DataError("the excerpt lasts 0 s", where=where, remedy="drop it")
+            raise codes.EMPTY_EXCERPT(where=where)
         if (doc_id, row["channel"]) in seen:
-            raise DataError(f"the excerpt {doc_id!r} is a duplicate", where=where, remedy="drop one of them")
+            raise codes.REPEATED_EXCERPT(where=where, excerpt=doc_id)
         seen.add((doc_id, row["channel"]))
         rows.append(
             {
@@ -120,15 +118,9 @@ def listed_queries(
         query_id = row["query_id"]
         where = f"{spoken_source}: {query_id}"
         if query_id not in texts:
-            raise TableError(
-                f"there is no term {query_id!r} in {source}", where=where, remedy="query_id is the term's id there"
-            )
+            raise codes.EXAMPLE_OF_UNKNOWN_TERM(where=where, query=query_id, list=source)
         if row["term"] and " ".join(row["term"].split()).lower() != texts[query_id].lower():
-            raise TableError(
-                f"the term is {row['term']!r}, and {texts[query_id]!r} in {source}",
-                where=where,
-                remedy="correct it, or drop the column",
-            )
+            raise codes.CONFLICTING_TERM_TEXT(where=where, example=row["term"], listed=texts[query_id], list=source)
         examples.setdefault(query_id, []).append({**row, "term": texts[query_id]})
     rows: list[dict[str, object]] = []
     for query_id, term in texts.items():

@@ -15,7 +15,9 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.codes import Code
+from swsdist.core.codes import corpora as codes
+from swsdist.core.errors import TableError
 from swsdist.core.types import QUERIES
 from swsdist.corpora.documents import ENDINGS, recordings, require_rows, single_recording, with_absolute_paths
 from swsdist.corpora.huggingface import dataset_queries
@@ -62,11 +64,7 @@ def read_queries(
             given = _examples(spoken, which, documents, examples, storage, notices, audio)
         return listed_queries(source, given, spoken, storage, notices)
     if spoken is not None:
-        raise UserError(
-            "the queries are no TLIST or KWLIST, so they have their examples themselves",
-            where="corpus.spoken",
-            remedy="leave corpus.spoken out, or name a term list in corpus.queries",
-        )
+        raise codes.UNUSED_SPOKEN_EXAMPLES(where="corpus.spoken")
     return _examples(source, kind, documents, examples, storage, notices, audio)
 
 
@@ -113,7 +111,7 @@ def _examples(
         except _NoDocument as error:
             strange[row] = repr(error.name)
         except _Unresolved as error:
-            raise TableError(str(error), where=place(source, row, storage), remedy=error.remedy) from error
+            raise error.code(where=place(source, row, storage), **error.values) from None
     if strange:
         there = pc.unique(documents["doc_id"]).to_pylist()
         raise unknown_names("document", [*strange.values()], [*strange], source, there, storage, "look at the spelling")
@@ -123,9 +121,9 @@ def _examples(
 class _Unresolved(Exception):
     """A query that does not say which recording it is in."""
 
-    def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.remedy = remedy
+    def __init__(self, code: Code[TableError], **values: object) -> None:
+        super().__init__(code.name)
+        self.code, self.values = code, values
 
 
 class _NoDocument(Exception):
@@ -139,11 +137,10 @@ class _NoDocument(Exception):
 def _resolved(query: dict[str, Any], find: Finder, *, text: bool) -> dict[str, Any]:
     """A query's row with path and channel filled in; `text`: it may be text."""
     if query["path"] is not None and query["doc_id"] is not None:
-        raise _Unresolved(f"query {query['query_id']!r} has both path and doc_id", "give one of them")
+        raise _Unresolved(codes.PATH_AND_DOCUMENT, query=query["query_id"])
     if query["path"] is None and query["doc_id"] is None and not (text and query["term"]):
-        remedy = "give one of them" if text else "give one of them; text queries stand in a table of their own"
-        lacks = "neither path nor doc_id nor term" if text else "neither path nor doc_id, and others have one"
-        raise _Unresolved(f"query {query['query_id']!r} has {lacks}", remedy)
+        code = codes.EMPTY_QUERY if text else codes.TEXT_QUERY_AMONG_SPOKEN
+        raise _Unresolved(code, query=query["query_id"])
     if query["doc_id"] is None:
         return {**query, "channel": query["channel"] or 1}
     channels = find.channels(query["doc_id"])
@@ -151,10 +148,10 @@ def _resolved(query: dict[str, Any], find: Finder, *, text: bool) -> dict[str, A
         raise _NoDocument(query["doc_id"])
     known = ", ".join(map(str, channels))
     if query["channel"] is None and len(channels) > 1:
-        raise _Unresolved(f"document {query['doc_id']!r} has channels {known}", "give the query's channel")
+        raise _Unresolved(codes.QUERY_WITHOUT_CHANNEL, document=query["doc_id"], channels=known)
     channel = query["channel"] or next(iter(channels))
     if channel not in channels:
-        raise _Unresolved(f"document {query['doc_id']!r} has no channel {channel}", f"it has: {known}")
+        raise _Unresolved(codes.NO_SUCH_QUERY_CHANNEL, document=query["doc_id"], channel=channel, channels=known)
     document = channels[channel]
     found: dict[str, Any] = {**query, "channel": channel, "path": document["path"]}
     if query["speaker"] is None:

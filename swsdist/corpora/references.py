@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.errors import TableError
+from swsdist.core.codes import corpora as codes
 from swsdist.core.types import REFERENCES
 from swsdist.corpora.places import SLACK, Places, is_placed
 from swsdist.io.notices import Notices
@@ -75,10 +75,11 @@ def _in_recordings(
             continue
         names[row], at = places.documents[name, channel]
         if not at.start - SLACK <= start < end <= at.end + _OVERSHOOT:
-            raise TableError(
-                f"{start:g} to {end:g} s is not in document {name!r}, which is {at.start:g} to {at.end:g} s of {names[row]!r}",
+            raise codes.REFERENCE_OUTSIDE_DOCUMENT(
                 where=place(path, row, storage),
-                remedy="times are the recording's: add the document's start",
+                span=f"{start:g} to {end:g}",
+                document=name,
+                place=f"{at.start:g} to {at.end:g} s of {names[row]!r}",
             )
     if strange:
         remedy = "look at the spelling, add them to the documents, or drop the rows"

@@ -58,31 +58,31 @@ def measure_acoustics(
     """
     lock = Lock()
 
-    def told(seconds: float) -> None:
+    def report_progress(seconds: float) -> None:
         with lock:
             progress(seconds)
 
-    def one(row: Mapping[str, Any]) -> Acoustics | AudioError | None:
+    def measure(row: Mapping[str, Any]) -> Acoustics | AudioError | None:
         try:
-            return _acoustics_of(row, storage, told) if listen else _duration_of(row, storage)
+            return _acoustics_of(row, storage, report_progress) if listen else _duration_of(row, storage)
         except AudioError as error:
             return error
 
     def together(rows: list[int]) -> list[Acoustics | AudioError | None]:
-        with places.keeping():  # places in a recording that ffmpeg decodes are decoded once
-            return [one(documents[row]) for row in rows]
+        with places.caching():  # places in a recording that ffmpeg decodes are decoded once
+            return [measure(documents[row]) for row in rows]
 
     by_recording: dict[str, list[int]] = {}
     for k, row in enumerate(documents):
         by_recording.setdefault(row["path"] or f"none {k}", []).append(k)
-    found: dict[int, Acoustics | AudioError | None] = {}
+    acoustics_by_row: dict[int, Acoustics | AudioError | None] = {}
     pool = ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1))
     try:
         for rows, result in zip(by_recording.values(), pool.map(together, by_recording.values()), strict=True):
-            found |= zip(rows, result, strict=True)
+            acoustics_by_row |= zip(rows, result, strict=True)
     finally:
         pool.shutdown(cancel_futures=True)  # an interrupt does not wait for the rest
-    return [_usable(row, found[k], notices) for k, row in enumerate(documents)]
+    return [_usable(row, acoustics_by_row[k], notices) for k, row in enumerate(documents)]
 
 
 def _usable(row: Mapping[str, Any], result: Acoustics | AudioError | None, notices: Notices) -> Acoustics | None:

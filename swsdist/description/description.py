@@ -143,12 +143,12 @@ def describe(
         demand_permission([row["path"] for row in rows], corpus.documents, storage)
     total, done = sum(_listed_duration(row) for row in rows), 0.0
 
-    def told(seconds: float) -> None:
+    def report_progress(seconds: float) -> None:
         nonlocal done
         done += seconds
         progress(done, total)
 
-    heard = measure_acoustics(rows, listen, notices, storage, told)
+    measured = measure_acoustics(rows, listen, notices, storage, report_progress)
     parts: dict[Key, str] = {}
     for part in ("train", "development", "test"):
         named = getattr(corpus.parts, part)
@@ -169,22 +169,22 @@ def describe(
             None if words is None else words[row["doc_id"], row["channel"]],
             kinds.get((row["doc_id"], row["channel"]), {}),
         )
-        for row, item in zip(rows, heard, strict=True)
+        for row, item in zip(rows, measured, strict=True)
     }
     vocabulary = _vocabulary(documents.values())
     queries = None
     occurs = False
     if corpus.queries is not None:
-        theirs = corpus_of_queries(config)
+        source = corpus_of_queries(config)
         of_queries = (
             table
-            if theirs is None
+            if source is None
             else read_documents(
-                theirs.documents, storage, theirs.speakers, notices, theirs.prefer, theirs.audio, audio=listen
+                source.documents, storage, source.speakers, notices, source.prefer, source.audio, audio=listen
             )
         )
         examples = read_queries(corpus.queries, of_queries, "all", storage, notices, corpus.spoken, audio=listen)
-        examples = examples if theirs is None else without_documents(examples, config)
+        examples = examples if source is None else without_documents(examples, config)
         truth = find_references(config, table, examples, notices) if corpus.has_references else None
         occurs = truth is not None
         queries = queries_of(
@@ -288,8 +288,8 @@ def _mean_ratio(documents: Sequence[_Document]) -> float | None:
 
 
 def _group(name: str, documents: Sequence[_Document], vocabulary: frozenset[str] | None) -> DocumentGroup:
-    heard = [document.acoustics for document in documents if document.acoustics is not None]
-    listened = [item for item in heard if item.powers is not None]
+    measured = [document.acoustics for document in documents if document.acoustics is not None]
+    listened = [item for item in measured if item.powers is not None]
     parts = {document.part for document in documents}
     all_known = all(document.speaker is not None for document in documents)
     words: Counter[str] | None = None
@@ -302,7 +302,7 @@ def _group(name: str, documents: Sequence[_Document], vocabulary: frozenset[str]
         parts.pop() if len(parts) == 1 else "",
         len({document.recording for document in documents}),
         len(documents),
-        sum(item.seconds for item in heard) if heard else None,
+        sum(item.seconds for item in measured) if measured else None,
         sum(item.speech or 0.0 for item in listened) if listened else None,
         _mean_ratio(documents),
         tuple(dict.fromkeys(str(document.speaker) for document in documents)) if all_known else None,

@@ -73,7 +73,7 @@ def queries_of(
         examples: QUERIES, all examples.
         references: REFERENCES; None if unknown.
         speaker_of: gives speaker and part of the document of a row of REFERENCES; None and empty if unknown.
-        known: vocabulary of the training part, in lower case; None without one.
+        vocabulary: of the training part, in lower case; None without one.
         notices: receives unusable examples.
         storage: options for s3fs.
     """
@@ -109,7 +109,7 @@ def _query(
     results = [(row, *speaker_of(row)) for row in true or ()]
     has_speakers = bool(speakers) and all(speaker is not None for _, speaker, _ in results)
 
-    def said(of: list[tuple[Mapping[str, Any], str | None, str]]) -> Occurrences:
+    def summary(of: list[tuple[Mapping[str, Any], str | None, str]]) -> Occurrences:
         lengths = [row["end"] - row["start"] for row, _, _ in of]
         return Occurrences(
             len(of),
@@ -123,8 +123,8 @@ def _query(
         term,
         sum(row["path"] is not None for row, _ in rows),
         sum(lengths) / len(lengths) if lengths else None,
-        None if true is None else said(results),
-        {part: said([item for item in results if item[2] == part]) for part in parts},
+        None if true is None else summary(results),
+        {part: summary([item for item in results if item[2] == part]) for part in parts},
         None if vocabulary is None or not term else any(word not in vocabulary for word in term.lower().split()),
     )
 

@@ -34,9 +34,9 @@ _CELLS: dict[str, Callable[[DocumentGroup], str]] = {
     "min of speech": lambda item: _minutes(item.speech),
     "SNR (dB)": lambda item: fixed(item.snr, 1),
     "speakers": lambda item: _count(item.speakers),
-    "word occ.": lambda item: _whole(item.words),
-    "words": lambda item: _whole(item.vocabulary),
-    "unknown word occ.": lambda item: _whole(item.unknown_words),
+    "word occ.": lambda item: _integer(item.words),
+    "words": lambda item: _integer(item.vocabulary),
+    "unknown word occ.": lambda item: _integer(item.unknown_words),
 }
 
 
@@ -85,7 +85,7 @@ def corpora_table(described: Sequence[Description]) -> Table:
         ("queries", [_by_part(item, 0) for item in described]),
         ("query occ.", [_by_part(item, 1) for item in described]),
     ]
-    parts = list(dict.fromkeys(part.name for item in described if _told_by_part(item) for part in item.parts))
+    parts = list(dict.fromkeys(part.name for item in described if _has_parts(item) for part in item.parts))
     notes = [f"Queries and occurrences: {'/'.join(parts)}, where a corpus has parts."] if parts else []
     notes += [_SNR] if any(item.listened for item in described) else []
     plain = [
@@ -97,12 +97,12 @@ def corpora_table(described: Sequence[Description]) -> Table:
 
 def _by_part(description: Description, which: int) -> str:
     """A count of queries, by part if the corpus has parts."""
-    if not _told_by_part(description):
-        return _whole(_counts(description, description.total)[which])
-    return "/".join(_whole(_counts(description, part)[which]) for part in description.parts)
+    if not _has_parts(description):
+        return _integer(_counts(description, description.total)[which])
+    return "/".join(_integer(_counts(description, part)[which]) for part in description.parts)
 
 
-def _told_by_part(description: Description) -> bool:
+def _has_parts(description: Description) -> bool:
     return bool(description.parts) and description.queries is not None and description.occurs
 
 
@@ -114,12 +114,12 @@ def corpus_table(description: Description) -> Table:
         ("", [group.name for group in groups]),
         *_columns(groups, "language", "type of speech", "documents", "recordings", "h", "h of speech", "SNR (dB)"),
         *_columns(groups, "speakers", "word occ.", "words", "unknown word occ."),
-        ("queries", [_whole(queries) for queries, _, _ in counts]),
-        ("query occ.", [_whole(occurrences) for _, occurrences, _ in counts]),
-        ("unknown queries", [_whole(unknown) for _, _, unknown in counts]),
+        ("queries", [_integer(queries) for queries, _, _ in counts]),
+        ("query occ.", [_integer(occurrences) for _, occurrences, _ in counts]),
+        ("unknown queries", [_integer(unknown) for _, _, unknown in counts]),
     ]
     notes = [f"Protocol {description.protocol}."]
-    if _told_by_part(description):
+    if _has_parts(description):
         notes.append("Queries of a part are those that occur in it.")
     if description.listened:
         notes.append(_SNR)
@@ -302,7 +302,7 @@ def _count(names: Sequence[str] | None) -> str:
     return NOTHING if names is None else str(len(names))
 
 
-def _whole(value: int | None) -> str:
+def _integer(value: int | None) -> str:
     return NOTHING if value is None else str(value)
 
 

@@ -128,10 +128,10 @@ def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
     _refuse_run(Folder(path.rstrip("/"), storage or {}))
     with opened(path, storage) as stream:
         head = stream.read(HEAD)
-    reader = next((name for name in READERS if READERS[name].is_told(head)), None)
+    reader = next((name for name in READERS if READERS[name].recognises(head)), None)
     if reader is None and is_rttm(head):
         raise codes.RTTM_AS_LIST(where=path)
-    return reader or next(name for name in READERS if not READERS[name].tells)
+    return reader or next(name for name in READERS if not READERS[name].detector)
 
 
 def _refuse_run(folder: Folder) -> None:

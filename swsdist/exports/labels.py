@@ -46,12 +46,12 @@ def _least(material: Material) -> dict[str, _Place]:
     best: dict[str, list[_Place]] = {}
     for _, undecided in _undecided(material) if material.undecided else ():
         for _, query, place in undecided:
-            held = best.setdefault(query, [])
-            if len(held) < material.undecided:
-                heapq.heappush(held, place)
+            places = best.setdefault(query, [])
+            if len(places) < material.undecided:
+                heapq.heappush(places, place)
             else:
-                heapq.heappushpop(held, place)
-    return {query: held[0] for query, held in best.items()}
+                heapq.heappushpop(places, place)
+    return {query: places[0] for query, places in best.items()}
 
 
 def _undecided(material: Material) -> Iterator[tuple[pa.RecordBatch, list[tuple[int, str, _Place]]]]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import features as codes
-from swsdist.features.interface import Batched, Extractor, Layered, Whole, frame_count, settled_by
+from swsdist.features.interface import Batched, Extractor, Layered, WholeUtterance, for_recording, frame_count
 
 #: Frames computed, and stored in a row, at a time: 41 s at a shift of 10 ms.
 BLOCK_FRAMES = 4096
@@ -70,7 +70,7 @@ def _windows(extractor: Extractor, context: int, audio: Iterable[_Array]) -> Ite
 
 def _chunks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Stretch]:
     """The whole recording, or chunks that overlap; all chunks are of one length."""
-    if not isinstance(extractor, Whole):
+    if not isinstance(extractor, WholeUtterance):
         raise codes.UNKNOWN_FRAME_CONTEXT(where="features.name", name=extractor.name)
     hop, length = extractor.hop, extractor.frame_length
     chunk, overlap = extractor.chunk_frames, extractor.overlap_frames
@@ -126,7 +126,7 @@ def _settled(extractor: Extractor, stretches: Iterator[_Stretch]) -> tuple[Extra
     """The extractor of a recording of several chunks, which its first chunk tells; and all of them."""
     first = next(stretches)
     several = first[2] is not None
-    return settled_by(extractor, first[0]) if several else extractor, chain([first], stretches)
+    return for_recording(extractor, first[0]) if several else extractor, chain([first], stretches)
 
 
 def _kept(extractor: Extractor, stretches: Iterable[_Stretch]) -> Iterator[_Array]:
@@ -143,7 +143,7 @@ def _kept(extractor: Extractor, stretches: Iterable[_Stretch]) -> Iterator[_Arra
 
 
 def _computed(extractor: Extractor, stretches: list[_Stretch]) -> Iterator[_Array]:
-    samples = [each[0] for each in stretches]
+    samples = [stretch[0] for stretch in stretches]
     results = extractor.extract_batch(samples) if isinstance(extractor, Batched) else map(extractor.extract, samples)
     for frames, (stretch, first, last) in zip(results, stretches, strict=True):
         expected = frame_count(extractor, len(stretch))

@@ -1,4 +1,4 @@
-"""Frames that another program made, found by the keys of documents and of examples of queries (`features.interface.Given`).
+"""Frames of other programs, looked up by document and example (`features.interface.Precomputed`).
 
 What they are is stated once, in the options, and each item is held against it: dimension, finite numbers, sums of
 posteriors, the shift that a file tells, and how many frames there are for the duration of the recording, where that is known.

@@ -11,7 +11,7 @@ It turns samples into frames. Frame t covers samples [t * hop, t * hop + frame_l
 
 Either way a frame follows from the recording and the options alone, whatever shares a shard, a batch or a machine with it.
 
-Frames that somebody else made are not extracted: they are `Given`, and found by a key.
+Frames that somebody else made are not extracted: they are `Precomputed`, and found by a key.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Framed(Protocol):
 
 
 @runtime_checkable
-class Given(Framed, Protocol):
+class Precomputed(Framed, Protocol):
     """Frames that are there already, by key: it computes nothing, and needs no audio. Its sample rate is a rate of ticks.
 
     The key of a document is its `doc_id`, or `DOC_ID-CHANNEL` where the corpus has several channels of it; that of an example
@@ -103,7 +103,7 @@ class Extractor(Framed, Protocol):
 
 
 @runtime_checkable
-class Whole(Protocol):
+class WholeUtterance(Protocol):
     """What a whole-utterance extractor says besides.
 
     Attributes:
@@ -184,7 +184,7 @@ def surroundings(extractor: Extractor) -> int:
     transforms: int | None = getattr(extractor, "reach", 0)
     # Of a transform that looks at the whole recording, as many as two chunks of a long one share.
     around = SHARED_FRAMES if transforms is None else transforms
-    return (extractor.overlap_frames if isinstance(extractor, Whole) else 0) + around
+    return (extractor.overlap_frames if isinstance(extractor, WholeUtterance) else 0) + around
 
 
 def kind_of(extractor: Framed) -> Kind:
@@ -220,15 +220,15 @@ def tracks_of(extractor: Framed) -> tuple[Columns, ...]:
     return tuple(found)
 
 
-def places_of(one: object) -> tuple[str, ...]:
+def places_of(source: object) -> tuple[str, ...]:
     """Options that say where something lies, and are no part of an identity: its attribute `places`, by default none."""
-    places: tuple[str, ...] = getattr(one, "places", ())
+    places: tuple[str, ...] = getattr(source, "places", ())
     return places
 
 
-def files_of(one: object) -> list[Path]:
+def files_of(source: object) -> list[Path]:
     """Files that the frames of an extractor or transform depend on: what its method `files` names, by default none."""
-    files = getattr(one, "files", None)
+    files = getattr(source, "files", None)
     return [Path(path) for path in files()] if files is not None else []
 
 
@@ -245,13 +245,13 @@ def needs_of(extractor: Framed) -> tuple[Needs, ...]:
     return tuple(needs)
 
 
-def spoken_by(extractor: Extractor, speaker: str | None) -> Extractor:
+def for_speaker(extractor: Extractor, speaker: str | None) -> Extractor:
     """The extractor of a speaker's recordings: what its method `of_speaker` gives, by default the same for all."""
     made = getattr(extractor, "of_speaker", None)
     return extractor if made is None else made(speaker)
 
 
-def settled_by(extractor: Extractor, samples: NDArray[np.float32]) -> Extractor:
+def for_recording(extractor: Extractor, samples: NDArray[np.float32]) -> Extractor:
     """The extractor of a recording that is computed in chunks, by the samples of the first: what its method `of_recording`
     gives, by default the same for all."""
     made = getattr(extractor, "of_recording", None)

@@ -71,7 +71,7 @@ class Model:
     def to_bytes(self) -> bytes:
         """The content of its file."""
         out = io.BytesIO()
-        arrays = {each: _little_endian(self.arrays[each]) for each in sorted(self.arrays)}
+        arrays = {array: _little_endian(self.arrays[array]) for array in sorted(self.arrays)}
         np.savez(out, allow_pickle=False, **{_SETTINGS: np.frombuffer(self._header(), np.uint8)}, **arrays)
         return out.getvalue()
 

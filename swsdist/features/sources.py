@@ -8,8 +8,17 @@ from typing import NamedTuple
 from swsdist.config.model import Features
 from swsdist.core.codes import features as codes
 from swsdist.core.needs import Needs
-from swsdist.features.interface import Columns, Extractor, Given, columns_of, frame_shift, needs_of, tracks_of, use
-from swsdist.features.registry import create, demand, identity, recipe_fingerprint
+from swsdist.features.extractors import create, demand, identity, recipe_fingerprint
+from swsdist.features.interface import (
+    Columns,
+    Extractor,
+    Precomputed,
+    columns_of,
+    frame_shift,
+    needs_of,
+    tracks_of,
+    use,
+)
 
 
 class Planned(NamedTuple):
@@ -20,7 +29,7 @@ class Planned(NamedTuple):
     recipe: str
     transforms: tuple[tuple[str, dict[str, object]], ...] = ()
 
-    def granted(self, needs: Needs) -> Extractor | Given:
+    def granted(self, needs: Needs) -> Extractor | Precomputed:
         """The extractor as it is on this machine, told what this worker was given.
 
         Raises:
@@ -44,7 +53,7 @@ class Source(NamedTuple):
 
     name: str
     options: dict[str, object]
-    extractor: Extractor | Given
+    extractor: Extractor | Precomputed
     fingerprint: str
     tracks: tuple[Columns, ...]
     transforms: tuple[tuple[str, dict[str, object]], ...] = ()
@@ -72,18 +81,18 @@ def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
         UserError: two tracks have one name, or frame shifts differ.
     """
     sources = []
-    for one in features:
-        transforms = tuple((each.name, dict(each.options)) for each in one.transforms)
-        extractor = create(one.name, one.options, transforms=transforms)
+    for feature in features:
+        transforms = tuple((transform.name, dict(transform.options)) for transform in feature.transforms)
+        extractor = create(feature.name, feature.options, transforms=transforms)
         yielded = tracks_of(extractor)
         if len(yielded) == 1:
-            tracks: tuple[Columns, ...] = (yielded[0]._replace(name=one.track or one.name),)
+            tracks: tuple[Columns, ...] = (yielded[0]._replace(name=feature.track or feature.name),)
         else:
             tracks = tuple(
-                each._replace(name=f"{one.track}.{each.name}" if one.track else each.name) for each in yielded
+                item._replace(name=f"{feature.track}.{item.name}" if feature.track else item.name) for item in yielded
             )
-        known = recipe_fingerprint(identity(extractor))
-        sources.append(Source(one.name, dict(one.options), extractor, known, tracks, transforms))
+        fingerprint = recipe_fingerprint(identity(extractor))
+        sources.append(Source(feature.name, dict(feature.options), extractor, fingerprint, tracks, transforms))
     names = [track.name for source in sources for track in source.tracks]
     for name in names:
         if names.count(name) > 1:
@@ -93,7 +102,7 @@ def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
         if recipes.count(source.fingerprint) > 1:
             fix = (
                 "give each a different `what`, which describes the frames"
-                if isinstance(source.extractor, Given)
+                if isinstance(source.extractor, Precomputed)
                 else "name it once; search.streams may use a track several times"
             )
             raise codes.DUPLICATE_EXTRACTOR(where="features", name=source.name, fix=fix)
@@ -114,19 +123,19 @@ def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
 
 def _remedy(leading: Source, other: Source) -> str:
     """What gives two extractors one shift: the `hop_length` of one that has that option."""
-    for one, given in ((other, leading), (leading, other)):
-        hop, rest = divmod(given.extractor.hop * one.extractor.sample_rate, given.extractor.sample_rate)
-        if hasattr(one.extractor, "hop_length") and not rest:
-            return f"give {one.tracks[0].name} the option hop_length: {hop}"
+    for changed, given in ((other, leading), (leading, other)):
+        hop, rest = divmod(given.extractor.hop * changed.extractor.sample_rate, given.extractor.sample_rate)
+        if hasattr(changed.extractor, "hop_length") and not rest:
+            return f"give {changed.tracks[0].name} the option hop_length: {hop}"
     return "set the options of the extractors so"
 
 
 def together(alternatives: Sequence[Sequence[Needs]]) -> tuple[Needs, ...]:
     """What suffices for each of several extractors: the most of their best alternatives, of their second best, and so on."""
-    longest = max(len(each) for each in alternatives)
-    rows = [[each[min(k, len(each) - 1)] for each in alternatives] for k in range(longest)]
+    longest = max(len(alternative) for alternative in alternatives)
+    rows = [[alternative[min(k, len(alternative) - 1)] for alternative in alternatives] for k in range(longest)]
     return tuple(
-        Needs(max(one.cpus for one in row), max(one.memory_gb for one in row), max(one.gpus for one in row))
+        Needs(max(item.cpus for item in row), max(item.memory_gb for item in row), max(item.gpus for item in row))
         for row in rows
     )
 

@@ -187,28 +187,28 @@ class Vtln(BaseModel):
 
     def of_speaker(self, speaker: str | None) -> Vtln:
         """It, for recordings of a speaker; one who is not known has the factor of each recording."""
-        known = self._fitted[1] if self.warps == "best" else {}
-        if speaker not in known:
+        factors = self._fitted[1] if self.warps == "best" else {}
+        if speaker not in factors:
             return self
-        factor = known[speaker]
+        factor = factors[speaker]
         return self._under(self._all[self.factors.index(factor)] if factor in self.factors else self.under(factor))
 
     def of_recording(self, samples: NDArray[np.float32]) -> Vtln:
         """It, for a recording that begins with these samples: their factor holds for all of it."""
         if self.warps == "all" or self._bound:
             return self
-        return self._under(self._all[self._own([each.extract(samples) for each in self._all])])
+        return self._under(self._all[self._own([item.extract(samples) for item in self._all])])
 
-    def _under(self, one: WarpedMfcc) -> Vtln:
+    def _under(self, warped_mfcc: WarpedMfcc) -> Vtln:
         made = self.model_copy()
-        made._bound = [one]
+        made._bound = [warped_mfcc]
         return made
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """MFCC of a stretch of samples, float32 (n,), full scale 1: float32 (frames, dimension)."""
         if self.warps == "best" and self._bound:
             return self._bound[0].extract(samples)
-        under = [each.extract(samples) for each in self._all]
+        under = [item.extract(samples) for item in self._all]
         if self.warps == "all":
             return np.concatenate(under, axis=1)
         return under[self._own(under)]
@@ -218,4 +218,4 @@ class Vtln(BaseModel):
         loudness = under[self.factors.index(1.0)][:, 0]
         loud = loudness >= np.median(loudness) if len(loudness) else np.ones(0, np.bool_)
         with one_thread():
-            return WarpRounds.best(likelihoods(self._fitted[0], [each[loud] for each in under]), self.factors)
+            return WarpRounds.best(likelihoods(self._fitted[0], [item[loud] for item in under]), self.factors)

@@ -1,1 +1,1 @@
-"""Several systems' lists become one: joined, filled, weighed."""
+"""Fuses lists of several systems: joins, imputes, weighs."""

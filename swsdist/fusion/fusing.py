@@ -1,12 +1,10 @@
-"""From the lists of several systems to what is fitted and decided, in the one order in which that is done.
+"""The order of joining and imputing the lists of several systems::
 
-::
+    comparable scores -> joined places -> rescored places -> imputed scores -> no overlaps in a query
 
-    comparable scores -> places, joined -> what systems were asked besides -> missing scores filled -> no overlaps in a query
-
-The chain fuse does it by buckets of queries, in two stages; `swsdist fuse` does it with whole lists. All of it comes before
-anything is fitted, so what is left out depends on no reference. Overlaps of different queries are left out after that, by the
-fused score (`without_overlaps`, `between_queries`).
+The chain fuse processes buckets of queries in two stages; `swsdist fuse` processes whole lists. All of this precedes fitting,
+so it does not depend on references. Overlaps of different queries are removed later, by the fused score (`without_overlaps`,
+`between_queries`).
 """
 
 from __future__ import annotations
@@ -22,15 +20,15 @@ from swsdist.fusion.weights import Missing, impute_scores, standardise_lists, wi
 def join_systems(
     lists: Mapping[str, pa.Table], *, standardise: bool, meet: Meeting, overlap: float
 ) -> tuple[pa.Table, pa.Table]:
-    """Lists as one, with null where a system made no detection.
+    """Join lists, with null for systems without a detection.
 
     Args:
         lists: by name of the system, as of `join_lists`.
-        standardise: scores less their query's mean, over the standard deviation; or as they are.
-        meet, overlap: when detections of two systems mean one place.
+        standardise: subtract the query's mean and divide by the standard deviation.
+        meet, overlap: criterion for joining detections of two systems.
 
     Returns:
-        JOINED, and KNOWN of the scores of each system and query.
+        JOINED, and KNOWN: statistics of scores by system and query.
 
     Raises:
         UserError: there is no list.
@@ -42,13 +40,13 @@ def join_systems(
 def complete_list(
     table: pa.Table, statistics: pa.Table, *, missing: Missing, overlap: float, rescored: Iterable[pa.Table] = ()
 ) -> pa.Table:
-    """A joined list in which no score is missing, and no places of one query overlap.
+    """Impute missing scores of a joined list, and remove overlapping places of a query.
 
     Args:
-        table, statistics: as `join_systems` gave them.
-        missing: what stands for a missing score.
-        overlap: of two places of a query that share more than this part of the shorter one, the better stays; 0 to 1.
-        rescored: RESCORED, what systems say of places at which they made no detection.
+        table, statistics: from `join_systems`.
+        missing: how missing scores are imputed.
+        overlap: share of the shorter place, 0 to 1, above which only the better of two places of a query is kept.
+        rescored: RESCORED, scores of systems at places without a detection of theirs.
 
     Returns:
         JOINED; the score is the mean of the systems' scores; in total order.

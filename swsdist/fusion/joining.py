@@ -1,19 +1,19 @@
-"""Lists of several systems as one: detections of different systems that mean one place become one, with a score of each.
+"""Joins lists of several systems: matching detections become one row, with a score per system.
 
-A query's detections in one channel of a document are taken best first, whatever system they are of; of equal scores the one
-that begins first, then ends first, then whose system's name comes first. The best that is left is a **place**. Of each other
-system the best detection that is left and meets it belongs to that place: at most one of a system, and each detection to one
-place. Then the best that is left is the next place. Two detections meet
+A query's detections in a channel of a document are processed best first, across systems; of equal scores the one
+that begins first, then ends first, then with the first system name. The best remaining one becomes a **place**. Of each other
+system the best remaining detection that meets it joins that place: at most one per system, and each detection joins one
+place. Then the best remaining one becomes the next place. Two detections meet
 
 - by **overlap**, if they have more than a share of the shorter one in common, as in reduce; or
 - by **middle**, if the mid-point of one lies in the other, borders included.
 
-The times of a place are those of its best detection. Times count in whole microseconds, so rounding decides nothing, and a
-place depends on no other query, document or channel: any cut gives the same. Nothing depends on the order of the systems, whose
-scores must be comparable, as normalised ones are.
+The times of a place are those of its best detection. Times are integer microseconds, so rounding has no effect, and a
+place is independent of other queries, documents and channels. Nothing depends on the order of the systems, whose
+scores must be comparable, for example normalised.
 
-Places of one query may still overlap (of two detections of one system only one can belong to a place that meets both). And
-places of different queries may. `without_overlaps` leaves the better of two.
+Places of one query may still overlap (of two detections of one system only one can join a place that meets both), as
+may places of different queries. `without_overlaps` keeps the better of two.
 
 Source: the union of detections as trials, Abad et al. 2013, "On the calibration and fusion of heterogeneous spoken term
 detection systems"; Tejedor et al. 2016, section "System fusion", which also leaves out detections of different queries in one
@@ -36,23 +36,23 @@ from swsdist.fusion.parts import sort_list, with_parts
 
 Ints = NDArray[np.int64]
 
-#: How detections of different systems meet.
+#: Criterion for joining detections of different systems.
 Meeting = Literal["overlap", "middle"]
 
 _PLACE = ("query_id", "doc_id", "channel")
 
 
 def join_lists(lists: Mapping[str, pa.Table], *, meet: Meeting = "overlap", overlap: float = 0.5) -> pa.Table:
-    """One list of the lists of several systems.
+    """Join the lists of several systems.
 
     Args:
         lists: by name of the system: query_id, doc_id, channel, start, end (s), score; all rows of each of their queries.
-        meet: when detections of two systems mean one place.
+        meet: criterion for joining detections of two systems.
         overlap: the share, 0 to 1.
 
     Returns:
-        JOINED: a row a place, with the times and the score of its best detection. Its parts are of the systems by name;
-        without a detection of a system there the score is null. Rows in the order of `sort_list`.
+        JOINED: one row per place, with times and score of its best detection. Its parts are ordered by system name;
+        the score of a system without a detection is null. Rows in the order of `sort_list`.
 
     Raises:
         UserError: there is no list.
@@ -72,7 +72,7 @@ def join_lists(lists: Mapping[str, pa.Table], *, meet: Meeting = "overlap", over
     bounds = np.append(np.flatnonzero(np.diff(group, prepend=-1)), len(group))
     first, last = _microseconds(table)
     order, owner = np.empty(len(group), np.int64), np.empty(len(group), np.int64)
-    from swsdist.kernels.joining import join  # loads numba: planning does without
+    from swsdist.kernels.joining import join  # loads numba, which planning does not need
 
     score = table["score"].to_numpy().astype(np.float64)
     join(bounds, score, first, last, system, len(names), overlap, meet == "middle", order, owner)
@@ -86,12 +86,12 @@ def join_lists(lists: Mapping[str, pa.Table], *, meet: Meeting = "overlap", over
 
 
 def without_overlaps(table: pa.Table, overlap: float, *, between_queries: bool = False) -> pa.Table:
-    """Of two detections that overlap by more than a share of the shorter one, the better stays; rows in their order.
+    """Keep the better of two detections that overlap by more than a share of the shorter one; rows in their order.
 
-    The better has the higher score; of equal ones the one that begins first, ends first, whose query's name comes first.
+    The better one has the higher score; then the earlier start, the earlier end, the first query name.
 
     Args:
-        table: DETECTIONS or JOINED; all rows of each query, or of each document where those of different queries compete.
+        table: DETECTIONS or JOINED; all rows of each query, or of each document if queries compete.
         overlap: the share, 0 to 1.
         between_queries: detections of different queries compete too.
     """
@@ -99,7 +99,7 @@ def without_overlaps(table: pa.Table, overlap: float, *, between_queries: bool =
 
 
 def best_of_overlaps(table: pa.Table, overlap: float, *, between_queries: bool = False) -> NDArray[np.bool_]:
-    """Which rows `without_overlaps` leaves, bool (rows,)."""
+    """Whether `without_overlaps` keeps each row, bool (rows,)."""
     if not table.num_rows:
         return np.zeros(0, bool)
     from swsdist.kernels.suppression import claim  # loads numba
@@ -118,7 +118,7 @@ def best_of_overlaps(table: pa.Table, overlap: float, *, between_queries: bool =
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """With types of DETECTIONS: lists come with coded names."""
+    """With types of DETECTIONS: names may be dictionary-encoded."""
     return table.cast(pa.schema([DETECTIONS.field(name) for name in table.column_names]))
 
 

@@ -1,6 +1,6 @@
-"""The column `parts` of joined lists (`swsdist.core.types.JOINED`): what each of several systems gave to a detection.
+"""The column `parts` of joined lists (`swsdist.core.types.JOINED`): each system's score of a detection.
 
-Lists are joined by `swsdist.fusion.joining`; scores that are missing are filled, and fused, by `swsdist.fusion.weights`.
+`swsdist.fusion.joining` joins lists; `swsdist.fusion.weights` imputes missing scores and fuses.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from swsdist.io.notices import Notices
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-#: Total order of a list: as reduce leaves it.
+#: Total order of a list, as of reduce.
 _ORDER = [("query_id", "ascending"), ("score", "descending")] + [
     (name, "ascending") for name in ("doc_id", "channel", "start", "end")
 ]
-#: What names a detection in a list.
+#: Key of a detection in a list.
 KEY = ("query_id", "doc_id", "channel", "start", "end")
 
 
 def with_parts(table: pa.Table, systems: Sequence[str], scores: Floats, given: Flags) -> pa.Table:
-    """Rows of JOINED, columns of DETECTIONS that a table lacks being null.
+    """A table as JOINED, with null for missing columns of DETECTIONS.
 
     Args:
         table: query_id, doc_id, channel, start, end, score; maybe more of DETECTIONS.
         systems: names.
-        scores: float64 (rows, systems); NaN where there is none.
+        scores: float64 (rows, systems); NaN if missing.
         given: bool (rows, systems).
     """
     rows = table.num_rows
@@ -58,16 +58,16 @@ def with_parts(table: pa.Table, systems: Sequence[str], scores: Floats, given: F
 
 
 def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Flags]:
-    """Names of the systems, their scores and whether they gave them, from the column `parts`.
+    """Names of the systems, their scores, and whether each detected the row, from the column `parts`.
 
     Returns:
-        Names (none where no row has parts); float64 (rows, systems), NaN where there is no score; bool (rows, systems).
+        Names (empty if no row has parts); float64 (rows, systems), NaN for missing scores; bool (rows, systems).
 
     Raises:
         UserError: rows name different systems.
     """
     column = table["parts"].combine_chunks()
-    if isinstance(column, pa.ChunkedArray):  # of no chunk
+    if isinstance(column, pa.ChunkedArray):  # without chunks
         column = pa.nulls(0, PARTS)
     there = column.is_valid().to_numpy(zero_copy_only=False)
     lists = column.drop_null()
@@ -88,12 +88,12 @@ def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Flags]:
 
 
 def sort_list(table: pa.Table) -> pa.Table:
-    """In total order: query_id, score descending, doc_id, channel, start, end."""
+    """Sort a list into total order: query_id, score descending, doc_id, channel, start, end."""
     return table.take(pc.sort_indices(table, _ORDER))
 
 
 def with_parts_of(trials: pa.Table, joined: pa.Table) -> pa.Table:
-    """An aligned list with the parts of the detections in it: JOINED_TRIALS; null of misses.
+    """Add the parts of its detections to an aligned list: JOINED_TRIALS; null for misses.
 
     Args:
         trials: TRIALS of these detections.
@@ -111,7 +111,7 @@ def row_keys(table: pa.Table) -> zip[tuple[object, ...]]:
 
 
 def count_common_places(table: pa.Table) -> dict[tuple[str, str], int]:
-    """Places that two systems both found, of each pair of systems in the order of their names, and of each with itself.
+    """Number of places detected by both of two systems, for each pair in the order of names, and for each system with itself.
 
     Args:
         table: rows with `parts`.
@@ -127,14 +127,14 @@ def count_common_places(table: pa.Table) -> dict[tuple[str, str], int]:
 
 
 def warn_disjoint_systems(common: Mapping[tuple[str, str], int], notices: Notices) -> None:
-    """Tell which systems never found the same place: a fusion of these joins nothing.
+    """Note pairs of systems without a common place: their fusion joins nothing.
 
     Args:
         common: of `count_common_places`, summed over all queries.
-        notices: takes it.
+        notices: collects the notice.
 
     Raises:
-        OddError: notices are strict, and there are such.
+        OddError: there are such pairs, and notices are strict.
     """
     detecting = sorted(name for (name, other), count in common.items() if name == other and count)
     disjoint = [f"{a} and {b}" for a, b in combinations(detecting, 2) if not common[a, b]]

@@ -1,4 +1,4 @@
-"""Fusion: one log-likelihood ratio from the scores that several systems give to the same detections.
+"""Fuses the scores of several systems for the same detections into a log-likelihood ratio.
 
 Linear logistic fusion of joined lists (`swsdist.fusion.joining`)::
 
@@ -6,20 +6,20 @@ Linear logistic fusion of joined lists (`swsdist.fusion.joining`)::
 
 s_k are the systems' scores, normalised by query. The weights maximise the likelihood of hits and false alarms, at the prior P
 of the operating point (1 / (1 + beta)): a target trial weighs P / Ntrue and a non-target trial (1 - P) / Nnontarget of the
-whole, so the log-odds of the regression less logit(P) are a log-likelihood ratio, and YES pays from ln(beta) on. Ntrue counts
-the missed occurrences too, and Nnontarget all trials, though only what was listed is fitted. Without an operating point every
-detection weighs the same, and the log-odds are those of the detections as they are.
+whole set, so the log-odds of the regression minus logit(P) are a log-likelihood ratio with threshold ln(beta). Ntrue counts
+missed occurrences too, and Nnontarget all trials, though only listed detections are fitted. Without an operating point each
+detection has the same weight, and the log-odds are those of the unweighted detections.
 
-What stands for the score of a system that made no detection there:
+Imputation of the score of a system without a detection:
 
 =========  ==========================================================================================================
 average    the mean of the scores that the other systems gave to that detection
-least      the least score that the system gave to any detection of the query; of a query for which it has none: average
+least      the least score of the system for any detection of the query; if it has none: average
 =========  ==========================================================================================================
 
-A third way asks the system itself (rescoring, `swsdist.chains.fuse.rescore`); what it cannot tell gets `least`.
+Alternatively the system rescores the place (`swsdist.chains.fuse.rescore`); scores still missing are imputed by `least`.
 
-Without references there is nothing to fit: the fused score is the mean of the scores, each system of the same weight.
+Without references nothing is fitted: the fused score is the mean of the systems' scores.
 
 Sources: Brummer et al. 2007, "Fusion of heterogeneous speaker recognition systems in the STBU submission", section VI; Abad
 et al. 2013, "On the calibration and fusion of heterogeneous spoken term detection systems" (missing scores, side information);
@@ -53,32 +53,32 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: What stands for missing scores.
+#: Imputation of missing scores.
 Missing = Literal["average", "least"]
 
 
-#: What is known of the scores that a system gave to the detections of a query: least score, in the scale that is fused, and
-#: mean and standard deviation that make this scale of the system's own; 0 and 1 where it is the same.
+#: Statistics of a system's scores for a query: least score, in the fused scale, and
+#: mean and standard deviation that convert the system's scale to it; 0 and 1 if it is the same.
 KNOWN = pa.schema(
     [pa.field("system", pa.string(), False), pa.field("query_id", pa.string(), False)]
     + [pa.field(name, pa.float64(), False) for name in ("mean", "deviation", "least")]
 )
 
-#: What a system says of a place at which it made no detection.
+#: Score of a system at a place without a detection of its own.
 RESCORED = pa.schema(
     [*(DETECTIONS.field(name) for name in KEY), pa.field("system", pa.string()), DETECTIONS.field("score")]
 )
 
 
 def standardise_lists(lists: Mapping[str, pa.Table], *, standardise: bool) -> tuple[dict[str, pa.Table], pa.Table]:
-    """Lists as they are fused, and what is known of their scores.
+    """Standardise the scores of lists, and compute their statistics.
 
-    Standardised scores are less the mean of the query's detections in that list, over their standard deviation (q-norm, from
-    the list alone). Where a query's scores do not vary, or it has one detection, they become 0.
+    Scores minus the mean of the query's detections in that list, over their standard deviation (q-norm, from
+    the list alone). If a query's scores do not vary, or it has one detection, they become 0.
 
     Args:
-        lists: of each system: query_id, score, maybe more; all rows of each query, in any order.
-        standardise: or leave the scores as they are.
+        lists: by system: query_id, score, maybe more columns; all rows of each query, in any order.
+        standardise: otherwise the scores are unchanged.
 
     Returns:
         The lists, and KNOWN of all of them.
@@ -88,7 +88,7 @@ def standardise_lists(lists: Mapping[str, pa.Table], *, standardise: bool) -> tu
     for name, table in lists.items():
         names, code = coded(table["query_id"])
         scores = table["score"].to_numpy().astype(np.float64)
-        order = np.lexsort((scores, code))  # sums from the least to the greatest: the order of rows must not show
+        order = np.lexsort((scores, code))  # summed in ascending order, so the order of rows has no effect
         bounds = np.append(np.flatnonzero(np.diff(code[order], prepend=-1)), len(code))
         for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             query_rows = order[begin:end]
@@ -113,11 +113,11 @@ def _moments(ascending: Floats) -> tuple[float, float]:
 
 
 def with_rescored(table: pa.Table, rescored: pa.Table) -> pa.Table:
-    """A joined list with what a system says of places at which it made no detection.
+    """Add scores of systems at places without their detections.
 
     Args:
         table: JOINED.
-        rescored: RESCORED, in the scale that is fused.
+        rescored: RESCORED, in the fused scale.
     """
     if not rescored.num_rows or not table.num_rows:
         return table
@@ -131,11 +131,11 @@ def with_rescored(table: pa.Table, rescored: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True)
 class ImputedList:
-    """A joined list in which no score is missing, and how many were filled by each rule.
+    """A joined list without missing scores, and the number of imputed ones by rule.
 
     Attributes:
         table: JOINED; the score is the mean of the systems' scores; in total order.
-        average, least: scores that were filled by the rule.
+        average, least: number of scores imputed by the rule.
     """
 
     table: pa.Table
@@ -144,7 +144,7 @@ class ImputedList:
 
 
 def impute_scores(table: pa.Table, missing: Missing, statistics: pa.Table) -> ImputedList:
-    """Put what stands for missing scores into a joined list.
+    """Impute the missing scores of a joined list.
 
     Args:
         table: JOINED, with null scores; a row has at least one score.
@@ -172,10 +172,10 @@ def impute_scores(table: pa.Table, missing: Missing, statistics: pa.Table) -> Im
 
 
 def mean_of_rows(scores: Floats) -> Floats:
-    """The mean of what there is in each row, summed from the least to the greatest: the order of the systems does not show.
+    """The mean of each row's scores, summed in ascending order, so the order of systems has no effect.
 
     Args:
-        scores: float64 (rows, systems), NaN where there is none, at least one a row.
+        scores: float64 (rows, systems), NaN if missing, at least one per row.
     """
     ordered = np.sort(scores, axis=1)  # NaN last
     there = ~np.isnan(ordered)
@@ -188,11 +188,11 @@ def mean_of_rows(scores: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Labelled rows of several systems' scores: a value that adds, with a zero.
+    """Labelled rows of several systems' scores; instances add, with a zero.
 
     Attributes:
         systems: names, in the order of the columns.
-        columns: float64 (n, d), distinct rows, in lexical order: scores, then, where they are wanted, 1 where the system made
+        columns: float64 (n, d), distinct rows in lexical order: scores, then, optionally, 1 where the system made
             no detection.
         hits, false_alarms: int64 (n,), detections with that row.
         missed: true occurrences without a detection.
@@ -212,7 +212,7 @@ class LabelledRows:
 
         Args:
             aligned: all rows of its queries.
-            marks: with columns that tell which systems made no detection.
+            marks: add columns for systems without a detection.
         """
         detected = pc.is_valid(aligned["score"]).to_numpy()
         true = pc.is_valid(aligned["ref_start"]).to_numpy()
@@ -249,7 +249,7 @@ def _counted(
 ) -> LabelledRows:
     if not len(columns):
         return LabelledRows(systems, columns, hits, false_alarms, missed, queries)
-    columns = columns + 0.0  # -0.0 and 0.0 are one score
+    columns = columns + 0.0  # -0.0 and 0.0 are equal
     order = np.lexsort(columns.T[::-1])
     columns = columns[order]
     new = np.append(True, (columns[1:] != columns[:-1]).any(axis=1))
@@ -259,7 +259,7 @@ def _counted(
 
 
 def columns_of(table: pa.Table, *, marks: bool) -> tuple[tuple[str, ...], Floats]:
-    """Systems and what of a joined list the regression is of: scores, then, where they are wanted, 1 for `not given`.
+    """Systems and regressors of a joined list: scores, then, optionally, 1 for missing detections.
 
     Raises:
         UserError: a score is missing.
@@ -273,13 +273,13 @@ def columns_of(table: pa.Table, *, marks: bool) -> tuple[tuple[str, ...], Floats
 
 @dataclass(frozen=True)
 class Fusion:
-    """What `fit_fusion` found.
+    """A fitted fusion.
 
     Attributes:
         systems: names.
-        weights: w_k, one a system.
+        weights: w_k, one per system.
         offset: w_0.
-        marks: m_k, one a system; none where no side information was wanted.
+        marks: m_k, one per system; empty without side information.
     """
 
     systems: tuple[str, ...]
@@ -288,7 +288,7 @@ class Fusion:
     marks: tuple[float, ...] = ()
 
     def scores(self, table: pa.Table) -> Floats:
-        """The fused scores of a joined list, float64 (rows,); NaN where a row has no score (misses).
+        """The fused scores of a joined list, float64 (rows,); NaN for rows without score (misses).
 
         Raises:
             UserError: the list is of other systems.
@@ -305,12 +305,12 @@ class Fusion:
 
 
 def fit_fusion(parts: Iterable[LabelledRows], *, trials: int | None = None, prior: float | None = None) -> Fusion:
-    """Weights of greatest likelihood (see `regression`), whatever the order and the cut of the rows.
+    """Maximum-likelihood weights (see `regression`), independent of the order and partition of the rows.
 
     Args:
         parts: labelled rows.
-        trials: of each query; None: the detections are all there is.
-        prior: effective prior that target trials weigh; None: as they are.
+        trials: of each query; None: only the detections count.
+        prior: effective prior of target trials; None: unweighted.
 
     Raises:
         UserError: no hits or no false alarms, or fewer trials than detections.
@@ -327,7 +327,7 @@ def fit_fusion(parts: Iterable[LabelledRows], *, trials: int | None = None, prio
                 queries=rows.queries, trials=trials, false_alarms=int(total(false_alarms))
             )
         target, other = prior / n_true, (1 - prior) / n_false
-        # As heavy as there are detections, so that the weak prior on the slopes weighs what it weighs elsewhere.
+        # Total weight equals the number of detections, so the weak prior on the slopes has its usual weight.
         scale = (total(hits) + total(false_alarms)) / (total(hits) * target + total(false_alarms) * other)
         hits, false_alarms = hits * (target * scale), false_alarms * (other * scale)
         shift = log_odds(prior)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import io as codes
 from swsdist.io.failures import explain
 from swsdist.io.filesystem import is_remote, open_path
 from swsdist.io.local import retry_local
@@ -50,28 +50,24 @@ def opened(path: str, storage: Mapping[str, object] | None = None, *, what: str 
         try:
             yield content
         except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
-            raise DataError(f"it is damaged or cut off ({error})", where=path, remedy="fetch it again") from error
+            raise codes.DAMAGED_ARCHIVE(where=path, error=error) from error
 
 
 def _raw(path: str, storage: Mapping[str, object] | None, what: str) -> BinaryIO:
     try:
         if not is_remote(path) and not _is_regular(path):  # before it is opened: a pipe that nobody writes to blocks
-            raise UserError(
-                "it is a pipe or a device, and not a file",
-                where=path,
-                remedy="write it to a file first, and name that (it may be packed)",
-            )
+            raise codes.NOT_A_REGULAR_FILE(where=path)
         found = open_path(path, storage)
         # s3fs's own file does not bound the lines that it reads.
         return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, found))) if is_remote(path) else found
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise UserError(f"there is no such {what}", where=path, remedy="look at the path") from error
+        raise codes.NO_SUCH_FILE(where=path, what=what) from error
     except IsADirectoryError as error:
-        raise UserError("it is a folder", where=path, remedy="name a file") from error
+        raise codes.NO_FILE_BUT_FOLDER(where=path) from error
     except OSError as error:
         raise explain(error, short(path, 300)) or error from error
     except ValueError as error:  # a zero byte
-        raise UserError(f"it cannot be the name of a file ({error})", where=repr(path), remedy="correct it") from error
+        raise codes.INVALID_FILE_NAME(where=repr(path), error=error) from error
 
 
 def _is_regular(path: str) -> bool:
@@ -110,37 +106,31 @@ def lines(path: str, storage: Mapping[str, object] | None = None) -> Iterator[tu
             number += 1
             where = f"{path}, line {number}"
             if len(line) == LONGEST_LINE or b"\x00" in line:
-                raise DataError("it is not a text file", where=where, remedy="name a text file in UTF-8")
+                raise codes.NOT_A_TEXT_FILE(where=where)
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError:
-                demand_utf8(line, path, DataError, number)
+                demand_utf8(line, path, number)
                 raise
             yield number, text.rstrip("\r\n")
 
 
-def demand_utf8(content: bytes, path: str, kind: type[DataError] = DataError, first: int = 1) -> None:
+def demand_utf8(content: bytes, path: str, first: int = 1) -> None:
     """That a text is UTF-8.
 
     Args:
         content: lines of a file.
         path: of the file.
-        kind: of the error.
         first: number of the first of these lines.
 
     Raises:
         DataError: it is not; with the line.
     """
     if first == 1 and content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        remedy = f"convert it: iconv -f UTF-16 -t UTF-8 {path} > OUTPUT"
-        raise kind("it is UTF-16, and not UTF-8", where=f"{path}, line 1", remedy=remedy)
+        raise codes.UTF16_TEXT(where=f"{path}, line 1", path=path)
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content[content.rfind(b"\n", 0, error.start) + 1 :].partition(b"\n")[0]
         number = first + content.count(b"\n", 0, error.start)
-        raise kind(
-            f"it is not UTF-8: {line.strip()[:60]!r}",
-            where=f"{path}, line {number}",
-            remedy="convert it: iconv -f LATIN1 -t UTF-8 (or what it is written in)",
-        ) from None
+        raise codes.NOT_UTF8(where=f"{path}, line {number}", text=repr(line.strip()[:60])) from None

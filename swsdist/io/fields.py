@@ -13,7 +13,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import io as codes
 
 #: Rows of a batch.
 ROWS = 1 << 16
@@ -38,7 +38,7 @@ def number(text: str, name: str, where: str) -> float:
     """
     value = float(text) if _DECIMAL.fullmatch(text) else math.nan
     if not math.isfinite(value):
-        raise DataError(f"{name} is {text!r}", where=where, remedy=f"give the {name} as a finite decimal number")
+        raise codes.BAD_NUMBER(where=where, name=name, text=text)
     return value
 
 
@@ -50,7 +50,7 @@ def time(text: str, name: str, where: str) -> float:
     """
     value = number(text, name, where)
     if value < 0:
-        raise DataError(f"{name} is {text!r}", where=where, remedy=f"give the {name} in seconds, from 0")
+        raise codes.BAD_TIME(where=where, name=name, text=text)
     return value + 0.0
 
 
@@ -61,7 +61,7 @@ def integer(text: str, name: str, where: str) -> int:
         DataError: it is something else.
     """
     if not _WHOLE.fullmatch(text):
-        raise DataError(f"{name} is {text!r}", where=where, remedy=f"give the {name} as a whole number from 0")
+        raise codes.BAD_INTEGER(where=where, name=name, text=text)
     return int(text)
 
 

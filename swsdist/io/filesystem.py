@@ -32,7 +32,7 @@ from io import UnsupportedOperation
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import io as codes
 from swsdist.core.path_safety import demand_no_detour
 from swsdist.core.redaction import is_signed
 from swsdist.io.byte_count import open_counted
@@ -275,11 +275,7 @@ class Folder:
             try:
                 place.mkdir(parents=True, exist_ok=True)
             except (FileExistsError, NotADirectoryError):
-                raise UserError(
-                    "this is a file, a folder is needed",
-                    where=self.path(),
-                    remedy="name another folder, or move the file away",
-                ) from None
+                raise codes.FILE_NOT_FOLDER(where=self.path()) from None
         # Not mkstemp: its files are for the owner alone, and would stay so when published.
         path = place / f"swsdist-{uuid.uuid4().hex}{suffix}"
         try:
@@ -307,18 +303,12 @@ def is_remote(path: str) -> bool:
     scheme, separator, _ = path.partition("://")
     if not separator:
         if path.startswith("s3:/"):
-            raise UserError("an S3 url begins with s3://", where=path, remedy=f"s3://{path[3:].strip('/')}, perhaps?")
+            raise codes.MALFORMED_S3_URL(where=path, suggestion=f"s3://{path[3:].strip('/')}")
         return False
     if scheme != "s3":
-        raise UserError(
-            f"cannot read or write {scheme}://", where=path, remedy="give a local path, or an s3://bucket/name url"
-        )
+        raise codes.UNSUPPORTED_URL(where=path, scheme=scheme)
     if is_signed(path):
-        raise UserError(
-            "this url is signed: whoever reads it in a store or a report may use it",
-            where=path,
-            remedy="name s3://bucket/name alone, with keys in the environment (AWS_ACCESS_KEY_ID, ...)",
-        )
+        raise codes.SIGNED_URL(where=path)
     return True
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import io as codes
 from swsdist.core.types import DETECTIONS
 
 #: Bytes of a file's name, in all common file systems.
@@ -52,17 +52,11 @@ def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> list[str]:
         )
         for query, doc_id, channel, start, end, score in zip(*columns, strict=True):
             if re.search(r"[\t\r\n]", query):
-                raise DataError(
-                    f"query id {query!r} cannot stand in a label",
-                    remedy="rename the query, or leave labels out of report.exports",
-                )
+                raise codes.INVALID_LABEL_QUERY(query=query)
             lines.setdefault(label_file(doc_id, channel), []).append(f"{start:.6f}\t{end:.6f}\t{query} {score:.6g}\n")
         for name, text in lines.items():
             if any(len(part.encode()) > _LONGEST_NAME for part in name.split("/")):
-                raise DataError(
-                    f"no file can have the name {name[:40]}...",
-                    remedy="give the document a shorter id, or leave labels out of report.exports",
-                )
+                raise codes.LABEL_FILE_NAME_TOO_LONG(name=name[:40])
             file = folder / name
             if name not in names:
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -104,9 +98,5 @@ def read_labels(file: Path, doc_id: str, channel: int = 1) -> pa.Table:
                 }
             )
         except ValueError as error:
-            raise DataError(
-                f"{line!r} is not a label of a detection",
-                where=f"{file}, line {number}",
-                remedy="write it: start, tab, end, tab, query, blank, score",
-            ) from error
+            raise codes.NOT_A_DETECTION_LABEL(where=f"{file}, line {number}", line=line) from error
     return pa.Table.from_pylist(rows, DETECTIONS)

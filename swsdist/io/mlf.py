@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import io as codes
 
 _TICK = 1e7  # a second
 
@@ -44,7 +44,7 @@ def write_mlf(labels: Mapping[str, Sequence[TimedLabel]], out: Path) -> None:
     lines = [f"{_FIRST}\n"]
     for name, found in labels.items():
         if '"' in name or not name.isprintable() or any(not one.label or " " in one.label for one in found):
-            raise DataError(f"{name!r} or a label of it cannot stand in an MLF", where=str(out), remedy="rename it")
+            raise codes.INVALID_MLF_NAME(where=str(out), name=name)
         lines += [f'"{name}"\n', *label_lines(found), ".\n"]
     out.write_text("".join(lines), encoding="utf-8")
 
@@ -57,7 +57,7 @@ def read_mlf(path: Path) -> dict[str, list[TimedLabel]]:
     """
     lines = path.read_text(encoding="utf-8").splitlines()
     if not lines or lines[0].strip() != _FIRST:
-        raise DataError(f"it does not begin with {_FIRST}", where=str(path), remedy="name a master label file")
+        raise codes.NOT_AN_MLF(where=str(path), first=_FIRST)
     labels: dict[str, list[TimedLabel]] = {}
     name: str | None = None
     for number, line in enumerate(lines[1:], 2):
@@ -74,7 +74,5 @@ def read_mlf(path: Path) -> dict[str, list[TimedLabel]]:
                 times = int(start) / _TICK, int(end) / _TICK
                 labels[name].append(TimedLabel(*times, label, float(score[0]) if score else 0.0))
             except ValueError:
-                raise DataError(
-                    f"{line!r} is not a label", where=f"{path}, line {number}", remedy="write: start end label score"
-                ) from None
+                raise codes.NOT_AN_MLF_LABEL(where=f"{path}, line {number}", line=line) from None
     return labels

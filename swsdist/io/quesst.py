@@ -19,7 +19,7 @@ from typing import Unpack
 
 import pyarrow as pa
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import io as codes
 from swsdist.io.compressed import lines, short
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.systemlist import read_systemlist
@@ -49,10 +49,8 @@ def read_quesst_documents(path: str, storage: Mapping[str, object] | None = None
         last = name.rpartition("/")[2]
         document = last.rpartition(".")[0] if "." in last else last
         if document in found:
-            raise DataError(
-                f"excerpts {short(found[document])!r} and {short(name)!r} are one document, {short(document)!r}",
-                where=path,
-                remedy="list each document once",
+            raise codes.DUPLICATE_EXCERPT(
+                where=path, first=short(found[document]), second=short(name), document=short(document)
             )
         found[document] = name
     return list(found)
@@ -80,10 +78,10 @@ def read_quesst_references(path: str, storage: Mapping[str, object] | None = Non
             continue
         fields = line.split(" ")
         if len(fields) != _FIELDS or "" in fields:
-            raise DataError(
-                f"it has {len(line.split())} fields" + (", not parted by single blanks" if "" in fields else ""),
+            raise codes.QUESST_FIELD_COUNT(
                 where=f"{path}, line {number}",
-                remedy="give nine, parted by one blank: LEXEME document 1 begin duration query-id lex speaker <NA>",
+                fields=len(line.split()),
+                separators=", not separated by single blanks" if "" in fields else "",
             )
         documents.append(fields[1])
         queries.append(fields[5])
@@ -126,7 +124,7 @@ def write_quesst_list(
     """
     documents = trials["doc_id"].to_pylist()
     if unknown := next((name for name in documents if name not in durations), None):
-        raise DataError(f"document {unknown!r} is not listed", where=str(out), remedy="give its duration")
+        raise codes.UNLISTED_DOCUMENT(where=str(out), document=unknown)
     spans = trials.append_column("channel", pa.array([1] * len(documents), pa.int32()))
     spans = spans.append_column("start", pa.array([0.0] * len(documents)))
     spans = spans.append_column("end", pa.array([float(durations[name]) for name in documents], pa.float64()))

@@ -29,6 +29,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from swsdist.core.codes import Code
+from swsdist.core.codes import io as codes
 from swsdist.core.errors import TableError
 from swsdist.io.compressed import demand_utf8, opened, short
 from swsdist.io.nist.xml import LATEST
@@ -72,12 +74,10 @@ def read_table(
     if "start" in absent and "end" in raw.column_names:
         raw = raw.drop_columns(["end"])
         if notices is not None:
-            remedy = "a place has both: add the start, or call that column something else"
-            notices.add("column 'end' without 'start', which is not read", where=source.first, remedy=remedy)
+            notices.add(codes.END_WITHOUT_START, where=source.first, count=1)
     for name, meant in _alike(source.names(), absent, schema) if notices is not None and absent else ():
         assert notices is not None
-        message = f"column {short(name)!r}, which is not read, and no column {meant!r}"
-        notices.add(message, where=source.first, remedy=f"if it is meant, call it {meant!r}")
+        notices.add(codes.UNREAD_COLUMN, where=source.first, column=short(name), meant=meant, count=1)
     raw = _with_points(raw, schema)
     columns = [_column(source, raw, field) for field in schema]
     table = pa.table(columns, schema=schema)
@@ -149,11 +149,7 @@ class _Source:
         except (UnicodeDecodeError, csv.Error):
             return ","
         if found == [";", "\t"]:
-            raise TableError(
-                "there are semicolons and tabs between the names of the columns",
-                where=f"{self.path}, line 1",
-                remedy="separate the columns by one of them, or by commas",
-            )
+            raise codes.MIXED_SEPARATORS(where=f"{self.path}, line 1")
         return found[0] if found else ","
 
     def columns(self, schema: pa.Schema) -> pa.Table:
@@ -164,7 +160,7 @@ class _Source:
                 names = self._wanted(schema, file.schema_arrow.names)
                 return file.read(columns=names)
             except pa.ArrowException as error:
-                raise TableError(f"it is not Parquet ({error})", where=self.path, remedy="write it again") from error
+                raise codes.NOT_PARQUET(where=self.path, error=error) from error
         header = self._header()
         names = self._wanted(schema, header)
         try:
@@ -220,11 +216,7 @@ class _Source:
             raise self._malformed([], str(error)) from error
         for name, times in Counter(header).items():
             if times > 1:
-                raise TableError(
-                    f"column {short(name)!r} stands there {times} times",
-                    where=f"{self.path}, line 1",
-                    remedy="keep one of them",
-                )
+                raise codes.DUPLICATE_COLUMN(where=f"{self.path}, line 1", column=short(name), times=times)
         return header
 
     def _wanted(self, schema: pa.Schema, found: Sequence[str]) -> list[str]:
@@ -238,7 +230,7 @@ class _Source:
                 remedy = f"did you mean {close[0]!r}? Rename it to {field.name!r}"
             else:
                 remedy = f"add it; the columns found are: {short(', '.join(found), 1000) or 'none'}"
-            raise TableError(f"there is no column {field.name!r}", where=self.first, remedy=remedy)
+            raise codes.MISSING_COLUMN(where=self.first, column=field.name, advice=remedy)
         return [name for name in schema.names if name in found]
 
     def _malformed(self, header: Sequence[str], message: str) -> TableError:
@@ -247,22 +239,15 @@ class _Source:
         Raises:
             TableError: it is not UTF-8.
         """
-        demand_utf8(self.data, self.path, TableError)
+        demand_utf8(self.data, self.path)
         begin = 1
         try:
             for begin, record in self._records():
                 if len(record) != len(header):
-                    return TableError(
-                        f"there are {len(record)} columns, the header has {len(header)}",
-                        where=f"{self.path}, line {begin}",
-                        remedy='a value that holds what separates the columns must stand in quotes: "a, b"',
-                    )
+                    return codes.CELL_COUNT(where=f"{self.path}, line {begin}", cells=len(record), columns=len(header))
         except csv.Error as error:
             message = str(error)
-        return TableError(f"it cannot be read as CSV ({message})", where=f"{self.path}, line {begin}", remedy=_QUOTES)
-
-
-_QUOTES = "look for a quote that is opened and not closed"
+        return codes.MALFORMED_CSV(where=f"{self.path}, line {begin}", error=message)
 
 
 #: What others call our columns.
@@ -298,9 +283,10 @@ def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     if field.name not in raw.column_names:
         return pa.chunked_array([_default(raw, field)])
     given = raw.column(field.name)
+    checks: list[tuple[Code[TableError], pa.ChunkedArray]] = []
     if pa.types.is_string(field.type):
         values = given.cast(pa.string())
-        _refuse(source, values, field.name, pc.match_substring(values, "\n"), "goes over several lines", _QUOTES)
+        checks.append((codes.LINE_BREAK_IN_CELL, pc.match_substring(values, "\n")))
     else:
         values = _numbers(source, given, field)
     if not field.nullable:
@@ -309,16 +295,17 @@ def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
         empty = pc.is_null(values)
         if pa.types.is_string(field.type):
             empty = pc.or_(empty, pc.fill_null(pc.equal(values, ""), False))
-        _refuse(source, values, field.name, empty, "is empty", f"give a {field.name}, or drop the row")
+        checks.append((codes.EMPTY_TABLE_CELL, empty))
     if pa.types.is_floating(field.type):
-        _refuse(source, values, field.name, pc.invert(pc.is_finite(values)), "is not a finite number", "correct it")
+        checks.append((codes.NON_FINITE_CELL, pc.invert(pc.is_finite(values))))
     if field.name in _COUNTED_FROM_ONE:
-        _refuse(source, values, field.name, pc.less(values, 1), "is less than 1", "count from 1")
+        checks.append((codes.CELL_BELOW_ONE, pc.less(values, 1)))
     if field.name in _NOT_NEGATIVE:
-        _refuse(source, values, field.name, pc.less(values, 0), "is negative", "give seconds, from 0")
+        checks.append((codes.NEGATIVE_CELL, pc.less(values, 0)))
     if field.name in _SECONDS:
-        late = pc.greater(values, LATEST)
-        _refuse(source, values, field.name, late, "is beyond all recordings", f"give seconds, to {LATEST:.0f}")
+        checks.append((codes.CELL_TOO_LARGE, pc.greater(values, LATEST)))
+    for code, mask in checks:
+        _check_rows(source, values, field.name, code, mask)
     return values
 
 
@@ -382,9 +369,7 @@ def _numbers(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.Chu
         wanted = "decimal points, or commas in all numbers of the table, and not before three digits in each"
     elif not pa.types.is_floating(field.type):
         wanted = "true or false, yes or no" if pa.types.is_boolean(field.type) else "a whole number"
-    raise TableError(
-        f"{field.name} is {_shown(given[low].as_py())}", where=source.place(low), remedy=f"give {wanted}, or nothing"
-    )
+    raise codes.BAD_CELL(where=source.place(low), column=field.name, value=_shown(given[low].as_py()), expected=wanted)
 
 
 def _yes_and_no(given: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -411,11 +396,7 @@ def _check_spans(source: _Source, table: pa.Table) -> None:
     begin = pc.fill_null(start, 0.0)
     row = pc.index(pc.fill_null(pc.less_equal(end, begin), False), True).as_py()
     if row >= 0:
-        raise TableError(
-            f"end {end[row].as_py()} is not after start {begin[row].as_py()}",
-            where=source.place(row),
-            remedy="give start and end in seconds, both from the recording's begin",
-        )
+        raise codes.END_NOT_AFTER_START(where=source.place(row), end=end[row].as_py(), start=begin[row].as_py())
 
 
 def _check_unique(source: _Source, table: pa.Table, key: Sequence[str]) -> None:
@@ -431,16 +412,17 @@ def _check_unique(source: _Source, table: pa.Table, key: Sequence[str]) -> None:
     first, second = same.column("row")[0].as_py(), same.column("row")[1].as_py()
     shown = ", ".join(f"{name} {_shown(group[name])}" for name in key)
     earlier = source.place(first).removeprefix(f"{source.path}, ")
-    raise TableError(
-        f"{shown} is a duplicate, first in {earlier}", where=source.place(second), remedy="drop or rename one"
-    )
+    raise codes.DUPLICATE_ROW(where=source.place(second), key=shown, first=earlier)
 
 
-def _refuse(source: _Source, values: pa.ChunkedArray, name: str, bad: pa.ChunkedArray, what: str, remedy: str) -> None:
-    rows = np.flatnonzero(pc.fill_null(bad, False).to_numpy()).tolist()
+def _check_rows(
+    source: _Source, values: pa.ChunkedArray, column: str, code: Code[TableError], mask: pa.ChunkedArray
+) -> None:
+    """Raise the error of a code where a mask is true, with the first such row and the number of others."""
+    rows = np.flatnonzero(pc.fill_null(mask, False).to_numpy()).tolist()
     if rows:
         value = values[rows[0]].as_py()
         shown = "" if value in (None, "") else f" {_shown(value)}"
         more = ", ".join(source.place(row).removeprefix(f"{source.path}, ") for row in rows[1:3])
         also = f"; so in {len(rows) - 1} other rows ({more}{', ...' if len(rows) > 3 else ''})" if more else ""
-        raise TableError(f"{name}{shown} {what}{also}", where=source.place(rows[0]), remedy=remedy)
+        raise code(where=source.place(rows[0]), column=column, value=shown, also=also, most=f"{LATEST:.0f}")

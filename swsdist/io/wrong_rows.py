@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from swsdist.core.codes import io as codes
 from swsdist.core.errors import TableError
 from swsdist.io.notices import sample
 from swsdist.io.tables import place
@@ -32,9 +33,11 @@ def unknown_names(
         storage: options for s3fs.
         remedy: what helps.
     """
-    message = f"there is no {what} {names[0]}"
+    others = ""
     if len(rows) > 1:
         lines = (place(path, row, storage).removeprefix(f"{path}, ") for row in rows[:_SHOWN])
         shown = ", ".join(f"{name} ({line})" for name, line in zip(names, lines, strict=False))
-        message += f", nor what {len(rows) - 1} other rows name: {shown}{', ...' if len(rows) > _SHOWN else ''}"
-    return TableError(message, where=place(path, rows[0], storage), remedy=f"{remedy}; there are {sample(there)}")
+        others = f", nor what {len(rows) - 1} other rows name: {shown}{', ...' if len(rows) > _SHOWN else ''}"
+    return codes.UNKNOWN_TABLE_NAME(
+        where=place(path, rows[0], storage), what=what, name=names[0], others=others, advice=remedy, known=sample(there)
+    )

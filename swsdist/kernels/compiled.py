@@ -61,7 +61,7 @@ def _enclosed(function: Callable[..., object]) -> str:
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     if not cells:
         return ""
-    said = [_said(one) if isinstance(one, FunctionType) else repr(one) for one in cells]
+    said = [_said(cell) if isinstance(cell, FunctionType) else repr(cell) for cell in cells]
     return "_" + hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
 
 

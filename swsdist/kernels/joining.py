@@ -44,32 +44,32 @@ def join(
         begin, end = bounds[g], bounds[g + 1]
         order[begin:end] = begin + np.argsort(-score[begin:end], kind="mergesort")
         for i in range(begin + 1, end):  # sorted by score: only equal ones are exchanged
-            one = order[i]
+            item = order[i]
             j = i
             while j > begin:
                 other = order[j - 1]
-                if score[other] != score[one]:
+                if score[other] != score[item]:
                     break
-                if first[other] != first[one]:
-                    better = first[one] < first[other]
-                elif last[other] != last[one]:
-                    better = last[one] < last[other]
+                if first[other] != first[item]:
+                    better = first[item] < first[other]
+                elif last[other] != last[item]:
+                    better = last[item] < last[other]
                 else:
-                    better = system[one] < system[other]
+                    better = system[item] < system[other]
                 if not better:
                     break
                 order[j] = other
                 j -= 1
-            order[j] = one
+            order[j] = item
         for i in range(begin, end):
             owner[i] = -1
         for i in range(begin, end):
             if owner[i] >= 0:
                 continue
             owner[i] = i
-            one = order[i]
+            item = order[i]
             seen[:] = False
-            seen[system[one]] = True
+            seen[system[item]] = True
             left = systems - 1
             for j in range(i + 1, end):
                 if left == 0:
@@ -79,13 +79,13 @@ def join(
                     continue
                 if by_middle:
                     # Twice the mid-points, in whole numbers.
-                    mine, theirs = first[one] + last[one] + 1, first[other] + last[other] + 1
+                    mine, theirs = first[item] + last[item] + 1, first[other] + last[other] + 1
                     meets = (2 * first[other] <= mine <= 2 * (last[other] + 1)) or (
-                        2 * first[one] <= theirs <= 2 * (last[one] + 1)
+                        2 * first[item] <= theirs <= 2 * (last[item] + 1)
                     )
                 else:
-                    common = min(last[one], last[other]) - max(first[one], first[other]) + 1
-                    shorter = min(last[one] - first[one], last[other] - first[other]) + 1
+                    common = min(last[item], last[other]) - max(first[item], first[other]) + 1
+                    shorter = min(last[item] - first[item], last[other] - first[other]) + 1
                     meets = common > share * shorter
                 if meets:
                     owner[j] = i

@@ -13,10 +13,10 @@ _FEW = 32
 
 @compiled("boolean(int64[::1], int64[::1], int64, int64, float64)")
 def _overlaps(
-    first: NDArray[np.int64], last: NDArray[np.int64], one: np.int64, other: np.int64, overlap: float
+    first: NDArray[np.int64], last: NDArray[np.int64], item: np.int64, other: np.int64, overlap: float
 ) -> bool:
-    common = min(last[one], last[other]) - max(first[one], first[other]) + 1
-    return bool(common > overlap * (min(last[one] - first[one], last[other] - first[other]) + 1))
+    common = min(last[item], last[other]) - max(first[item], first[other]) + 1
+    return bool(common > overlap * (min(last[item] - first[item], last[other] - first[other]) + 1))
 
 
 @compiled("void(int64[::1], float64[::1], int64[::1], int64[::1], int64[::1], float64, int64[::1], int64[::1])")
@@ -52,23 +52,23 @@ def claim(
             order[begin:end] = begin + np.argsort(-score[begin:end], kind="mergesort")
         # Few spans, or sorted by score: then only equal ones are exchanged.
         for i in range(begin + 1, end):
-            one = order[i]
+            item = order[i]
             j = i
             while j > begin:
                 other = order[j - 1]
-                if score[other] != score[one]:
-                    better = score[one] > score[other]
-                elif first[other] != first[one]:
-                    better = first[one] < first[other]
-                elif last[other] != last[one]:
-                    better = last[one] < last[other]
+                if score[other] != score[item]:
+                    better = score[item] > score[other]
+                elif first[other] != first[item]:
+                    better = first[item] < first[other]
+                elif last[other] != last[item]:
+                    better = last[item] < last[other]
                 else:
-                    better = example[one] < example[other]
+                    better = example[item] < example[other]
                 if not better:
                     break
                 order[j] = other
                 j -= 1
-            order[j] = one
+            order[j] = item
         if count <= _FEW:
             for i in range(begin, end):
                 owner[i] = i

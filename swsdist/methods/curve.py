@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.recurrences import tracing
-from swsdist.kernels.recurrences.registry import create
+from swsdist.kernels.recurrences.create import create
 from swsdist.methods.dtw.query_distances import local_distances
 
 _DEFAULT: Mapping[str, object] = MappingProxyType({})
@@ -53,9 +53,9 @@ def curve(
     Raises:
         UserError: the query is too long for the recurrence.
     """
-    known = create(recurrence, options)
-    known.packing(len(query))  # refuses queries that the search refuses
-    return traced(local_distances(query, document, distance), known.trace, known.option)[0]
+    rule = create(recurrence, options)
+    rule.packing(len(query))  # refuses queries that the search refuses
+    return traced(local_distances(query, document, distance), rule.trace, rule.option)[0]
 
 
 def path(
@@ -76,19 +76,19 @@ def path(
     Raises:
         UserError: no path ends there, or the query is too long for the recurrence.
     """
-    known = create(recurrence, options)
-    known.packing(len(query))
+    rule = create(recurrence, options)
+    rule.packing(len(query))
     if not 0 <= end_frame < len(document):
         raise codes.NO_SUCH_FRAME(frames=len(document), frame=end_frame)
-    first = 0 if known.reach is None else max(0, end_frame - known.reach(len(query))) // known.grid * known.grid
+    first = 0 if rule.reach is None else max(0, end_frame - rule.reach(len(query))) // rule.grid * rule.grid
     table = local_distances(query, document[first : end_frame + 1], distance)
-    found, steps = traced(table, known.trace, known.option)
+    found, steps = traced(table, rule.trace, rule.option)
     frames = int(found.frames[-1])
     if frames == 0:
         raise codes.NO_PATH(frame=end_frame)
-    if known.trace_path is not None:
+    if rule.trace_path is not None:
         first = end_frame - frames + 1
-        _, steps = traced(np.ascontiguousarray(table[:, -frames:]), known.trace_path, known.option)
+        _, steps = traced(np.ascontiguousarray(table[:, -frames:]), rule.trace_path, rule.option)
     cells = _walked(steps)
     cells[:, 1] += first
     return cells

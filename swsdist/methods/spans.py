@@ -42,20 +42,20 @@ def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, se
     by_query: dict[str, list[Example]] = {}
     for example in examples:
         by_query.setdefault(example.query_id, []).append(example)
-    wanted: dict[tuple[str, int], list[tuple[int, dict[str, Any]]]] = {}
+    by_document: dict[tuple[str, int], list[tuple[int, dict[str, Any]]]] = {}
     for place, span in enumerate(spans.to_pylist()):
-        wanted.setdefault((span["doc_id"], span["channel"]), []).append((place, span))
-    everywhere = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
-    shards = sorted({row["shard"] for row in everywhere if (row["doc_id"], row["channel"]) in wanted})
+        by_document.setdefault((span["doc_id"], span["channel"]), []).append((place, span))
+    all_documents = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
+    shards = sorted({row["shard"] for row in all_documents if (row["doc_id"], row["channel"]) in by_document})
     found: dict[int, dict[str, Any]] = {}
     if not shards:
         return CANDIDATES.empty_table()
     documents = Documents(store, shards, search.model_copy(update={"skip_silence": False}))
     keys = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
-    chosen = np.array([key in wanted for key in keys], np.bool_)
+    chosen = np.array([key in by_document for key in keys], np.bool_)
     for index, blocks in documents.stream(chosen=chosen):
         frames = np.concatenate(list(blocks))
-        for place, span in wanted[keys[index]]:
+        for place, span in by_document[keys[index]]:
             begin = max(0, span["first"])
             part = frames[begin : span["last"] + 1]
             for example in by_query.get(span["query_id"], []) if len(part) else []:
@@ -74,8 +74,8 @@ def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, se
                     "cost": cost,
                     "scale": len(example.frames) * documents.distance.unit,
                 }
-                known = found.get(place)
+                previous = found.get(place)
                 # Compared as fractions, which are exact.
-                if known is None or row["cost"] * known["scale"] < known["cost"] * row["scale"]:
+                if previous is None or row["cost"] * previous["scale"] < previous["cost"] * row["scale"]:
                     found[place] = row
     return pa.Table.from_pylist([found[place] for place in sorted(found)], CANDIDATES)

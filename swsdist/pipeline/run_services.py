@@ -13,7 +13,7 @@ from swsdist.accounts.records import pack
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes.io import READ_ONLY_FILE_SYSTEM
-from swsdist.core.errors import PassingError, StorageError, StoreError
+from swsdist.core.errors import PassingError, StorageError, StoreError, recast
 from swsdist.core.needs import Needs
 from swsdist.io.failures import FULL, TEMPORARY
 from swsdist.io.filesystem import Folder
@@ -174,15 +174,16 @@ class RunServices:
                 stopped.append(storage)
             yield task, result
             if storage is not None and transient >= _MOST_TRANSIENT:
-                raise codes.CONSECUTIVE_FAILURES(
+                failed = codes.CONSECUTIVE_FAILURES(
                     where=storage.where,
                     count=transient,
                     detail=f"{storage.message} [{storage.code}]",
                     advice=storage.remedy or _RUN_AGAIN,
                 )
+                raise recast(failed, type(storage))
         if stopped:
             storage = stopped[0]
-            raise codes.STORAGE_FAILURES(
+            failed = codes.STORAGE_FAILURES(
                 where=storage.where,
                 count=len(stopped),
                 tasks=len(tasks),
@@ -190,6 +191,7 @@ class RunServices:
                 detail=f"{storage.message} [{storage.code}]",
                 advice=storage.remedy or _RUN_AGAIN,
             )
+            raise recast(failed, type(storage))
 
     def _run(
         self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener

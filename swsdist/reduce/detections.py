@@ -69,9 +69,9 @@ class Bucket:
         Raises:
             DataError: posteriors are to be summed, and a score is not in [0, 1].
         """
-        known = candidates if self._speakers is None else self._speakers.added(candidates)
+        with_speakers = candidates if self._speakers is None else self._speakers.added(candidates)
         for name, item in self._wanted.items():
-            self._parts[name].append(item.of(known))
+            self._parts[name].append(item.of(with_speakers))
         # Candidates below the N best suppress no better one, so they can be dropped before overlaps are removed.
         spans = spans_of(candidates, self._names, self._best.may_hold if self._merge == "best" else None)
         self._best.add(merge_overlaps(spans, self._overlap, self._merge))

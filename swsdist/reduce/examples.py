@@ -121,10 +121,10 @@ def reduce_examples(
         raise codes.MEANS_AS_POSTERIORS(where="search.examples: mean")
     sums = summed([Tally(CostSums.quantities), *map(CostSums().of, candidates())])
     several = Counter(query_id for query_id, _ in {key[:2] for key in sums.values})
-    known = example_moments(sums)
+    moments = example_moments(sums)
     single = pa.array([query_id for query_id, count in several.items() if count == 1], pa.string())
-    wanted = load_statistics(statistics)
-    parts: dict[str, list[Tally]] = {name: [Tally(item.quantities)] for name, item in wanted.items()}
+    statistics_wanted = load_statistics(statistics)
+    parts: dict[str, list[Tally]] = {name: [Tally(item.quantities)] for name, item in statistics_wanted.items()}
     names = Names()
     best = Best(names, nbest, span_filter)
 
@@ -136,11 +136,11 @@ def reduce_examples(
         best.add(merge_overlaps(spans_of(table.filter(alone), names), overlap, "best"))
         # Codes of documents hold until some are added.
         places, means = _places(
-            spans_of(table.filter(pc.invert(alone)), names), names, known, several, overlap, fineness
+            spans_of(table.filter(pc.invert(alone)), names), names, moments, several, overlap, fineness
         )
         best.add(places)
         means = whose(means)
-        for name, item in wanted.items():
+        for name, item in statistics_wanted.items():
             parts[name] += [item.of(whose(table.filter(alone))), item.of(means)]
     return Reduced(best.table(tick, system), to_table({name: summed(some) for name, some in parts.items()}))
 
@@ -148,7 +148,7 @@ def reduce_examples(
 def _places(
     spans: Spans,
     names: Names,
-    known: Mapping[tuple[str, int], tuple[float, float]],
+    moments: Mapping[tuple[str, int], tuple[float, float]],
     examples: Mapping[str, int],
     overlap: float,
     fineness: int,
@@ -158,22 +158,22 @@ def _places(
     Args:
         spans: all candidates.
         names: of their codes.
-        known: mean and deviation of each example's scores.
+        moments: mean and deviation of each example's scores.
         examples: how many a query has.
         overlap, fineness: see `reduce_examples`.
     """
     if spans.rows == 0:
         return spans, _MEANS.empty_table()
-    spans, order, owner = claim_places(spans._replace(score=_normalised(spans, names, known)), overlap)
+    spans, order, owner = claim_places(spans._replace(score=_normalised(spans, names, moments)), overlap)
     spans = spans.take(order)
-    whole = np.rint(spans.score * fineness).astype(np.int64)
+    rounded = np.rint(spans.score * fineness).astype(np.int64)
     # Best first: of an example's candidates at a place the first counts.
     _, first = np.unique(owner * (spans.example.max() + 1) + spans.example, return_index=True)
     total = np.zeros(spans.rows, np.int64)
-    np.add.at(total, owner[first], whole[first])
+    np.add.at(total, owner[first], rounded[first])
 
-    here = np.flatnonzero(owner == np.arange(spans.rows))
-    places, total = spans.take(here), total[here]
+    kept_rows = np.flatnonzero(owner == np.arange(spans.rows))
+    places, total = spans.take(kept_rows), total[kept_rows]
     query = [names.query_ids[code] for code in places.query.tolist()]
     scale = np.array([fineness * examples[query_id] for query_id in query], np.int64)
     where = [names.document_strings(places.document), places.channel.astype(np.int32)]
@@ -182,10 +182,10 @@ def _places(
 
 
 def _normalised(
-    spans: Spans, names: Names, known: Mapping[tuple[str, int], tuple[float, float]]
+    spans: Spans, names: Names, moments: Mapping[tuple[str, int], tuple[float, float]]
 ) -> NDArray[np.float64]:
     """The scores, q-normed by example."""
-    apart = spans.example.max() + 1
-    keys, row = np.unique(spans.query * apart + spans.example, return_inverse=True)
-    pairs = np.array([known[names.query_ids[key // apart], key % apart] for key in keys.tolist()])
+    stride = spans.example.max() + 1
+    keys, row = np.unique(spans.query * stride + spans.example, return_inverse=True)
+    pairs = np.array([moments[names.query_ids[key // stride], key % stride] for key in keys.tolist()])
     return standardised(spans.score, *pairs[row].T)

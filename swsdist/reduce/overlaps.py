@@ -81,13 +81,13 @@ def merge_overlaps(spans: Spans, overlap: float, merge: Merge) -> Spans:
     if merge == "sum":
         check_posteriors(spans.cost, spans.scale)
     spans, order, owner = claim_places(spans, overlap)
-    here = np.flatnonzero(owner == np.arange(spans.rows))
-    kept = spans.take(order[here])
+    kept_rows = np.flatnonzero(owner == np.arange(spans.rows))
+    kept = spans.take(order[kept_rows])
     if merge == "best":
         return kept
     total = np.zeros(spans.rows, np.int64)
     # Only 2^23 candidates at one place would overflow 64 bits.
     np.add.at(total, owner, np.rint(spans.score[order] * POSTERIOR).astype(np.int64))
-    cost = -np.minimum(total[here], POSTERIOR)
+    cost = -np.minimum(total[kept_rows], POSTERIOR)
     scale = np.full(kept.rows, POSTERIOR)
     return kept._replace(cost=cost, scale=scale, score=-cost.astype(np.float64) / scale)

@@ -33,7 +33,7 @@ def in_recordings(detections: pa.Table, documents: pa.Table, overlap: float) -> 
     placed_documents = pc.and_(
         pc.is_valid(documents["recording"]), pc.is_in(documents["doc_id"], pc.unique(detections["doc_id"]))
     )
-    keys, names, starts = _where(documents.filter(placed_documents))
+    keys, names, starts = _recording_starts(documents.filter(placed_documents))
     if not keys or detections.num_rows == 0:
         return detections
     rows = [
@@ -65,7 +65,7 @@ def in_recordings(detections: pa.Table, documents: pa.Table, overlap: float) -> 
     return placed.take(pa.array(kept.cost))
 
 
-def _where(documents: pa.Table) -> tuple[dict[tuple[str, int], int], list[str], list[float]]:
+def _recording_starts(documents: pa.Table) -> tuple[dict[tuple[str, int], int], list[str], list[float]]:
     """Rows by document and channel, and of each row recording and start."""
     columns = [documents[name].to_pylist() for name in WHERE]
     keys = {key: row for row, key in enumerate(zip(columns[0], columns[1], strict=True))}

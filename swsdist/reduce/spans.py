@@ -45,13 +45,13 @@ class Names:
         """The code of each row of a column of strings (or of codes of strings); new names get new codes."""
         parts = [np.empty(0, np.int64)]
         for chunk in column.chunks:
-            made = chunk.dictionary_encode()
-            names = made.dictionary.to_pylist()
+            encoded = chunk.dictionary_encode()
+            names = encoded.dictionary.to_pylist()
             for name in names:
                 if name not in self._code:
                     self._code[name] = len(self.query_ids)
                     self.query_ids.append(name)
-            parts.append(np.array([self._code[name] for name in names], np.int64)[made.indices.to_numpy()])
+            parts.append(np.array([self._code[name] for name in names], np.int64)[encoded.indices.to_numpy()])
         return np.concatenate(parts)
 
     def documents(self, column: pa.ChunkedArray) -> Ints:
@@ -69,14 +69,14 @@ class Names:
 
     def compact(self, documents: Ints) -> Ints:
         """The codes that documents have from now on; all others are forgotten."""
-        there = np.zeros(self._count, bool)
-        there[documents] = True
-        codes = np.cumsum(there) - 1
+        present = np.zeros(self._count, bool)
+        present[documents] = True
+        codes = np.cumsum(present) - 1
         first = 0
         for k, names in enumerate(self._documents):  # one by one, to hold few names twice
-            self._documents[k] = names.filter(pa.array(there[first : first + len(names)]))
+            self._documents[k] = names.filter(pa.array(present[first : first + len(names)]))
             first += len(names)
-        self._count = int(there.sum())
+        self._count = int(present.sum())
         return codes[documents]
 
     def _query_names(self, codes: Ints) -> pa.Array:
@@ -156,19 +156,19 @@ class Spans(NamedTuple):
 RowFilter = Callable[[Ints, NDArray[np.float64]], NDArray[np.bool_]]
 
 
-def spans_of(candidates: pa.Table, names: Names, wanted: RowFilter | None = None) -> Spans:
+def spans_of(candidates: pa.Table, names: Names, selects: RowFilter | None = None) -> Spans:
     """CANDIDATES as numbers, all or selected ones; the score is ``-cost / scale``, one float64 division."""
     query = names.queries(candidates["query_id"])
     cost, scale = (candidates[name].to_numpy() for name in ("cost", "scale"))
     score = -cost.astype(np.float64) / scale
-    rows = np.arange(len(score)) if wanted is None else np.flatnonzero(wanted(query, score))
+    rows = np.arange(len(score)) if selects is None else np.flatnonzero(selects(query, score))
     few = len(rows) < len(score)
     left = candidates.take(pa.array(rows)) if few else candidates
-    whole = {name: left[name].to_numpy().astype(np.int64) for name in ("channel", "example", "first", "last")}
+    integers = {name: left[name].to_numpy().astype(np.int64) for name in ("channel", "example", "first", "last")}
     document = names.documents(left["doc_id"])
     if few:
         query, cost, scale, score = query[rows], cost[rows], scale[rows], score[rows]
-    return Spans(query, document, cost=cost, scale=scale, score=score, **whole)
+    return Spans(query, document, cost=cost, scale=scale, score=score, **integers)
 
 
 def in_order(spans: Spans, names: Names) -> Spans:
@@ -278,32 +278,32 @@ class Best:
 
     def may_hold(self, query: Ints, score: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether rows may be among the best, by the codes of their queries and their scores."""
-        known = np.minimum(query, len(self._limit) - 1)
-        return score >= self._limit[known]
+        codes = np.minimum(query, len(self._limit) - 1)
+        return score >= self._limit[codes]
 
     def add(self, spans: Spans) -> None:
         """Add some, in any order."""
         if self._filter is not None:
             spans = self._filter(spans)
-        wanted = self.may_hold(spans.query, spans.score)
-        self._rows.add(spans if wanted.all() else spans.take(wanted))
+        selects = self.may_hold(spans.query, spans.score)
+        self._rows.add(spans if selects.all() else spans.take(selects))
         if self._rows.count - self._looked > max(self.LEAST, self._looked // 4):
             self._cut()
 
     def _cut(self) -> None:
         """Drop rows below their query's Nth best score; ties are kept."""
-        held = self._rows.spans
-        order = _by_query(held.query)
-        query, score = held.query[order], held.score[order]
+        present_rows = self._rows.spans
+        order = _by_query(present_rows.query)
+        query, score = present_rows.query[order], present_rows.score[order]
         starts = _starts(query)
         limit = np.full(len(self._names.query_ids) + 1, -np.inf)
         for first, last in pairwise([*starts.tolist(), len(query)]):
             if last - first >= self._nbest:
                 limit[query[first]] = np.partition(score[first:last], last - first - self._nbest)[-self._nbest]
         self._limit = limit
-        rows = np.flatnonzero(self.may_hold(held.query, held.score))
+        rows = np.flatnonzero(self.may_hold(present_rows.query, present_rows.score))
         if len(rows) > 2 * self._nbest * len(starts):  # very many are equal
-            rows = np.sort(_best_in_order(held, self._names, self._nbest))
+            rows = np.sort(_best_in_order(present_rows, self._names, self._nbest))
         self._rows.keep(rows, self._names.compact)
         self._looked = self._rows.count
         self._cuts += 1
@@ -317,10 +317,10 @@ class Best:
         best = _best_in_order(self._rows.spans, self._names, self._nbest)
         kept = self._rows.taken(best) if last else self._rows.spans.take(best)
         pa.default_memory_pool().release_unused()
-        made = pa.Table.from_batches(detections(kept, self._names, tick, system), DETECTIONS)
+        encoded = pa.Table.from_batches(detections(kept, self._names, tick, system), DETECTIONS)
         del kept
         pa.default_memory_pool().release_unused()
-        return made
+        return encoded
 
 
 def detections(spans: Spans, names: Names, tick: float, system: str) -> Iterator[pa.RecordBatch]:

@@ -32,14 +32,14 @@ class Speakers:
             self._of[doc_id, channel] = number[name]
             self._in.setdefault((recording or doc_id, channel), set()).add(number[name])
 
-    def demand_one_each(self) -> None:
+    def demand_single_speakers(self) -> None:
         """Check that each recording has one speaker, so that detections in recordings have a speaker.
 
         Raises:
             DataError: several speakers in a recording.
         """
         for key in sorted(self._in):
-            self._one(key, recordings=True)
+            self._speaker(key, recordings=True)
 
     def added(self, table: pa.Table, *, recordings: bool = False) -> pa.Table:
         """The same table with a column `speaker`, int64.
@@ -57,14 +57,14 @@ class Speakers:
         pairs, row = np.unique(
             np.stack([document, table["channel"].to_numpy().astype(np.int64)]), axis=1, return_inverse=True
         )
-        results = [self._one((names[code], channel), recordings) for code, channel in pairs.T.tolist()]
+        results = [self._speaker((names[code], channel), recordings) for code, channel in pairs.T.tolist()]
         speaker: NDArray[np.int64] = np.array(results, np.int64)[row.reshape(-1)]
         return table.append_column("speaker", pa.array(speaker))
 
-    def _one(self, key: tuple[str, int], recordings: bool) -> int:
+    def _speaker(self, key: tuple[str, int], recordings: bool) -> int:
         if not recordings:
             return self._of[key]
-        those = self._in[key]
-        if len(those) > 1:
-            raise codes.SEVERAL_SPEAKERS(where=f"{key[0]}, channel {key[1]}", count=len(those))
-        return next(iter(those))
+        speakers = self._in[key]
+        if len(speakers) > 1:
+            raise codes.SEVERAL_SPEAKERS(where=f"{key[0]}, channel {key[1]}", count=len(speakers))
+        return next(iter(speakers))

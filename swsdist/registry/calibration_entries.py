@@ -21,7 +21,7 @@ from swsdist.registry.registry import Entry
 Score = Literal["any", "cost", "posterior", "llr"]
 
 #: What a decision about a query may look at, besides its own detection.
-Looks = Literal["own query", "other queries", "references"]
+Dependency = Literal["own query", "other queries", "references"]
 
 #: Columns that lists of detections and aligned lists have in common: what a step may want besides the scores. Lists that were
 #: joined of several systems' have `parts` too (`swsdist.core.types.JOINED`); lists of a search that no step came before have
@@ -42,7 +42,7 @@ class StepEntry(Entry):
         fits: it is fitted on labelled detections.
         own_threshold: it knows the threshold for the scores it makes.
         operating_point: it is told the number of trials and the weight of false alarms.
-        looks_at: see `Looks`; of a fitted step, what its application looks at.
+        depends_on: see `Dependency`; of a fitted step, what its application looks at.
         columns: that it wants besides query and score; of `COLUMNS`.
         says: what it does to scores, in a few words.
         cohort: it wants to know how queries that only serve to judge others match each place; where the corpus has none, the
@@ -57,7 +57,7 @@ class StepEntry(Entry):
     fits: bool = False
     own_threshold: bool = False
     operating_point: bool = False
-    looks_at: tuple[Looks, ...] = ("own query",)
+    depends_on: tuple[Dependency, ...] = ("own query",)
     columns: tuple[str, ...] = ()
     cohort: bool = False
     says: str = ""
@@ -104,14 +104,14 @@ def unfitted(names: Sequence[str], entries: Mapping[str, StepEntry]) -> int:
     return next((k for k, name in enumerate(names) if entries[name].fits), len(names))
 
 
-def looked_at(
+def decision_dependencies(
     names: Sequence[str],
     entries: Mapping[str, StepEntry],
     *,
     fit: str,
     threshold: Literal["own", "fitted"],
     cohort: bool = False,
-) -> tuple[Looks, ...]:
+) -> tuple[Dependency, ...]:
     """What the decision about a query looks at; evaluations that demand independent decisions allow `own query` only.
 
     Args:
@@ -121,15 +121,15 @@ def looked_at(
         threshold: whether the last step's own decides, where it has one.
         cohort: whether the corpus has one.
     """
-    seen: set[Looks] = {"own query"}
-    here = fit in ("crossfit", "oracle")
+    seen: set[Dependency] = {"own query"}
+    fitted_here = fit in ("crossfit", "oracle")
     for name in names:
         entry = entries[name]
-        seen |= set(entry.looks_at) if here or not entry.fits else {"own query"}
+        seen |= set(entry.depends_on) if fitted_here or not entry.fits else {"own query"}
         if entry.cohort and not cohort:
             seen.add("other queries")
-    own = threshold == "own" and bool(names) and entries[names[-1]].own_threshold
-    if here and not own:
+    own_threshold_applies = threshold == "own" and bool(names) and entries[names[-1]].own_threshold
+    if fitted_here and not own_threshold_applies:
         seen |= {"other queries", "references"}
-    order: Iterable[Looks] = ("own query", "other queries", "references")
-    return tuple(one for one in order if one in seen)
+    order: Iterable[Dependency] = ("own query", "other queries", "references")
+    return tuple(item for item in order if item in seen)

@@ -221,24 +221,24 @@ class ExportEntry(Entry):
 
 @dataclass(frozen=True)
 class ReaderEntry(Entry):
-    """A form that systems' lists are read in.
+    """A format of systems' lists.
 
     The target reads it: ``target(path, asked: swsdist.evaluation.lists.ReadOptions) -> System``.
 
     Attributes:
-        tells: `module:function` of the first bytes of a file, unpacked (at most `swsdist.evaluation.lists.HEAD`): whether it is
-            of this form. Empty for the one that reads what no other tells.
+        detector: `module:function` that returns whether a file has this format, by its first bytes, unpacked (at most
+            `swsdist.evaluation.lists.HEAD`); empty for the fallback.
     """
 
-    tells: str = ""
+    detector: str = ""
 
-    def is_told(self, head: bytes) -> bool:
-        """Whether a file that begins so is of this form.
+    def recognises(self, head: bytes) -> bool:
+        """Whether a file with these first bytes has this format.
 
         Raises:
-            ConfigError: what tells cannot be imported.
+            ConfigError: the detector cannot be imported.
         """
-        return bool(self.tells) and bool(Entry(self.tells, self.version).load()(head))
+        return bool(self.detector) and bool(Entry(self.detector, self.version).load()(head))
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ def checked(
         return model.model_validate_json(json.dumps(dict(given)), strict=True).model_dump()
     except ValidationError as error:
         errors = error.errors()
-        problems = "; ".join(_problem(each["loc"], each["msg"], each.get("ctx", {})) for each in errors)
+        problems = "; ".join(_problem(error["loc"], error["msg"], error.get("ctx", {})) for error in errors)
         if len(errors) == 1 and (code := every_code().get(errors[0]["type"])):
             raise code.error(problems, where=where, code=code.name) from None
         raise codes.INVALID_ENTRY_OPTION(where=where, name=name, problems=problems) from None
@@ -307,6 +307,6 @@ def _problem(place: tuple[str | int, ...], message: str, bounds: Mapping[str, ob
     return f"{option}: {text}" if option else text
 
 
-def those(registry: Registry[E], fact: str) -> Iterator[str]:
+def names_where(registry: Registry[E], fact: str) -> Iterator[str]:
     """Names of the things of which a fact is true."""
     return (name for name in registry if getattr(registry[name], fact))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import registry as codes
-from swsdist.registry.calibration_entries import Looks, StepEntry
+from swsdist.registry.calibration_entries import Dependency, StepEntry
 from swsdist.registry.entries import (
     BackendEntry,
     ChainEntry,
@@ -134,8 +134,8 @@ BACKENDS: Registry[BackendEntry] = Registry(
     "swsdist.backends",
     "search.backend",
     {
-        "cpu": BackendEntry(f"{_B}.registry:cpu"),
-        "auto": BackendEntry(f"{_B}.registry:auto", gpu=None),
+        "cpu": BackendEntry(f"{_B}.create:cpu"),
+        "auto": BackendEntry(f"{_B}.create:auto", gpu=None),
         "int16": BackendEntry(f"{_B}.cpu:int16"),
         "blas": BackendEntry(f"{_B}.cpu:blas"),
         "cuda": BackendEntry(f"{_B}.cuda:Cuda", gpu=True),
@@ -206,7 +206,7 @@ WRITERS: Registry[WriterEntry] = Registry(
     WriterEntry,
 )
 
-_FITTED: tuple[Looks, ...] = ("own query", "other queries", "references")
+_FITTED: tuple[Dependency, ...] = ("own query", "other queries", "references")
 _S = "swsdist.calibrate.steps"
 
 
@@ -259,7 +259,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             1,
             gives="posterior",
             fits=True,
-            looks_at=_FITTED,
+            depends_on=_FITTED,
             says="probabilities",
         ),
         "fusion": StepEntry(
@@ -269,7 +269,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             fits=True,
             own_threshold=True,
             operating_point=True,
-            looks_at=_FITTED,
+            depends_on=_FITTED,
             columns=("parts",),
             says="of several systems' scores, in the chain fuse: its default where there are references",
         ),
@@ -280,7 +280,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             gives="llr",
             fits=True,
             own_threshold=True,
-            looks_at=_FITTED,
+            depends_on=_FITTED,
             columns=("start", "end"),
             says="log-likelihood ratios, with side information",
         ),

@@ -1,7 +1,7 @@
-"""All that a report shows, as plain frozen values. The formulas of the required resources are in `accounts.factors`.
+"""The data of a report, as plain frozen values. The formulas of the required resources are in `accounts.factors`.
 
 Conventions: CPU and wall time in s, memory and bytes in GB = 1e9 bytes where the name says so, times of detections in
-s, probabilities from 0 to 1, `None` where a value does not exist. Field descriptions are the text of
+s, probabilities from 0 to 1, `None` for undefined values. Field descriptions are the text of
 docs/reference/report-json.md.
 """
 
@@ -18,7 +18,7 @@ from pydantic import Field
 from swsdist.accounts.by_type import TypeCost
 from swsdist.accounts.costs import Costs
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, searching_speed_factor
-from swsdist.registry.calibration_entries import Looks
+from swsdist.registry.calibration_entries import Dependency
 from swsdist.registry.entries import Quantity
 from swsdist.registry.registries import quantities
 from swsdist.score.measures.curve import Curve
@@ -27,7 +27,7 @@ from swsdist.score.measures.det import det_of
 Calibration = Literal["none", "crossfit", "oracle", "file", "own"]
 Verdict = Literal["hit", "false alarm", "unknown"]
 
-#: How `pl` takes SSF; `pl_hours` takes 3600 times as much.
+#: The unit of SSF in `pl`; `pl_hours` uses 3600 times as much.
 PL_CONVENTION = "SSF in CPU seconds per (query second x audio second)"
 
 
@@ -52,33 +52,33 @@ class Protocol:
 
 
 def quantity_of(key: str) -> Quantity:
-    """What is known of a measure; of one that is no longer registered, the least."""
+    """The metadata of a measure; minimal if it is no longer registered."""
     return quantities().get(key, Quantity(key))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measures:
-    """How well the queries were found. Independent of how the work was cut or where it ran."""
+    """The measures, independent of the partition and place of the work."""
 
     mtwv: Annotated[float | None, _says("maximum term-weighted value; null: no curve")]
     mtwv_threshold: Annotated[float | None, _says("score threshold at which it is reached")]
     mtwv_pmiss: Annotated[float | None, _says("mean Pmiss at that threshold")]
     mtwv_pfa: Annotated[float | None, _says("mean Pfa at that threshold")]
-    atwv: Annotated[float | None, _says("actual term-weighted value, of the decisions made; null: none were made")]
+    atwv: Annotated[float | None, _says("actual term-weighted value, of the decisions; null: no decisions")]
     atwv_pmiss: Annotated[float | None, _says("mean Pmiss of the decisions")]
     atwv_pfa: Annotated[float | None, _says("mean Pfa of the decisions")]
     atwv_thresholds: Annotated[
         tuple[float | None, ...],
         _says(
-            "thresholds that decided: one, or one a fold with crossfit, or none; null: infinite, or the fold "
-            "has no query, or nothing to fit on and is decided NO"
+            "thresholds of the decisions: one, or one per fold with crossfit, or none; null: infinite, or a fold "
+            "without queries, or without data to fit, which is decided NO"
         ),
     ] = ()
     calibration: Annotated[
         Calibration,
         _says(
-            "what the decisions were fitted on: none; crossfit: other queries; oracle: what is scored here, so "
-            "ATWV is optimistic; file: other data; own: nothing, the last step of calibration knows the threshold"
+            "source of the fit of the decisions: none; crossfit: other queries; oracle: the scored references, so "
+            "ATWV is optimistic; file: other data; own: not fitted, threshold of the last calibration step"
         ),
     ]
     further: Annotated[
@@ -89,11 +89,11 @@ class Measures:
     def of(
         cls, values: Mapping[str, float | None], *, calibration: Calibration, thresholds: Sequence[float | None] = ()
     ) -> Measures:
-        """Of all values of a list (`swsdist.score.parts.evaluating.values`).
+        """From all values of a list (`swsdist.score.parts.evaluating.values`).
 
         Args:
-            values: by name. Without decisions there is no actual value, nor any other of the decisions.
-            calibration: what the decisions were fitted on.
+            values: by name; without decisions, measures of decisions are missing.
+            calibration: source of the fitted decisions.
             thresholds: that decided.
         """
         single = ("mtwv", "mtwv_threshold", "mtwv_pmiss", "mtwv_pfa", "atwv", "atwv_pmiss", "atwv_pfa")
@@ -105,11 +105,11 @@ class Measures:
         )
 
     def values(self) -> dict[str, float | None]:
-        """All of them by name."""
+        """All measures by name."""
         return {"mtwv": self.mtwv, "atwv": self.atwv, **self.further}
 
     def rows(self) -> Iterator[tuple[Quantity, float | None, float | None, float | None, float | None]]:
-        """The further measures: what each is, value, threshold, Pmiss and Pfa, where it has them."""
+        """The further measures: metadata, value, threshold, Pmiss and Pfa, if defined."""
         for key, value in self.further.items():
             if (known := quantity_of(key)).of not in self.further:
                 threshold, pmiss, pfa = (
@@ -120,13 +120,13 @@ class Measures:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What the run cost. ISF, SSF and PL are derived from these, and so cannot disagree with them."""
+    """The costs of a run; ISF, SSF and PL are derived from them."""
 
     index_cpu_s: Annotated[
         float | None,
         _says(
             "CPU s on the documents before any query: decode, features, write, fitted models, indexes of first passes; null: "
-            "the store does not tell, it was compacted"
+            "unknown for a compacted store"
         ),
     ]
     search_cpu_s: Annotated[
@@ -134,16 +134,16 @@ class Resources:
     ]
     score_cpu_s: Annotated[float, _says("CPU s of scoring")]
     warm_up_cpu_s: Annotated[float, _says("CPU s of starting workers and compiling; in no other figure")] = 0.0
-    repeated_cpu_s: Annotated[float, _says("CPU s of attempts that were lost and made again; in no other figure")] = 0.0
-    query_seconds: Annotated[float, _says("s of all query examples that were searched, as they were given")]
-    searched_query_seconds: Annotated[float, _says("the same without the background that was cut off")]
+    repeated_cpu_s: Annotated[float, _says("CPU s of lost attempts that were repeated; in no other figure")] = 0.0
+    query_seconds: Annotated[float, _says("s of all searched query examples, before trimming")]
+    searched_query_seconds: Annotated[float, _says("the same after trimming")]
     audio_seconds: Annotated[float, _says("s of the documents")]
     pmu_index_gb: Annotated[float | None, _says("peak memory of indexing, highest over nodes, GB")]
     pmu_search_gb: Annotated[float | None, _says("peak memory of searching, highest over nodes, GB")]
-    index_gpu_s: Annotated[float, _says("s for which tasks of indexing held a GPU; in no other figure")] = 0.0
-    search_gpu_s: Annotated[float, _says("s for which tasks of searching held a GPU; in no other figure")] = 0.0
+    index_gpu_s: Annotated[float, _says("s that tasks of indexing held a GPU; in no other figure")] = 0.0
+    search_gpu_s: Annotated[float, _says("s that tasks of searching held a GPU; in no other figure")] = 0.0
     gpu_index_gb: Annotated[
-        float | None, _says("GPU memory in use while indexing, by whoever, highest over nodes, GB; null: no GPU")
+        float | None, _says("GPU memory in use by any program while indexing, highest over nodes, GB; null: no GPU")
     ] = None
     gpu_search_gb: Annotated[float | None, _says("the same while searching")] = None
     pl_lambda: Annotated[float, _says("weight of indexing in PL")] = 0.1
@@ -182,7 +182,7 @@ class Resources:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """How much there was of what."""
+    """Sizes of the run's inputs and outputs."""
 
     documents: Annotated[int, _says("documents searched")]
     speech: Annotated[float | None, _says("part of their audio in which there is speech, 0 to 1; null: not known")] = (
@@ -190,7 +190,7 @@ class Counts:
     )
     queries: Annotated[int, _says("queries searched")]
     examples: Annotated[int, _says("query examples searched")]
-    trimmed: Annotated[int, _says("of these, examples of which background around the speech was cut off")] = 0
+    trimmed: Annotated[int, _says("examples that were trimmed to their speech")] = 0
     detections: Annotated[int, _says("detections in the scored list")]
     references: Annotated[int | None, _says("true occurrences; null: no references were given")]
     rejected: Annotated[int, _says("inputs and tasks in rejected.parquet")]
@@ -202,19 +202,19 @@ class StageRow:
 
     stage: Annotated[str, _says("name of the stage")]
     tasks: Annotated[int, _says("tasks planned")]
-    done: Annotated[int, _says("tasks done by the last call that did any of the run")]
-    skipped: Annotated[int, _says("tasks that an earlier call than that had done")]
-    failed: Annotated[int, _says("tasks that failed for good")]
+    done: Annotated[int, _says("tasks done by the last call that did any")]
+    skipped: Annotated[int, _says("tasks done by earlier calls")]
+    failed: Annotated[int, _says("tasks that failed finally")]
     cpu_s: Annotated[float, _says("CPU s of all its tasks, earlier calls included")]
     wall_s: Annotated[float, _says("wall s from first task to last, in that call")]
     bytes: Annotated[int, _says("bytes written")]
     peak_gb: Annotated[float | None, _says("highest memory of a task, GB")]
-    gpu_s: Annotated[float, _says("s for which its tasks held a GPU")] = 0.0
+    gpu_s: Annotated[float, _says("s that its tasks held a GPU")] = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeType:
-    """One type of node: the hardware as section 4.3 of the SWS 2013 measures asks for it."""
+    """One type of node, with the hardware facts of section 4.3 of the SWS 2013 measures."""
 
     nodes: Annotated[int, _says("number of nodes of this type")]
     brand: Annotated[str, _says("brand and model of the computer")]
@@ -228,7 +228,7 @@ class NodeType:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRow:
-    """One node. Peaks are sums of PSS over the run's own processes there."""
+    """One node. Peaks are sums of PSS over the run's processes there."""
 
     host: Annotated[str, _says("host name or address")]
     tasks: Annotated[int, _says("tasks done there")]
@@ -239,15 +239,15 @@ class NodeRow:
 
 @dataclass(frozen=True, kw_only=True)
 class RejectedRow:
-    """One input that could not be used, or one task that failed."""
+    """One rejected input, or one failed task."""
 
     kind: Annotated[str, _says("document, query or task")]
-    id: Annotated[str, _says("which one")]
+    id: Annotated[str, _says("its id")]
     part: Annotated[int | None, _says("channel of a document, example of a query")] = None
     path: Annotated[str | None, _says("its file")] = None
-    reason: Annotated[str, _says("one word, for counting")]
-    message: Annotated[str, _says("what was wrong")]
-    remedy: Annotated[str | None, _says("what to do")] = None
+    reason: Annotated[str, _says("its code (`swsdist explain CODE`)")]
+    message: Annotated[str, _says("the error message")]
+    remedy: Annotated[str | None, _says("the remedy")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +257,7 @@ class QueryRow:
     query_id: Annotated[str, _says("the query")]
     term: Annotated[str | None, _says("its text, where known")] = None
     duration: Annotated[float | None, _says("s of its examples that were searched")] = None
-    cut: Annotated[float | None, _says("s of background cut off around the speech of its examples")] = None
+    cut: Annotated[float | None, _says("s trimmed off around the speech of its examples")] = None
     detections: Annotated[int, _says("its detections in the scored list")]
     ntrue: Annotated[int | None, _says("true occurrences")] = None
     ncorr: Annotated[int | None, _says("hits of the decisions")] = None
@@ -266,7 +266,7 @@ class QueryRow:
     pmiss: Annotated[float | None, _says("nmiss / ntrue")] = None
     pfa: Annotated[float | None, _says("nfa / (N - ntrue)")] = None
     twv: Annotated[float | None, _says("1 - (pmiss + beta pfa)")] = None
-    best_twv: Annotated[float | None, _says("its highest TWV over thresholds of its own")] = None
+    best_twv: Annotated[float | None, _says("its TWV at its best threshold")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,12 +287,12 @@ class Hit:
 
 @dataclass(frozen=True, kw_only=True)
 class Gain:
-    """What a fusion gains over one of its systems; positive is better. Intervals are of 95 %, over queries."""
+    """Gains of a fusion over one of its systems; positive is better. Intervals: 95 %, over queries."""
 
     mtwv: Annotated[float | None, _says("difference of MTWV; null: not scored")] = None
     mtwv_low: Annotated[float | None, _says("lower end of its interval")] = None
     mtwv_high: Annotated[float | None, _says("upper end")] = None
-    cnxe_min: Annotated[float | None, _says("by how much min Cnxe is less")] = None
+    cnxe_min: Annotated[float | None, _says("reduction of min Cnxe")] = None
     cnxe_min_low: Annotated[float | None, _says("lower end of its interval")] = None
     cnxe_min_high: Annotated[float | None, _says("upper end")] = None
     cnxe_min_p: Annotated[float | None, _says("p of a paired test by resampling queries")] = None
@@ -305,34 +305,30 @@ class FusedSystemRow:
     system: Annotated[str, _says("its name in the fusion")]
     run: Annotated[str, _says("its run folder")]
     weight: Annotated[float | None, _says("weight of its score, mean over folds; null: not fitted")]
-    mark: Annotated[float | None, _says("what is added where it found nothing, mean over folds; null: nothing")] = None
-    given: Annotated[
-        float, _says("part of the joined detections that it made, 0 to 1; for the others its score is filled in")
-    ]
-    alone: Annotated[float, _says("part of the joined detections that it alone made")]
-    mtwv: Annotated[float | None, _says("its own MTWV")] = None
-    atwv: Annotated[float | None, _says("its own ATWV")] = None
-    auc: Annotated[float | None, _says("its own AUC")] = None
-    cnxe_min: Annotated[float | None, _says("its own min Cnxe")] = None
-    gain: Annotated[Gain | None, _says("what the fusion gains over it; null: not scored")] = None
+    mark: Annotated[float | None, _says("offset where it has no detection, mean over folds; null: none")] = None
+    given: Annotated[float, _says("part of the joined detections that it made, 0 to 1; its other scores are imputed")]
+    alone: Annotated[float, _says("part of the joined detections that only it made")]
+    mtwv: Annotated[float | None, _says("its MTWV")] = None
+    atwv: Annotated[float | None, _says("its ATWV")] = None
+    auc: Annotated[float | None, _says("its AUC")] = None
+    cnxe_min: Annotated[float | None, _says("its min Cnxe")] = None
+    gain: Annotated[Gain | None, _says("gain of the fusion over it; null: not scored")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FusionReport:
     """Which systems were fused, and how."""
 
-    missing: Annotated[str, _says("what stands for missing scores: average, least or rescore")]
+    missing: Annotated[str, _says("imputation of missing scores: average, least or rescore")]
     between_queries: Annotated[
         bool,
         _says(
-            "of overlapping detections of different queries only the best stayed, so decisions look at other queries"
+            "only the best of overlapping detections of different queries was kept, so decisions depend on other queries"
         ),
     ]
-    joined: Annotated[int, _says("joined detections: places at which any system found the query")]
-    overlapping: Annotated[int, _says("places that overlapped a better one of their query, and were left out before")]
-    outdone: Annotated[
-        int, _says("detections that overlapped a better one of another query, and were left out at the end")
-    ]
+    joined: Annotated[int, _says("joined detections: places detected by any system")]
+    overlapping: Annotated[int, _says("places suppressed before by a better place of the same query")]
+    outdone: Annotated[int, _says("detections suppressed at the end by a better one of another query")]
     offset: Annotated[float | None, _says("offset of the log-likelihood ratio, mean over folds; null: not fitted")]
     systems: Annotated[tuple[FusedSystemRow, ...], _says("a row a system")]
 
@@ -360,22 +356,20 @@ class ScoreHistogram:
 
 @dataclass(frozen=True, kw_only=True)
 class QueriesFrom:
-    """The corpus that the queries are of, where it is another one than is searched."""
+    """The corpus of the queries, if not the searched one."""
 
     documents: Annotated[str, _says("path of its documents")]
-    same_speakers: Annotated[bool, _says("speakers of one name are the same people in both")]
+    same_speakers: Annotated[bool, _says("whether speakers with the same name are the same people in both")]
     statistics: Annotated[
         Literal["theirs", "ours", "none"],
-        _says(
-            "whose means and variances normalise the queries: its own, those of what is searched, or nothing is normalised"
-        ),
+        _says("source of the means and variances that normalise the queries: this corpus, the searched one, or none"),
     ]
-    taken_from: Annotated[int, _says("documents of it that these are taken from")]
+    taken_from: Annotated[int, _says("number of its documents for these statistics")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportData:
-    """Everything that the report of one run shows."""
+    """The data of a run's report."""
 
     name: str
     folder: str
@@ -386,25 +380,25 @@ class ReportData:
     versions: Mapping[str, str]
     resources: Resources
     counts: Counts
-    #: What rules there were, also where nothing was scored.
+    #: The scoring rules, also without scoring.
     protocol: Protocol | None = None
     measures: Measures | None = None
-    #: Of MTWV, 95 %, over queries; None where fewer than two have references.
+    #: 95 % interval of MTWV over queries; None if fewer than two have references.
     mtwv_interval: tuple[float, float] | None = None
     #: Why `measures` is None.
     unscored: str | None = None
-    #: What the decision about a query looked at; see `swsdist.registry.calibration_entries.looked_at`.
-    looked_at: tuple[Looks, ...] = ("own query",)
-    #: None: the queries are of the corpus that is searched, or of none.
+    #: Dependencies of the decision about a query; see `swsdist.registry.calibration_entries.decision_dependencies`.
+    looked_at: tuple[Dependency, ...] = ("own query",)
+    #: None: queries of the searched corpus, or no queries.
     queries_from: QueriesFrom | None = None
-    #: Fingerprint of the tables, queries and config that it shows.
+    #: Fingerprint of the tables, queries and config.
     made_of: str = ""
-    #: What was odd, and what was left out.
+    #: Warnings.
     warnings: tuple[str, ...] = ()
     stages: tuple[StageRow, ...] = ()
     hardware: tuple[NodeType, ...] = ()
     nodes: tuple[NodeRow, ...] = ()
-    #: For `nodes.parquet` and the timeline; and the types of nodes with their own factors.
+    #: For `nodes.parquet` and the timeline; and the types of nodes with their factors.
     accounts: Costs | None = None
     types: tuple[TypeCost, ...] = ()
     rejected: tuple[RejectedRow, ...] = ()
@@ -421,14 +415,14 @@ class ReportData:
 
     @property
     def page_path(self) -> str:
-        """Where the page lies."""
+        """The path of the page."""
         return self.folder.rstrip("/") + "/report.html"
 
 
 def thin_det(curve: DetCurve, step: float = 0.005) -> DetCurve:
     """Fewer points of a curve that looks the same on probit axes.
 
-    A point goes when it lies in the same square of `step` probits as the one before it; the first and the last stay.
+    A point is dropped if it is in the same square of `step` probits as the previous one; the first and the last are kept.
     A monotone curve over 8 x 8 probits keeps some 3000 points at most, whatever its length.
     """
     points = det_of([Curve(curve.threshold, curve.pmiss, curve.pfa, curve.pmiss)], least=1e-9, step=step)

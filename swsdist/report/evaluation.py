@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from swsdist.evaluation.evaluate import Evaluation, Part
 from swsdist.report.data import quantity_of
-from swsdist.report.summary import NOTHING, fixed, gaps, reasons
+from swsdist.report.summary import NOTHING, fixed, undefined_note, undefined_reasons
 from swsdist.report.tables import Table
 
 SCHEMA = "swsdist-score/1"
 
 
-#: What JSON has of a protocol.
+#: Fields of a protocol in JSON.
 _RULES = ("name", "conventions", "trials", "tolerance", "word_gap", "trials_per_second", "cost", "value")
 
 
@@ -25,7 +25,7 @@ def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) ->
     """Everything that was computed, but the alignment and the curve.
 
     Args:
-        result: what was scored.
+        result: of the scoring.
         measures: by name.
     """
     task, rules = result.task, result.task.protocol
@@ -62,7 +62,7 @@ def _part(part: Part) -> dict[str, object]:
 
 
 def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterator[str]:
-    """A few lines for a person; the protocol is told before."""
+    """A few lines for a person, without the protocol."""
     task, totals = result.task, result.whole.totals
 
     def shown(name: str) -> str:
@@ -85,7 +85,7 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
             f"Cnxe {shown('cnxe')}   least {shown('cnxe_min')} (affine), {shown('cnxe_pav')} (PAV)   "
             f"calibration loss {shown('calibration_loss')}   (scores taken for log-likelihood ratios)"
         )
-    if why := gaps(reasons(measures)):
+    if why := undefined_note(undefined_reasons(measures)):
         yield why.replace(NOTHING, "n/a")
 
 
@@ -123,7 +123,7 @@ ALIGNMENT = pa.schema(
 
 
 def alignment_table(result: Evaluation) -> pa.Table:
-    """Each detection and reference with its partner, and what it counts as: CORR, MISS, FA, or CORR!DET (a NO, rightly)."""
+    """Each detection and reference with its partner and class: CORR, MISS, FA, or CORR!DET (a correct NO)."""
     aligned = result.aligned
     yes = pc.fill_null(aligned["decision"], False).to_numpy()
     results, true = pc.is_valid(aligned["score"]).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
@@ -157,12 +157,14 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
     """The measures of a list, a row each.
 
     Args:
-        result: what was scored.
+        result: of the scoring.
         measures: by name.
     """
     task = result.task
     name = result.system.attributes.get("system_id") or result.system.path
-    note = " ".join(filter(None, (f"{name}: {task.protocol.describe(task.point)}.", gaps(reasons(measures)))))
+    note = " ".join(
+        filter(None, (f"{name}: {task.protocol.describe(task.point)}.", undefined_note(undefined_reasons(measures))))
+    )
     plain = [{"measure": key, "value": value} for key, value in measures.items()]
     rows = [(key, fixed(value, quantity_of(key).decimals)) for key, value in measures.items()]
     return Table("Measures", ("measure", "value"), rows, note, plain=plain)

@@ -1,6 +1,6 @@
-"""What a reader of a run wants first: six figures, and what is odd. The page opens with it, a command ends with it.
+"""The headline of a run: six figures, and issues. The page begins with it, and commands end with it.
 
-All else that a run's report shows is in `summary` and `page`.
+The rest of a run's report is in `summary` and `page`.
 """
 
 from __future__ import annotations
@@ -17,22 +17,21 @@ from swsdist.report.summary import (
     SummaryRow,
     Tone,
     calibration_text,
-    crowded,
     fixed,
     interval,
-    reasons,
     short,
     span,
     summary_rows,
+    too_few_trials,
+    undefined_reasons,
 )
 
-#: Things that are odd of which each has a line; how many more there are has another.
+#: Issues shown in full; the number of others has one line.
 MOST_ISSUES = 3
 
 
 class Rejection(NamedTuple):
-    """Inputs of a kind that could not be used for the same reason: how many, the first with what was wrong with it, and
-    what helps."""
+    """Inputs of one kind that were rejected for the same reason: their number, the first with its message, and a remedy."""
 
     kind: str
     reason: str
@@ -42,7 +41,7 @@ class Rejection(NamedTuple):
 
 
 class Issue(NamedTuple):
-    """Something that a reader should know before they trust a figure: failed, rejected or warning; and what helps."""
+    """An issue that may affect the figures (failed, rejected or warning), with its remedy."""
 
     kind: str
     text: str
@@ -50,12 +49,12 @@ class Issue(NamedTuple):
 
     @property
     def line(self) -> str:
-        """All of it in one line."""
+        """The issue in one line."""
         return " ".join(f"{self.kind}: {'; '.join(filter(None, (self.text, self.remedy)))}".split())
 
 
 def rejections(rows: Iterable[RejectedRow]) -> list[Rejection]:
-    """Rejected inputs by kind and reason. Tasks that failed are none."""
+    """Rejected inputs by kind and reason, without failed tasks."""
     groups: dict[tuple[str, str], list[RejectedRow]] = {}
     for row in rows:
         if row.kind != "task":
@@ -67,7 +66,7 @@ def rejections(rows: Iterable[RejectedRow]) -> list[Rejection]:
 
 
 def input_issues(rejected: Iterable[Rejection], warnings: Iterable[str]) -> list[Issue]:
-    """What was left out, then what to doubt."""
+    """Issues of rejected inputs, then of warnings."""
     left_out = [
         Issue("rejected", f"{item.number} {item.kind}(s), {item.reason}; the first: {item.first}", item.remedy or "")
         for item in rejected
@@ -76,18 +75,18 @@ def input_issues(rejected: Iterable[Rejection], warnings: Iterable[str]) -> list
 
 
 def issues(data: ReportData) -> list[Issue]:
-    """All that is odd about a run, the worst first."""
+    """All issues of a run, the worst first."""
     results = []
     if failed := sum(stage.failed for stage in data.stages):
         first = next((f"; the first: {row.id}: {row.message}" for row in data.rejected if row.kind == "task"), "")
         results.append(Issue("failed", f"{failed} tasks, not included in the figures{first}"))
-    if data.measures is not None and reasons(data.measures.further) and (text := crowded(data)):
+    if data.measures is not None and undefined_reasons(data.measures.further) and (text := too_few_trials(data)):
         results.append(Issue("warning", text))
     return [*results, *input_issues(rejections(data.rejected), data.warnings)]
 
 
 def key_figures(data: ReportData) -> tuple[SummaryRow, ...]:
-    """Six figures: how good the run is, what it cost and of how much; where nothing was scored, how much and the cost."""
+    """Six figures: quality, costs and sizes; without scoring, sizes and costs."""
     cost, counts = data.resources, data.counts
     if (results := data.measures) is None:
         return (
@@ -99,7 +98,7 @@ def key_figures(data: ReportData) -> tuple[SummaryRow, ...]:
             SummaryRow("searching", span(cost.search_cpu_s), f"of CPU, SSF {short(cost.ssf)}"),
         )
     values = results.values()
-    why = reasons(values)
+    why = undefined_reasons(values)
 
     def figure(name: str, note: str, tone: Tone = "plain") -> SummaryRow:
         item = quantity_of(name)
@@ -125,7 +124,7 @@ def key_figures(data: ReportData) -> tuple[SummaryRow, ...]:
 
 
 def print_headline(data: ReportData, console: Console) -> None:
-    """Print the rules, or why nothing was scored, and the figures: a line each."""
+    """Print the protocol, or the reason for no scoring, and the figures, one per line."""
     first = next(row for row in summary_rows(data) if row.name in ("protocol", "measures"))
     rows = (first, *key_figures(data))
     names, values = (max(len(row[k]) for row in rows) for k in (0, 1))
@@ -136,11 +135,11 @@ def print_headline(data: ReportData, console: Console) -> None:
 
 
 def print_location(data: ReportData, console: Console) -> None:
-    """Print the run's digest, and where its page lies: at the end of a line, so that it can be clicked or copied."""
+    """Print the result digest and the path of the page, last in the line, so that it can be clicked or copied."""
     console.print(Text(f"result digest {data.digest[:16]}, report {data.page_path}"), soft_wrap=True)
 
 
 def truncated(lines: Sequence[str], most: int, more: str) -> list[str]:
-    """The first lines, and one that says how many more there are, and where."""
+    """The first lines, and one line with the number and place of the others."""
     left = len(lines) - most
     return list(lines) if left <= 0 else [*lines[:most], f"... and {left} more: {more}"]

@@ -1,7 +1,7 @@
-"""`report.html`: one self-contained page, no request to anywhere, readable without scripts, printable.
+"""`report.html`: one self-contained page without network requests, readable without scripts, printable.
 
-The page holds text that others chose (ids, terms, paths, messages): jinja2 escapes all of it, only the plots go in as
-they are, and a content security policy in the page forbids whatever it does not need. Scripts only sort and filter.
+Text in the page is untrusted (ids, terms, paths, messages): jinja2 escapes all of it; only the plots are inserted
+unescaped. A content security policy in the page forbids everything that it does not need. Scripts only sort and filter.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from swsdist.report.resources import resource_table
 from swsdist.report.summary import (
     NOTHING,
     calibration_text,
-    crowded,
     fixed,
-    gaps,
     gpu_figures,
-    reasons,
     rendered,
     short,
     span,
     summary_rows,
+    too_few_trials,
+    undefined_note,
+    undefined_reasons,
 )
 from swsdist.report.tables import Table
 
-#: Rows of the per-query table, and of the table of rejected inputs, that a browser still handles with ease.
+#: Most rows of the per-query table, and of the table of rejected inputs, for a browser.
 MOST_QUERIES = 5000
 MOST_REJECTED = 1000
 
 
-#: What a column of the per-query table is, where its heading does not tell.
+#: Explanations of columns of the per-query table.
 _HELPS = {
     "s": "seconds of its examples",
     "cut": "seconds trimmed off around their speech",
@@ -50,7 +50,7 @@ _HELPS = {
 def render_page(data: ReportData) -> str:
     """The page as HTML text, to be written as UTF-8.
 
-    Long tables are cut (`MOST_QUERIES`, `MOST_REJECTED`), with a note that says so and where the rest is.
+    Long tables are truncated (`MOST_QUERIES`, `MOST_REJECTED`), with a note on the rest.
     """
     return rendered(
         "report",
@@ -64,7 +64,7 @@ def render_page(data: ReportData) -> str:
         histogram=histogram_plot(data),
         queries=_queries(data, MOST_QUERIES),
         hits=data.hits,
-        by_query=_by_query(data.hits),
+        by_query=_hits_by_query(data.hits),
         not_shown=_not_shown(data),
         costs=_costs(data),
         phases=_phases(data),
@@ -81,7 +81,7 @@ def render_page(data: ReportData) -> str:
 
 
 def det_plot(data: ReportData) -> str | None:
-    """The DET curve of a run as SVG, with MTWV and ATWV marked; None where there is none."""
+    """The DET curve of a run as SVG, with MTWV and ATWV marked; None without a curve."""
     if data.det is None or not len(data.det):
         return None
     marks = []
@@ -99,25 +99,25 @@ def det_plot(data: ReportData) -> str | None:
 
 
 def histogram_plot(data: ReportData) -> str | None:
-    """The histograms of target and non-target scores as SVG, thresholds marked; None where there are none."""
+    """Histograms of target and non-target scores as SVG, with thresholds marked; None without scores."""
     if data.scores is None:
         return None
     marks: list[tuple[str, float]] = []
     if (results := data.measures) is not None:
         if results.mtwv_threshold is not None:
             marks.append((f"MTWV threshold {short(results.mtwv_threshold)}", results.mtwv_threshold))
-        # The thresholds of many folds lie too close to be told apart.
+        # Thresholds of many folds would be indistinguishable.
         if len(results.atwv_thresholds) == 1 and results.atwv_thresholds[0] is not None:
             marks.append((f"ATWV threshold {short(results.atwv_thresholds[0])}", results.atwv_thresholds[0]))
     return histogram_svg(data.scores, marks, height=520)
 
 
 def timeline_plot(data: ReportData) -> str | None:
-    """Which worker did which stage when, and the memory of the nodes, as SVG; None where no task was done."""
+    """The tasks of the workers over time, and the memory of the nodes, as SVG; None if no task was done."""
     return None if data.accounts is None else timeline_svg(data.accounts.timeline())
 
 
-def _by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:
+def _hits_by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:
     """Hits of each query, the query of the best hit first."""
     results: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -126,7 +126,7 @@ def _by_query(hits: Sequence[Hit]) -> list[tuple[str, list[Hit]]]:
 
 
 def _not_shown(data: ReportData) -> str:
-    """Queries without a hit on the page, in words; a second hit of one tells that all are there, whose best come first."""
+    """A note on queries without a hit on the page. First hits precede second ones, so a second hit means that all are shown."""
     shown = len({hit.query_id for hit in data.hits})
     left = data.counts.queries - shown
     if left <= 0 or not data.hits:
@@ -139,7 +139,7 @@ def _not_shown(data: ReportData) -> str:
     )
 
 
-def _whole(value: int | None) -> str:
+def _integer(value: int | None) -> str:
     return NOTHING if value is None else str(value)
 
 
@@ -148,18 +148,18 @@ def _table_of(caption: str, pairs: Mapping[str, str]) -> Table:
 
 
 def paper_tables(data: ReportData) -> list[Table]:
-    """What a paper says of a run: its measures, if it was scored, and its processing resources."""
+    """The tables of a run for a paper: measures, if scored, and processing resources."""
     tables = []
     if (results := data.measures) is not None:
-        made = measures_table(results)
-        said = " ".join(filter(None, (made.note, crowded(data) if made.note else "")))
-        about = f"{data.name}: {data.system}. ATWV: {calibration_text(results)}. {said}".rstrip()
-        tables.append(replace(made, note=about))
+        table = measures_table(results)
+        note_text = " ".join(filter(None, (table.note, too_few_trials(data) if table.note else "")))
+        about = f"{data.name}: {data.system}. ATWV: {calibration_text(results)}. {note_text}".rstrip()
+        tables.append(replace(table, note=about))
     return [*tables, resource_table(data.resources)]
 
 
 def query_table(data: ReportData) -> Table:
-    """A row a query, as on the page, but all of them."""
+    """One row per query, as on the page, for all queries."""
     return replace(_queries(data, len(data.queries)), note="", plain=[asdict(row) for row in data.queries])
 
 
@@ -172,18 +172,18 @@ def _queries(data: ReportData, most: int) -> Table:
     rows = []
     for q in data.queries[:most]:
         row = [q.query_id, *([q.term or ""] if terms else []), fixed(q.duration, 2)]
-        row += [*([fixed(q.cut, 2)] if trimmed else []), _whole(q.detections)]
+        row += [*([fixed(q.cut, 2)] if trimmed else []), _integer(q.detections)]
         if scored:
-            row += [*map(_whole, (q.ntrue, q.ncorr, q.nfa, q.nmiss)), fixed(q.pmiss, 3), fixed(q.pfa, 6)]
+            row += [*map(_integer, (q.ntrue, q.ncorr, q.nfa, q.nmiss)), fixed(q.pmiss, 3), fixed(q.pfa, 6)]
             row += [fixed(q.twv), fixed(q.best_twv)]
         rows.append(row)
-    note = _cut(len(data.queries), most, "per_query of report.json")
+    note = _truncation_note(len(data.queries), most, "per_query of report.json")
     if any(NOTHING in row for row in rows):
         note = f"{note} {NOTHING}: no true occurrence, no example with sound, or no decision.".strip()
     return Table("Queries", columns, rows, note, texts=(0, 1) if terms else (0,), helps=_HELPS)
 
 
-def _cut(rows: int, most: int, place: str) -> str:
+def _truncation_note(rows: int, most: int, place: str) -> str:
     return f"The first {most} of {rows} rows are shown; all are in {place}." if rows > most else ""
 
 
@@ -237,8 +237,8 @@ def _fusion(results: FusionReport) -> Table:
                 weight,
                 *(f"{100 * part:.1f} %" for part in (system.given, system.alone)),
                 *map(fixed, (system.mtwv, system.auc, system.cnxe_min)),
-                _gained(gain.mtwv, gain.mtwv_low, gain.mtwv_high),
-                _gained(gain.cnxe_min, gain.cnxe_min_low, gain.cnxe_min_high),
+                _gain_text(gain.mtwv, gain.mtwv_low, gain.mtwv_high),
+                _gain_text(gain.cnxe_min, gain.cnxe_min_low, gain.cnxe_min_high),
                 short(gain.cnxe_min_p),
             ]
         )
@@ -259,7 +259,7 @@ def _fusion(results: FusionReport) -> Table:
     return Table("Systems", ("system", *names), rows, note)
 
 
-def _gained(value: float | None, low: float | None, high: float | None) -> str:
+def _gain_text(value: float | None, low: float | None, high: float | None) -> str:
     if value is None or low is None or high is None:
         return NOTHING
     return f"{value:+.4f} ({low:+.4f} to {high:+.4f})"
@@ -277,13 +277,13 @@ def _phases(data: ReportData) -> Table:
 
 def _stages(data: ReportData) -> Table:
     names = ["tasks", "done", "skipped", "failed", "CPU s", "wall s", "GB written", "peak GB"]
-    names += ["GPU s"] if (held := any(s.gpu_s for s in data.stages)) else []
+    names += ["GPU s"] if (has_gpu := any(s.gpu_s for s in data.stages)) else []
     rows = [
         [
             s.stage,
-            *map(_whole, (s.tasks, s.done, s.skipped, s.failed)),
+            *map(_integer, (s.tasks, s.done, s.skipped, s.failed)),
             *(fixed(s.cpu_s, 2), fixed(s.wall_s, 2), fixed(s.bytes / 1e9, 4), fixed(s.peak_gb, 3)),
-            *([fixed(s.gpu_s, 2)] if held else []),
+            *([fixed(s.gpu_s, 2)] if has_gpu else []),
         ]
         for s in data.stages
     ]
@@ -293,7 +293,7 @@ def _stages(data: ReportData) -> Table:
 def _nodes(data: ReportData) -> Table:
     names = ("tasks", "CPU s", "peak GB, indexing", "peak GB, searching")
     rows = [
-        [n.host, _whole(n.tasks), fixed(n.cpu_s, 2), fixed(n.peak_index_gb, 3), fixed(n.peak_search_gb, 3)]
+        [n.host, _integer(n.tasks), fixed(n.cpu_s, 2), fixed(n.peak_index_gb, 3), fixed(n.peak_search_gb, 3)]
         for n in data.nodes
     ]
     return Table("Nodes", ("host", *names), rows)
@@ -304,7 +304,7 @@ def _hardware(data: ReportData) -> Table:
     columns = ["nodes", "computer", "CPU", "cores", "GHz", "RAM GB", "operating system", *(["GPU"] if gpu else [])]
     rows = [
         [
-            *(_whole(h.nodes), h.brand, h.cpu, _whole(h.cores), fixed(h.clock_ghz, 2), fixed(h.ram_gb, 1), h.os),
+            *(_integer(h.nodes), h.brand, h.cpu, _integer(h.cores), fixed(h.clock_ghz, 2), fixed(h.ram_gb, 1), h.os),
             *([h.gpu or NOTHING] if gpu else []),
         ]
         for h in data.hardware
@@ -320,7 +320,7 @@ def _rejected(data: ReportData) -> Table:
     ]
     reasons: Iterable[tuple[str, int]] = Counter(f"{r.kind}, {r.reason}" for r in data.rejected).most_common(8)
     note = "; ".join(f"{reason}: {count}" for reason, count in reasons)
-    cut = _cut(data.counts.rejected, MOST_REJECTED, "rejected.parquet of the run folder")
+    cut = _truncation_note(data.counts.rejected, MOST_REJECTED, "rejected.parquet of the run folder")
     texts = [k for k, name in enumerate(names) if name != "part"]
     return Table("Rejected inputs", names, rows, " ".join(filter(None, (note and note + ".", cut))), texts=texts)
 
@@ -342,26 +342,30 @@ def _rules(data: ReportData) -> Table | None:
 
 
 def measures_table(results: Measures) -> Table:
-    """A row a measure."""
-    known = [t for t in results.atwv_thresholds if t is not None]
-    limits = " to ".join(dict.fromkeys(short(t) for t in (min(known), max(known)))) if known else NOTHING
+    """One row per measure."""
+    limits_known = [t for t in results.atwv_thresholds if t is not None]
+    limits = (
+        " to ".join(dict.fromkeys(short(t) for t in (min(limits_known), max(limits_known))))
+        if limits_known
+        else NOTHING
+    )
     rows = [
         [item.name, fixed(value, item.decimals), short(threshold), fixed(pmiss), fixed(pfa, 6)]
         for item, value, threshold, pmiss, pfa in _measure_values(results)
     ]
     rows[1][2] = limits
-    for row in rows[2:]:  # most have no threshold and no rates
+    for row in rows[2:]:  # most measures have no threshold and no rates
         limit, pmiss, pfa = row[2:]
         row[2:4] = ["" if cell == NOTHING else cell for cell in (limit, pmiss)]
         row[4] = "" if pmiss == pfa == NOTHING else pfa
     names = ("measure", "value", "threshold", "pmiss", "pfa")
     plain = [dict(zip(names, (item.name, *values), strict=True)) for item, *values in _measure_values(results)]
     headings = ("measure", "value", "threshold", "Pmiss", "Pfa")
-    return Table("Measures", headings, rows, gaps(reasons(results.values())), plain=plain)
+    return Table("Measures", headings, rows, undefined_note(undefined_reasons(results.values())), plain=plain)
 
 
 def _measure_values(results: Measures) -> list[tuple[Quantity, float | None, float | None, float | None, float | None]]:
-    """What each measure is, value, threshold, Pmiss and Pfa; of several thresholds none."""
+    """Metadata, value, threshold, Pmiss and Pfa of each measure; no threshold if there are several."""
     limits = set(results.atwv_thresholds)
     limit = next(iter(limits)) if len(limits) == 1 else None
     actual = quantity_of("atwv")

@@ -1,10 +1,10 @@
-"""Pictures as files: SVG, PDF or PNG, as the file's ending says.
+"""Pictures as files: SVG, PDF or PNG, by the file's ending.
 
-All plots are SVG text (`swsdist.report.plots`); PDF and PNG are made of it by vl-convert (extra `figures`), which has a font
-of its own, Liberation Sans, with the letters of Latin, Greek and Cyrillic. A PDF holds lines and letters, not pixels, and the
+All plots are SVG text (`swsdist.report.plots`); vl-convert (extra `figures`) converts it to PDF and PNG, with its
+font, Liberation Sans, which has the letters of Latin, Greek and Cyrillic. A PDF holds lines and letters, not pixels, and the
 part of the font that it shows. Its size is that of the SVG at 96 pixels an inch; a PNG has 300 dots an inch, on white.
 
-The same SVG gives the same bytes wherever no other font is asked for (`docs/decisions/0021-figures-and-tables.md`).
+The same SVG gives the same bytes if no other font is requested (`docs/decisions/0021-figures-and-tables.md`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 
 from swsdist.core.codes import report as codes
 
-#: What a picture's file ends in.
+#: Endings of pictures.
 PICTURES = (".svg", ".pdf", ".png")
 
-#: Of SVG, as browsers take it; of PDF; of our PNG.
+#: Dots per inch of SVG in browsers, of PDF, and of our PNG.
 _SVG_DOTS, _PDF_DOTS, _PNG_DOTS = 96, 72, 300
 _FONT = "Liberation Sans, "
 
@@ -26,10 +26,10 @@ _ROOT = re.compile(r'<svg [^>]*?width="(\d+)" height="(\d+)"')
 
 
 def demand_converter(path: str) -> None:
-    """Whether a picture of this ending can be written here.
+    """Check that a picture with this ending can be written here.
 
     Raises:
-        UserError: PDF and PNG take a library that is not installed.
+        UserError: PDF and PNG need a library that is not installed.
     """
     ending = Path(path).suffix.lower()
     if ending in (".pdf", ".png") and importlib.util.find_spec("vl_convert") is None:
@@ -45,13 +45,13 @@ def write_picture(svg: str, path: str | Path) -> None:
         path: local file; it ends in `.svg`, `.pdf` or `.png`.
 
     Raises:
-        UserError: it has another ending, or the library that PDF and PNG take is not installed.
+        UserError: another ending, or the library for PDF and PNG is not installed.
     """
     ending = Path(path).suffix.lower()
     if ending not in PICTURES:
         *others, last = PICTURES
-        known = f"{', '.join(others)} or {last}"
-        raise codes.PICTURE_ENDING(where=str(path), endings=known)
+        endings = f"{', '.join(others)} or {last}"
+        raise codes.PICTURE_ENDING(where=str(path), endings=endings)
     demand_converter(str(path))
     if ending == ".svg":
         Path(path).write_text(svg, encoding="utf-8")
@@ -66,11 +66,11 @@ def write_picture(svg: str, path: str | Path) -> None:
 
 
 def read_picture(path: str) -> str:
-    """A plot that was drawn here before, local or `s3://`.
+    """Read a plot of swsdist, local or `s3://`.
 
     Raises:
-        UserError: there is no such file.
-        DataError: it is no plot of this project.
+        UserError: no such file.
+        DataError: not a plot of swsdist.
     """
     from swsdist.io.compressed import opened
 
@@ -82,7 +82,7 @@ def read_picture(path: str) -> str:
 
 
 def _resized(svg: str, factor: float) -> str:
-    """Another size, of the same content."""
+    """The plot at another size."""
     size = _ROOT.match(svg)
     assert size is not None
     width, height = (factor * int(size[k]) for k in (1, 2))
@@ -91,11 +91,11 @@ def _resized(svg: str, factor: float) -> str:
 
 
 def _on_white(svg: str) -> str:
-    """The page below it, which a screen may show in any colour."""
+    """The plot on a white background."""
     end = svg.index(">") + 1
     return f'{svg[:end]}<rect width="100%" height="100%" fill="#ffffff"/>{svg[end:]}'
 
 
 def _with_font(svg: str) -> str:
-    """The font that is the same everywhere comes first."""
+    """The plot with the bundled font first."""
     return svg.replace('font-family="', f'font-family="{_FONT}')

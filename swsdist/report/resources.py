@@ -1,4 +1,4 @@
-"""ISF, SSF, PMU and PL from a run's report, or from numbers given by hand, or from both."""
+"""ISF, SSF, PMU and PL from a run's report, from given numbers, or from both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swsdist.report.data import Resources
 from swsdist.report.summary import NOTHING, UNKNOWN_COSTS, fixed, gpu_figures, short
 from swsdist.report.tables import Table
 
-#: What the figures follow from, and its names in `report.json`, under `resources`.
+#: The inputs of the figures, and their names in `report.json` under `resources`.
 _OF_RUN = {
     "index_cpu_s": "index_cpu_s",
     "search_cpu_s": "search_cpu_s",
@@ -38,10 +38,10 @@ def from_numbers(
     search_peaks_gb: Sequence[float] = (),
     weight: float | None = None,
 ) -> Factors:
-    """The figures of a run, where numbers that are given take the place of its own.
+    """The figures of a run, where given numbers replace the run's.
 
     Args:
-        run: folder of a run that has a report; None: there are only the numbers.
+        run: folder of a run with a report; None: only the numbers.
         index_cpu_s, search_cpu_s: CPU s.
         audio_s, query_s: s.
         index_peaks_gb, search_peaks_gb: highest memory of each node, GB.
@@ -50,7 +50,7 @@ def from_numbers(
     Raises:
         UserError: the run has no report, nothing is given, or a number is impossible.
     """
-    given: dict[str, Any] = {
+    numbers: dict[str, Any] = {
         "index_cpu_s": index_cpu_s,
         "search_cpu_s": search_cpu_s,
         "audio_s": audio_s,
@@ -59,32 +59,32 @@ def from_numbers(
         "search_peaks_gb": list(search_peaks_gb) or None,
         "weight": weight,
     }
-    if run is None and all(value is None for name, value in given.items() if name != "weight"):
+    if run is None and all(value is None for name, value in numbers.items() if name != "weight"):
         raise codes.NO_NUMBERS()
-    known, held = ({}, {}) if run is None else _known(run)
-    values = known | {name: value for name, value in given.items() if value is not None}
-    return replace(factors(**{name: value for name, value in values.items() if value is not None}), **held)
+    run_values, gpu = ({}, {}) if run is None else _run_inputs(run)
+    values = run_values | {name: value for name, value in numbers.items() if value is not None}
+    return replace(factors(**{name: value for name, value in values.items() if value is not None}), **gpu)
 
 
-def _known(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the figures of a run follow from, and what it used of GPUs."""
+def _run_inputs(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The inputs of a run's figures, and its use of GPUs."""
     try:
         results = json.loads(Folder(run).read_bytes("report.json"))["resources"]
     except FileNotFoundError:
         raise codes.NO_REPORT(where=run) from None
-    known = {name: results[key] for name, key in _OF_RUN.items()}
+    run_values = {name: results[key] for name, key in _OF_RUN.items()}
     for name in ("index_peaks_gb", "search_peaks_gb"):
-        known[name] = None if known[name] is None else [known[name]]
-    return known, {name: results.get(name) for name in _OF_GPUS}  # a run of an earlier version has none
+        run_values[name] = None if run_values[name] is None else [run_values[name]]
+    return run_values, {name: results.get(name) for name in _OF_GPUS}  # a run of an earlier version has none
 
 
 def resource_table(results: Factors | Resources) -> Table:
-    """The figures as a table: what each is, and its value."""
+    """The figures as a table with meanings."""
     rows = _rows(results)
     return Table(
         "Processing resources",
         ("figure", "", "value"),
-        [(name, note if value is not None else _unknown(name), text) for name, note, text, value in rows],
+        [(name, note if value is not None else _unknown_cost(name), text) for name, note, text, value in rows],
         f"{NOTHING}: not known." if any(value is None for *_, value in rows) else "",
         texts=(0, 1),
         plain=[{"figure": name, "meaning": note, "value": value} for name, note, _, value in rows],
@@ -92,14 +92,14 @@ def resource_table(results: Factors | Resources) -> Table:
 
 
 def resource_lines(results: Factors) -> list[str]:
-    """The figures as lines of text: name, value, what it is, or why it is not known."""
+    """The figures as lines of text: name, value, meaning or reason for its absence."""
     return [
-        f"{name:<10}  {text:>10}  {note if value is not None else _unknown(name)}"
+        f"{name:<10}  {text:>10}  {note if value is not None else _unknown_cost(name)}"
         for name, note, text, value in _rows(results)
     ]
 
 
-def _unknown(name: str) -> str:
+def _unknown_cost(name: str) -> str:
     return f"not known: {UNKNOWN_COSTS[name.partition(',')[0]]}"
 
 

@@ -1,4 +1,4 @@
-"""`report.json`: its keys, their meaning, and how it is made. docs/reference/report-json.md is made from this module.
+"""`report.json`: its keys and their meaning. docs/reference/report-json.md is generated from this module.
 
 Version policy: within `swsdist-report/1` keys may be added; none is removed, renamed or changed in meaning. JSON has no
 infinity and no NaN: such values are null.
@@ -60,7 +60,7 @@ class ReportJson(BaseModel):
     folder: str = Field(description="its folder")
     system: str = Field(description="name of the system")
     created: str = Field(description="when the report was made, ISO 8601, UTC")
-    digest: str = Field(description="SHA-256 over the rows of the run's tables, as `swsdist digest` prints")
+    digest: str = Field(description="result digest: SHA-256 over the rows of the scored list and the measures")
     made_of: str = Field(description="fingerprint of the tables, the config and the queries' texts that it shows")
     protocol: Protocol | None = Field(description="operating point and rules of counting")
     measures: Measures | None = Field(description="how well the queries were found; null: not scored")
@@ -70,13 +70,13 @@ class ReportJson(BaseModel):
     )
     unscored: str | None = Field(description="why `measures` is null")
     looked_at: list[str] = Field(
-        description="what the decision about a query looked at: `own query`, `other queries`, `references`; evaluations that "
-        "demand independent decisions allow the first only"
+        description="what the decision about a query depends on: `own query`, `other queries`, `references`; evaluations that "
+        "require independent decisions allow only the first"
     )
     queries_from: QueriesFrom | None = Field(
         description="the corpus that the queries are of; null: the one that is searched"
     )
-    warnings: list[str] = Field(description="what was odd in the inputs, and what was left out")
+    warnings: list[str] = Field(description="warnings")
     isf: float | None = Field(description="indexing speed factor: CPU s per s of audio")
     ssf: float | None = Field(description="searching speed factor: CPU s / (query s x audio s)")
     ssf_hours: float | None = Field(description="the same with hours: 3600 x ssf")
@@ -88,9 +88,9 @@ class ReportJson(BaseModel):
     hours: float = Field(description="hours of audio searched")
     queries: int = Field(description="queries searched")
     rejected: int = Field(description="inputs that could not be used, and tasks that failed")
-    repeated_cpu: float = Field(description="CPU s of attempts that were lost and made again")
-    counts: Counts = Field(description="how much there was of what")
-    resources: Resources = Field(description="what the run cost")
+    repeated_cpu: float = Field(description="CPU s of lost attempts that were repeated")
+    counts: Counts = Field(description="sizes of inputs and outputs")
+    resources: Resources = Field(description="costs of the run")
     stages: list[StageRow] = Field(description="a row a stage")
     hardware: list[NodeType] = Field(description="a row a type of node")
     nodes: list[NodeRow] = Field(description="a row a node")

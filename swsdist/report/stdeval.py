@@ -1,8 +1,8 @@
 """The text table of STDEval 0.7 (`-A -o`): a row a term, column groups by source type and for all.
 
-Scripts read that table, so it is the same to the blank, with its ways: counts of the row "Means" lose their decimals, values
-below zero push their column one to the right, totals are rounded to 4 (Value, P(Mis)) and 8 decimals (P(FA)) before they
-are printed.
+Scripts read that table, so it is identical to the blank: counts of the row "Means" lose their decimals, values
+below zero shift their column by one, totals are rounded to 4 (Value, P(Mis)) and 8 decimals (P(FA)) before
+printing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _head(result: Evaluation, columns: int) -> Iterator[str]:
     ):
         yield f"| {label}{value:>{36 - len(label)}}{'':{width - 37}}|"
     listed = result.system.detections["decision"]
-    if len(listed) and listed.null_count == len(listed):  # STDEval knows no such list
+    if len(listed) and listed.null_count == len(listed):  # STDEval does not allow such a list
         yield f"| Decision Score          N/A (no detection was decided){'':{width - 37}}|"
         return
     highest = max(-9999.0, -math.inf if result.highest_no is None else result.highest_no)
@@ -96,7 +96,7 @@ def _counts(row: Mapping[str, Any], result: Evaluation) -> str:
 
 
 class _Rated(NamedTuple):
-    """A query with references, decided."""
+    """A query with references and decisions."""
 
     query_id: str
     ntrue: int
@@ -127,7 +127,7 @@ def _means(part: Part, rows: list[Mapping[str, Any]], result: Evaluation) -> str
     if not rated or part.actual is None:
         return f"{_four(0, 0, 0, 0)}    N/A    N/A   N/A |"
     start = _four(*(sum(column) // len(rated) for column in zip(*(row[1:] for row in rated), strict=True)))
-    # Added one after the other, as the program does it: a last bit may decide the last digit.
+    # Summed in the program's order: a last bit may change the last digit.
     rated.sort(key=lambda row: row.query_id)
     mean = 0.0
     for row in rated:

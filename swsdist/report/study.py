@@ -1,4 +1,4 @@
-"""The study of KST against STO in a sweep's report: figures 2 to 8, its tables and tests, and one JSON for programs.
+"""The study of KST against STO in a sweep's report: figures 2 to 8, tables, tests, and JSON.
 
 Figures are numbered as in Wang and Metze 2014. Curves of thresholds (2 and 4) are those of the single system's operating point.
 """
@@ -222,16 +222,16 @@ def text_lines(study: Study) -> list[str]:
     lines += [f"\n{note}" for note in remarks(study)]
     logistics = sorted({system.entry.logistic for system in study.systems} - {"none"})
     if logistics:
-        made = sum(system.entry.logistic != "none" for system in study.systems)
+        converted = sum(system.entry.logistic != "none" for system in study.systems)
         lines += [
             "",
-            f"Scores of {made} of {len(study.systems)} systems became probabilities by a logistic: {', '.join(logistics)}",
+            f"Scores of {converted} of {len(study.systems)} systems became probabilities by a logistic: {', '.join(logistics)}",
         ]
     return lines
 
 
 def remarks(study: Study) -> list[str]:
-    """What a reader should know of the alphas that were found."""
+    """Remarks on the best alphas."""
     first, last = float(study.alphas[0]), float(study.alphas[-1])
     at_end = [NAMES[method] for method, value in study.best.items() if value in (first, last)]
     if study.chosen or not at_end or len(study.alphas) < 2:
@@ -262,16 +262,16 @@ def study_json(study: Study) -> str:
 
 
 def _system(studied: SystemStudy) -> dict[str, object]:
-    given = studied.entry
+    entry = studied.entry
     terms = {
-        "query_id": given.sweep.names.to_pylist(),
-        "ntrue": given.sweep.ntrue,
-        "posterior_sum": given.sweep.sums,
+        "query_id": entry.sweep.names.to_pylist(),
+        "ntrue": entry.sweep.ntrue,
+        "posterior_sum": entry.sweep.sums,
         "value": studied.values,
         "threshold": studied.thresholds,
     }
     return {
-        **{name: getattr(given, name) for name in ("name", "task", "trials", "beta", "logistic")},
+        **{name: getattr(entry, name) for name in ("name", "task", "trials", "beta", "logistic")},
         "atwv": studied.atwv,
         "atwv_by_alpha": studied.curves,
         "over_terms": studied.over_terms,
@@ -279,7 +279,7 @@ def _system(studied: SystemStudy) -> dict[str, object]:
     }
 
 
-def captioned(study: Study) -> list[tuple[str, str]]:
+def captioned_figures(study: Study) -> list[tuple[str, str]]:
     """Captions with their numbers, and SVG, of all figures."""
     return [(f"Figure {name[3:]}. {caption}", svg) for name, (caption, svg) in figures(study).items()]
 

@@ -1,7 +1,7 @@
-"""All figures of a run: a row each, for a terminal, a log file and the page.
+"""All figures of a run, one per row, for a terminal, a log file and the page.
 
-The rows are made once, by `summary_rows`; the rest is how they are laid out. Also here: how numbers are written for a
-person, so that the table and the pages write them alike, and how any page is rendered.
+`summary_rows` makes the rows; the rest is their layout. Also here: formats of numbers, shared by the table and the
+pages, and rendering of pages.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     import jinja2
     from markupsafe import Markup
 
-#: Stands for a value that does not exist.
+#: An undefined value.
 NOTHING = "–"
 
 Tone = Literal["main", "plain", "warning"]
 
-#: How a figure is stressed on a terminal, by its tone.
+#: Style of a figure on a terminal, by its tone.
 STYLES: dict[Tone, str] = {"main": "bold green", "plain": "", "warning": "bold yellow"}
 
-#: Why a figure of what a run cost is not known.
+#: Why a cost is not known.
 UNKNOWN_COSTS = {
     "ISF": "needs the CPU s of indexing (unknown for a compacted store) and s of audio",
     "SSF": "needs the CPU s of searching, s of queries and s of audio",
@@ -58,7 +58,7 @@ def calibration_text(measures: Measures) -> str:
 
 
 def gpu_figures(cost: Factors | Resources) -> list[tuple[str, str, str, float | None]]:
-    """Name, meaning, value as text, and value of what was used of GPUs; empty where none was."""
+    """Name, meaning, value as text, and value of GPU figures; empty without GPUs."""
     if not (cost.index_gpu_s or cost.search_gpu_s):
         return []
     busy, used = "s that tasks held a GPU, not in the factors", "GB in use, highest over nodes, not in the factors"
@@ -71,7 +71,7 @@ def gpu_figures(cost: Factors | Resources) -> list[tuple[str, str, str, float | 
 
 
 class SummaryRow(NamedTuple):
-    """One figure: its name, its value as text, what a reader needs to understand it, and how to stress it."""
+    """One figure: name, value as text, explanation, and tone."""
 
     name: str
     value: str
@@ -80,26 +80,26 @@ class SummaryRow(NamedTuple):
 
 
 def fixed(value: float | None, digits: int = 4) -> str:
-    """With so many decimals; a dash for a value that does not exist."""
+    """A value with a number of decimals; a dash if undefined."""
     return NOTHING if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 def short(value: float | None, digits: int = 4) -> str:
-    """With so many significant digits, whole where it is large: 0.000231, 12.35, 48213, 1.2e-07."""
+    """A value with a number of significant digits, whole if large: 0.000231, 12.35, 48213, 1.2e-07."""
     if value is None or math.isnan(value):
         return NOTHING
     return f"{value:.0f}" if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
 
 
 def span(seconds: float | None) -> str:
-    """A length of time in two units at most: 8.2 s, 3 min 12 s, 5 h 04 min."""
+    """A duration in at most two units: 8.2 s, 3 min 12 s, 5 h 04 min."""
     if seconds is None or math.isnan(seconds):
         return NOTHING
     if seconds < 59.95:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
+    rounded = round(seconds)
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60:02d} s"
     minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
@@ -114,7 +114,7 @@ def clock(seconds: float) -> str:
 
 
 def _path(text: str) -> Markup:
-    """A name that may break after its slashes."""
+    """A name with line breaks allowed after slashes."""
     from markupsafe import Markup, escape
 
     return Markup("/<wbr>").join(escape(part) for part in text.split("/"))
@@ -137,19 +137,19 @@ def _template(name: str) -> jinja2.Template:
 
 
 def rendered(name: str, **values: object) -> str:
-    """A page as HTML text, to be written as UTF-8: values are escaped, and one that the template lacks is an error.
+    """A page as HTML text, to be written as UTF-8: values are escaped, and a missing value is an error.
 
     Args:
         name: of its template.
-        values: what it shows; `version`, that of swsdist, is there for all.
+        values: of the template, besides `version`, that of swsdist.
     """
     text = _template(name).render(version=version("swsdist"), **values)
     # A path may hold bytes that are not UTF-8 (lone surrogates in Python); the page must still be writable.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
-    """Why a measure has no value, by its name for people; of a rate where its measure has one.
+def undefined_reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
+    """Why measures, and rates of defined measures, are undefined, by label.
 
     Args:
         measures: values by key.
@@ -159,18 +159,18 @@ def reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
     text = why_undefined(measures)
     results = {}
     for key, why in text.items():
-        known = quantity_of(key)
-        rate = known.best and known.of in measures and known.of not in text  # a threshold may be infinite
-        if rate or not known.of:
-            results[known.name] = why
+        quantity = quantity_of(key)
+        rate = quantity.best and quantity.of in measures and quantity.of not in text  # a threshold may be infinite
+        if rate or not quantity.of:
+            results[quantity.name] = why
     return results
 
 
-def gaps(why: Mapping[str, str]) -> str:
-    """A note on a table in which dashes stand for what is not defined.
+def undefined_note(why: Mapping[str, str]) -> str:
+    """A note on undefined values in a table.
 
     Args:
-        why: reasons by what is not defined; those of one reason are told together.
+        why: reasons by name of the value; names with the same reason are joined.
     """
     by_reason: dict[str, list[str]] = {}
     for name, reason in why.items():
@@ -180,8 +180,8 @@ def gaps(why: Mapping[str, str]) -> str:
     )
 
 
-def crowded(data: ReportData) -> str:
-    """How many queries have more detections than trials, of which some measures are not defined; nothing if none has."""
+def too_few_trials(data: ReportData) -> str:
+    """The number of queries with more detections than trials, which leave measures undefined; empty without any."""
     if data.protocol is None or data.measures is None:
         return ""
     trials = data.protocol.trials
@@ -195,18 +195,18 @@ def crowded(data: ReportData) -> str:
 
 
 def thresholds(values: tuple[float | None, ...]) -> str:
-    """One threshold, or the range of those of several folds that have one."""
-    known = [value for value in values if value is not None and not math.isnan(value)]
-    if not known:
+    """One threshold, or the range over folds."""
+    quantity = [value for value in values if value is not None and not math.isnan(value)]
+    if not quantity:
         return "no threshold"
-    low, high = min(known), max(known)
+    low, high = min(quantity), max(quantity)
     if low == high:
         return f"threshold {short(low)}"
-    return f"{len(known)} thresholds, {short(low)} to {short(high)}"
+    return f"{len(quantity)} thresholds, {short(low)} to {short(high)}"
 
 
 def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
-    """The figures of a run in the order in which they are shown."""
+    """The figures of a run, in order."""
     cost = data.resources
     rows: list[SummaryRow] = []
     if data.protocol is not None and data.measures is not None:
@@ -217,7 +217,7 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
         rows.append(
             SummaryRow("protocol", rules.name, f"beta {short(rules.beta)}, {limit}, {rules.trials} trials a query")
         )
-    if data.measures is None:  # who scores nothing wants to know what there is
+    if data.measures is None:  # without scoring, sizes come first
         rows += _count_rows(data)
         rows.append(SummaryRow("measures", "not scored", data.unscored or "the run has no measures"))
     else:
@@ -259,7 +259,7 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
 
 
 def _cost(name: str, value: float | None, text: str, note: str) -> SummaryRow:
-    """A figure of what a run cost, or why there is none."""
+    """A cost, or the reason for its absence."""
     return (
         SummaryRow(name, text, note)
         if value is not None
@@ -286,16 +286,16 @@ def _count_rows(data: ReportData) -> list[SummaryRow]:
 
 
 def _other_corpus(data: ReportData) -> list[SummaryRow]:
-    """Where queries of another corpus come from, and what normalises them."""
-    theirs = data.queries_from
-    if theirs is None:
+    """The source of queries from another corpus, and their normalisation."""
+    source = data.queries_from
+    if source is None:
         return []
     how = {
-        "theirs": f"normalised by {theirs.taken_from} documents of it",
+        "theirs": f"normalised by {source.taken_from} documents of it",
         "ours": "normalised by the searched documents",
         "none": "not normalised",
-    }[theirs.statistics]
-    return [SummaryRow("queries from", theirs.documents, f"another corpus; {how}")]
+    }[source.statistics]
+    return [SummaryRow("queries from", source.documents, f"another corpus; {how}")]
 
 
 def _speech(part: float | None) -> str:
@@ -303,7 +303,7 @@ def _speech(part: float | None) -> str:
 
 
 def _trimmed(data: ReportData) -> str:
-    """What was cut off queries."""
+    """The amount of trimming of queries."""
     if not data.counts.trimmed:
         return ""
     seconds = sum(query.cut or 0.0 for query in data.queries)
@@ -311,20 +311,20 @@ def _trimmed(data: ReportData) -> str:
 
 
 def interval(data: ReportData) -> str:
-    """That of MTWV, to stand before other notes; nothing if there is none."""
+    """The interval of MTWV, as the beginning of a note; empty if undefined."""
     return "" if data.mtwv_interval is None else "{:.4f} to {:.4f} (95 %); ".format(*data.mtwv_interval)
 
 
 def _measure_rows(data: ReportData) -> list[SummaryRow]:
     results = data.measures
     assert results is not None
-    why = reasons(results.further)
+    why = undefined_reasons(results.further)
 
     def rates(pmiss: float | None, pfa: float | None) -> str:
         return f"Pmiss {fixed(pmiss)}, Pfa {fixed(pfa, 6)}"
 
     limit = f"threshold {short(results.mtwv_threshold)}, {rates(results.mtwv_pmiss, results.mtwv_pfa)}"
-    made = f"{thresholds(results.atwv_thresholds)}, {rates(results.atwv_pmiss, results.atwv_pfa)}"
+    actual = f"{thresholds(results.atwv_thresholds)}, {rates(results.atwv_pmiss, results.atwv_pfa)}"
     how = calibration_text(results)
     oracle = results.calibration == "oracle"
     return [
@@ -334,7 +334,7 @@ def _measure_rows(data: ReportData) -> list[SummaryRow]:
         SummaryRow(
             "ATWV (oracle)" if oracle else "ATWV",
             fixed(results.atwv),
-            f"{made}; {how}" if results.atwv is not None else f"no decisions; {how}",
+            f"{actual}; {how}" if results.atwv is not None else f"no decisions; {how}",
             "warning" if oracle else "main",
         ),
         *(
@@ -345,7 +345,7 @@ def _measure_rows(data: ReportData) -> list[SummaryRow]:
             )
             for item, value, *_ in results.rows()
         ),
-        *([SummaryRow("trials", "too few", text, "warning")] if why and (text := crowded(data)) else []),
+        *([SummaryRow("trials", "too few", text, "warning")] if why and (text := too_few_trials(data)) else []),
     ]
 
 
@@ -362,7 +362,7 @@ def summary_lines(data: ReportData) -> list[str]:
     """The table as aligned lines of plain text, for logs and pipes."""
     rows = summary_rows(data)
     names = max(len(row.name) for row in rows)
-    # A path is long and has no note: it must not push all notes to the right.
+    # A path is long and has no note: it must not widen the column.
     values = max(len(row.value) for row in rows if row.note)
     return [f"{row.name:<{names}}  {row.value:<{values}}  {row.note}".rstrip() for row in rows]
 
@@ -382,5 +382,5 @@ def print_summary(data: ReportData, console: Console) -> None:
         # Text, not str: an id may look like rich's markup.
         table.add_row(row.name, Text(row.value, style=STYLES[row.tone]), Text(row.note))
     console.print(table)
-    # Below the table, unwrapped, so that it can be clicked or copied.
+    # Below the table, unwrapped, so it can be clicked or copied.
     console.print(Text(f"{report.name}: {report.value}"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""A sweep for people: curves, maps, the best points, and all of it on one page."""
+"""A sweep for people: curves, maps, the best points, and a page."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from swsdist.report.plots.heat import heat_svg
 from swsdist.report.plots.run import Axes, Series, dots_svg, lines_svg, spans_decades
 from swsdist.report.plots.scatter import scatter_svg
-from swsdist.report.summary import NOTHING, fixed, gaps, reasons, rendered, short
+from swsdist.report.summary import NOTHING, fixed, rendered, short, undefined_note, undefined_reasons
 from swsdist.report.tables import Table, padded
 
-#: Lines of a plot that can be told apart.
+#: Most distinguishable lines of a plot.
 _MOST_LINES = 8
 #: Cells of a map, and rows of the page's table.
 _MOST_CELLS, _MOST_ROWS = 2000, 400
-#: Points of a scatter; and the part of a map's cells that points must fill, or it is no grid of theirs.
+#: Most points of a scatter plot; and least part of a map's cells with points.
 _MOST_DOTS, _LEAST_FILLED = 3000, 0.75
-#: Maps of the same two keys, each of what is scored by something else.
+#: Most maps of the same two keys, one per scoring setup.
 _MOST_MAPS = 4
-#: Best points that are shown apart, and rankings that they are of.
+#: Most best points, and most rankings, to show.
 _MOST_BEST, _MOST_RANKINGS = 10, 40
 
 
@@ -34,12 +34,12 @@ Row = dict[str, object]
 
 @dataclass(frozen=True)
 class Ranking:
-    """Points that are scored by the same.
+    """The ranking of points of one scoring setup.
 
     Attributes:
-        scored_by: in what that differs from other rankings, in a line; empty where there is one ranking.
-        best: numbers of the points, the best first; those that failed, and oracles beside others, are not among them.
-        tested: whether there are intervals and tests: the objective is a mean over queries.
+        scored_by: differences of the setup from others, in one line; empty for a single ranking.
+        best: numbers of the points, best first, without failed points, and without oracles unless all are.
+        tested: whether there are intervals and tests, which need an objective that is a mean over queries.
     """
 
     scored_by: str
@@ -49,21 +49,21 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class SweepData:
-    """What a sweep shows.
+    """The data of a sweep's page.
 
     Attributes:
         name: of the sweep.
-        table: a row a point, columns as docs/reference/tables.md has them.
+        table: one row per point, with the columns of docs/reference/tables.md.
         keys, measures: names of the columns of keys and of measures.
         objective: name of the measure that ranks.
-        lowest: less of it is better.
-        rankings: of points that are scored by the same.
+        lowest: whether less is better.
+        rankings: one per scoring setup.
         level: of the intervals.
-        about: pairs of what and which, shown at the top.
-        notices: what a reader should know.
+        about: names and values, shown at the top.
+        notices: for readers.
         more: captions and SVG of further figures.
-        tables: further ones.
-        links: names of files beside the page, with what they are.
+        tables: further tables.
+        links: names of files beside the page, with descriptions.
     """
 
     name: str
@@ -87,7 +87,7 @@ class SweepData:
 
     @property
     def winner(self) -> int | None:
-        """The best point; None where points are scored in several ways, and so none is the best of all."""
+        """The best point; None with several scoring setups."""
         (first, *others) = self.rankings
         return first.best[0] if first.best and not others else None
 
@@ -96,17 +96,17 @@ def plots(data: SweepData) -> dict[str, tuple[str, str]]:
     """Name -> caption and SVG: a curve for each key with numbers, a map for each two keys that vary; of draws, a scatter.
 
     A curve has a line for each combination of the other keys, where these are few; else every point is a dot. A cell of a map
-    is the best of the points that share its two values; where these are scored in several ways, there is a map for each of
+    is the best of the points that share its two values; with several scoring setups, there is a map for each of
     the first few. Oracle KST is in neither.
     """
     rows = [row for row in data.table.to_pylist() if row[data.objective] is not None and not _is_reference(row)]
-    varied = [key for key in data.keys if len({_told(row[key]) for row in rows}) > 1]
+    varied = [key for key in data.keys if len({_cell_text(row[key]) for row in rows}) > 1]
     results: dict[str, tuple[str, str]] = {}
     for key in varied:
         if _is_number(data.table, key):
             results[f"curve-{key}"] = _curve(data, rows, key, [other for other in varied if other != key])
     for item, other in combinations(varied, 2):
-        several = _apart(data, rows, item, other)
+        several = _rows_by_setup(data, rows, item, other)
         for number, (text, some) in enumerate(several.items(), 1):
             kind, drawn = "map", _map(data, some, item, other)
             if drawn is None:
@@ -117,15 +117,15 @@ def plots(data: SweepData) -> dict[str, tuple[str, str]]:
     return results
 
 
-def _apart(data: SweepData, rows: list[Row], item: str, other: str) -> dict[str, list[Row]]:
-    """The points of a map; of several maps, by what they are scored by, where a cell would mix what is not comparable."""
+def _rows_by_setup(data: SweepData, rows: list[Row], item: str, other: str) -> dict[str, list[Row]]:
+    """The points of a map; of several maps, one per scoring setup, if a cell would mix setups."""
     cells: dict[tuple[str, str], set[object]] = {}
     for row in rows:
-        cells.setdefault((_told(row[item]), _told(row[other])), set()).add(row["scored_by"])
-    if all(len(ways) == 1 for ways in cells.values()):
+        cells.setdefault((_cell_text(row[item]), _cell_text(row[other])), set()).add(row["scored_by"])
+    if all(len(setups) == 1 for setups in cells.values()):
         return {"": rows}
-    ways = list(dict.fromkeys(str(row["scored_by"]) for row in rows))
-    return {text: [row for row in rows if row["scored_by"] == text] for text in ways[:_MOST_MAPS]}
+    setups = list(dict.fromkeys(str(row["scored_by"]) for row in rows))
+    return {text: [row for row in rows if row["scored_by"] == text] for text in setups[:_MOST_MAPS]}
 
 
 def _is_reference(row: Row) -> bool:
@@ -137,7 +137,7 @@ def _is_number(table: pa.Table, key: str) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _told(value: object) -> str:
+def _cell_text(value: object) -> str:
     return NOTHING if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -146,7 +146,7 @@ def _curve(data: SweepData, rows: list[Row], key: str, others: list[str]) -> tup
     for row in rows:
         x, y = row[key], row[data.objective]
         if isinstance(x, int | float) and isinstance(y, int | float):
-            groups.setdefault(tuple(_told(row[other]) for other in others), []).append((float(x), float(y)))
+            groups.setdefault(tuple(_cell_text(row[other]) for other in others), []).append((float(x), float(y)))
     every = [x for some in groups.values() for x, _ in some]
     axes, title = Axes(key, data.objective, x_log=spans_decades(every)), f"{data.objective} against {key}"
     best = next((row for row in rows if row["point"] == data.winner), None)
@@ -157,7 +157,7 @@ def _curve(data: SweepData, rows: list[Row], key: str, others: list[str]) -> tup
     for kind, (name, some) in enumerate(groups.items()):
         ordered = np.array(sorted(some))
         series.append(Series(", ".join(name), ordered[:, 0], ordered[:, 1], kind=kind))
-        if best is not None and name == tuple(_told(best[other]) for other in others):
+        if best is not None and name == tuple(_cell_text(best[other]) for other in others):
             at = best[key], best[data.objective]
             if isinstance(at[0], int | float) and isinstance(at[1], int | float):
                 marks.append((float(at[0]), float(at[1]), kind))
@@ -170,7 +170,7 @@ def _map(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[str, 
     down, across = (_ordered([row[key] for row in rows]) for key in (item, other))
     if len(down) > len(across):
         item, other, down, across = other, item, across, down
-    filled = len({(_told(row[item]), _told(row[other])) for row in rows})
+    filled = len({(_cell_text(row[item]), _cell_text(row[other])) for row in rows})
     numbers = _is_number(data.table, item) or _is_number(data.table, other)
     least = _LEAST_FILLED if numbers else 0.25
     if not 2 <= len(down) * len(across) <= _MOST_CELLS or filled < least * len(down) * len(across):
@@ -179,11 +179,11 @@ def _map(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[str, 
     place: dict[tuple[int, int], float] = {}
     frame = None
     for row in rows:
-        at = down.index(_told(row[item])), across.index(_told(row[other]))
+        at = down.index(_cell_text(row[item])), across.index(_cell_text(row[other]))
         value = row[data.objective]
         assert isinstance(value, int | float)
-        known = place.get(at)
-        if known is None or (value < known if data.lowest else value > known):
+        values_known = place.get(at)
+        if values_known is None or (value < values_known if data.lowest else value > values_known):
             place[at] = grid[at] = float(value)
         if row["point"] == data.winner:
             frame = at
@@ -207,7 +207,9 @@ def _scatter(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[s
         item, other = other, item
     used = [row for row in rows if row[item] is not None and row[other] is not None]
     across = [value for value in (row[item] for row in used) if isinstance(value, int | float)]
-    up = [float(value) if isinstance(value, int | float) else _told(value) for value in (row[other] for row in used)]
+    up = [
+        float(value) if isinstance(value, int | float) else _cell_text(value) for value in (row[other] for row in used)
+    ]
     texts = {value for value in up if isinstance(value, str)}
     if not _is_number(data.table, item) or not 2 <= len(used) <= _MOST_DOTS or len(texts) > _MOST_LINES:
         return None
@@ -231,10 +233,10 @@ def _scatter(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[s
 
 
 def _ordered(values: Sequence[object]) -> list[str]:
-    known = list(dict.fromkeys(values))
-    if all(isinstance(value, int | float) for value in known):
-        known.sort(key=lambda value: float(value))  # type: ignore[arg-type]
-    return list(dict.fromkeys(_told(value) for value in known))
+    values_known = list(dict.fromkeys(values))
+    if all(isinstance(value, int | float) for value in values_known):
+        values_known.sort(key=lambda value: float(value))  # type: ignore[arg-type]
+    return list(dict.fromkeys(_cell_text(value) for value in values_known))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -252,9 +254,9 @@ def head(data: SweepData) -> list[str]:
 def cells(data: SweepData, row: Row) -> list[str]:
     """A point in these columns."""
     value = row[data.objective]
-    results = [str(row["point"]), *(_told(row[key]) for key in data.keys)]
+    results = [str(row["point"]), *(_cell_text(row[key]) for key in data.keys)]
     if len(data.rankings) > 1:
-        results += [_told(row["scored_by"]), _told(row["rank"])]
+        results += [_cell_text(row["scored_by"]), _cell_text(row["rank"])]
     if not isinstance(value, float):
         return [*results, *["failed" if row["failed"] else NOTHING] * (len(head(data)) - len(results))]
     results.append(fixed(value) + (" oracle" if row["oracle"] else ""))
@@ -274,7 +276,7 @@ def cells(data: SweepData, row: Row) -> list[str]:
 
 
 def best_rows(data: SweepData) -> Iterator[list[str]]:
-    """The best points, best first; of several rankings one after the other, those of a single point left out."""
+    """The best points, best first, ranking by ranking; rankings of a single point are omitted."""
     by_number = {row["point"]: row for row in data.table.to_pylist()}
     rankings = [ranking for ranking in data.rankings if len(ranking.best) > 1 or len(data.rankings) == 1]
     most = max(1, _MOST_BEST // max(1, len(rankings)))
@@ -283,8 +285,8 @@ def best_rows(data: SweepData) -> Iterator[list[str]]:
             yield cells(data, by_number[number])
 
 
-def _of_rankings(data: SweepData) -> str:
-    """What a reader should know of the table of the best points, where there are several rankings."""
+def _rankings_note(data: SweepData) -> str:
+    """A note on the table of the best points for several rankings."""
     several = sum(len(ranking.best) > 1 for ranking in data.rankings)
     if len(data.rankings) == 1:
         return ""
@@ -294,18 +296,18 @@ def _of_rankings(data: SweepData) -> str:
 
 
 def gaps_of(data: SweepData) -> str:
-    """Why measures have no value at some points; nothing where they all have."""
+    """Why measures are undefined at some points; empty if all are defined."""
     text: dict[str, str] = {}
     for row in data.table.to_pylist():
         if not row["failed"]:
-            text |= reasons({name: row.get(name) for name in data.measures})
-    return gaps(text)
+            text |= undefined_reasons({name: row.get(name) for name in data.measures})
+    return undefined_note(text)
 
 
 def text_lines(data: SweepData) -> list[str]:
     """The best points for a terminal."""
     rows = [head(data), *best_rows(data)]
-    more = _of_rankings(data)
+    more = _rankings_note(data)
     lines = padded(rows)
     return [
         *(f"{what}: {which}" for what, which in data.about),
@@ -316,7 +318,7 @@ def text_lines(data: SweepData) -> list[str]:
 
 
 def render_sweep(data: SweepData) -> str:
-    """The page as HTML text, to be written as UTF-8: it stands alone and runs no script."""
+    """The page as HTML text, to be written as UTF-8: self-contained, without scripts."""
     rows = data.table.to_pylist()
     return rendered(
         "sweep",
@@ -324,7 +326,7 @@ def render_sweep(data: SweepData) -> str:
         head=head(data),
         words=1 + len(data.keys) + (len(data.rankings) > 1),
         best=list(best_rows(data)),
-        of_rankings=_of_rankings(data),
+        rankings_note=_rankings_note(data),
         rows=[cells(data, row) for row in rows[:_MOST_ROWS]],
         left_out=max(0, len(rows) - _MOST_ROWS),
         failed=[(row["point"], row["failed"]) for row in rows if row["failed"]],

@@ -1,10 +1,10 @@
-"""Tables of results as files: CSV, LaTeX, Markdown or JSON, as the file's ending says; and as text for a terminal.
+"""Tables of results as files: CSV, LaTeX, Markdown or JSON, by the file's ending; and as text for a terminal.
 
-A table is made once, of text, so that a number has the same digits wherever it is shown. Where it also holds its values
-(`Table.plain`), CSV and JSON hold those, with all their digits.
+A table consists of text, so that a number has the same digits in all formats. If it also holds plain values
+(`Table.plain`), CSV and JSON use those, with all digits.
 
-LaTeX takes the package booktabs, and longtable for a table of more than a page. Names are escaped; letters beyond Latin ones
-take XeLaTeX or LuaLaTeX and a font that has them.
+LaTeX needs the package booktabs, and longtable for a table of more than a page. Names are escaped; non-Latin letters
+need XeLaTeX or LuaLaTeX and a suitable font.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from swsdist.core.text import shown, suggestion
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What a table's file ends in.
+#: Endings of tables.
 TABLES = (".csv", ".tex", ".md", ".json")
 
 SCHEMA = "swsdist-tables/1"
 
-#: Stands for a value that does not exist, as in `swsdist.report.summary`.
+#: An undefined value, as in `swsdist.report.summary`.
 _NOTHING = "–"
-#: Letters of a cell of text, and of a heading, in a line; longer ones take several lines.
+#: Most letters per line of a text cell, and of a heading.
 _LABEL, _HEADING = 30, 18
 #: The last letter that pdfLaTeX knows without a package.
 _LAST_LATIN = "\u017f"
@@ -60,14 +60,14 @@ _LATEX = {
     "↓": r"$\downarrow$",
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
 }
-#: What begins a negative number: no hyphen within a name, a date or a range.
+#: The minus sign of a number, not a hyphen within a name, a date or a range.
 _NEGATIVE = re.compile(r"(?<![\w.-])-(?=\.?\d|inf\b)")
 _MARKDOWN = re.compile(r"[\\|`*_<\[\]~]")
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text. Columns of text are aligned to the left, those of numbers to the right, wherever they stand.
+    """A table of text, with text columns aligned left and number columns right.
 
     Attributes:
         caption: without a full stop.
@@ -75,9 +75,9 @@ class Table:
         rows: cells, as many as headings.
         note: sentences below it.
         texts: indices of the columns of text; the others hold numbers.
-        plain: the same rows for programs, values by plain names; without them programs get the cells.
-        helps: what a column is, by its heading, where that does not tell; a page shows it.
-        gap: why a cell may be a dash; told below the table where one is, and the note does not tell it.
+        plain: the same rows for programs, values by name; by default the cells.
+        helps: explanations of columns by heading, shown on pages.
+        gap: why a cell may be a dash; added to the note if any is.
     """
 
     caption: str
@@ -91,27 +91,27 @@ class Table:
 
     @property
     def footnote(self) -> str:
-        """What stands below the table: the note, and what a dash means, if there is one."""
+        """The text below the table: the note, and the meaning of dashes, if any."""
         dashes = any(cell == _NOTHING for row in self.rows for cell in row)
         return f"{self.note} {_NOTHING}: {self.gap}.".strip() if dashes and _NOTHING not in self.note else self.note
 
 
 def padded(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of text as lines, all columns as wide as they must be."""
+    """Rows of text as lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def write_tables(tables: Sequence[Table], path: str | Path) -> list[Path]:
-    """Write tables to a file; gives what was written.
+    """Write tables to a file; return the written paths.
 
     Args:
-        tables: in their order. CSV holds one: of several each has a file of its own, called by its caption (`out.csv` becomes
+        tables: in their order. A CSV file holds one: several become several files, named by caption (`out.csv` becomes
             `out-queries.csv`, ...).
         path: local file; it ends in `.csv`, `.tex`, `.md` or `.json`.
 
     Raises:
-        UserError: it has another ending.
+        UserError: another ending.
     """
     out = Path(path)
     ending = out.suffix.lower()
@@ -120,8 +120,8 @@ def write_tables(tables: Sequence[Table], path: str | Path) -> list[Path]:
     makers: dict[str, Callable[[Sequence[Table]], str]] = {".tex": latex, ".md": markdown, ".json": to_json}
     if ending not in makers:
         *others, last = TABLES
-        known = f"{', '.join(others)} or {last}"
-        raise codes.TABLE_ENDING(where=str(path), endings=known)
+        endings = f"{', '.join(others)} or {last}"
+        raise codes.TABLE_ENDING(where=str(path), endings=endings)
     out.write_text(makers[ending](tables), encoding="utf-8", errors="replace")
     return [out]
 
@@ -132,8 +132,8 @@ def table_of(rows: pa.Table, caption: str, decimals: int | None = None, names_fi
     Args:
         rows: any table of plain columns.
         caption: without a full stop.
-        decimals: of numbers that are no whole ones; None: six significant digits.
-        names_first: columns of text come before those of numbers; else columns stay in their order.
+        decimals: of fractional numbers; None: six significant digits.
+        names_first: move columns of text before those of numbers.
     """
     import pyarrow as pa
 
@@ -159,21 +159,21 @@ def _cell_of(value: object, decimals: int | None) -> str:
     return short(value, 6) if value is None or isinstance(value, float) else str(value)
 
 
-def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, first: int | None) -> pa.Table:
+def select_columns(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, first: int | None) -> pa.Table:
     """Some columns and rows of a table.
 
     Args:
         rows: a table.
-        path: where it was read from, for messages.
-        columns: their names, in their order, or `NAME=HEADING`; none: all.
-        by: column to sort by, ascending; with `-` before it descending. Rows without a value come last.
-        first: how many rows; None: all.
+        path: of the file, for messages.
+        columns: their names, in order, or `NAME=HEADING`; empty: all.
+        by: column to sort by, ascending, or with `-` in front descending. Rows without a value are last.
+        first: number of rows; None: all.
 
     Raises:
-        UserError: there is no such column.
+        UserError: no such column.
     """
-    asked = [column.partition("=") for column in columns] or [(name, "", "") for name in rows.column_names]
-    for name in [*(name for name, _, _ in asked), *([by.removeprefix("-")] if by else [])]:
+    requested = [column.partition("=") for column in columns] or [(name, "", "") for name in rows.column_names]
+    for name in [*(name for name, _, _ in requested), *([by.removeprefix("-")] if by else [])]:
         if name not in rows.column_names:
             raise codes.NO_SUCH_COLUMN(
                 where=path,
@@ -183,16 +183,16 @@ def chosen(rows: pa.Table, path: str, columns: Sequence[str], by: str | None, fi
             )
     if by:
         rows = rows.sort_by([(by.removeprefix("-"), "descending" if by.startswith("-") else "ascending")])
-    kept = rows.slice(0, first).select([name for name, _, _ in asked])
-    return kept.rename_columns([heading or name for name, _, heading in asked])
+    kept = rows.slice(0, first).select([name for name, _, _ in requested])
+    return kept.rename_columns([heading or name for name, _, heading in requested])
 
 
 def read_rows(path: str) -> pa.Table:
-    """A CSV or Parquet file as it is, local or `s3://`; of a CSV, columns of nothing but numbers are numbers.
+    """Read a CSV or Parquet file, local or `s3://`; columns of a CSV with only numbers become numbers.
 
     Raises:
-        UserError: there is no such file.
-        DataError: it is no table, or no UTF-8.
+        UserError: no such file.
+        DataError: not a table, or not UTF-8.
     """
     import pyarrow as pa
     import pyarrow.csv
@@ -217,17 +217,17 @@ def read_rows(path: str) -> pa.Table:
     return pa.table([_as_numbers(column) for column in results.columns], names=results.column_names)
 
 
-#: Text that is a number and means no more than that: `007` is a name.
+#: Text that is only a number: `007` is a name.
 _NUMBER = r"^[+-]?(0|[1-9][0-9]{0,14})?(\.[0-9]*)?([eE][+-]?[0-9]+)?$|^[+-]?(nan|NaN|inf|Infinity)$"
 
 
 def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of text as numbers, if all of it is numbers and loses nothing by that."""
+    """A column of text as numbers, if the conversion is lossless."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    given = column.drop_null()
-    if not len(given) or not pc.all(pc.match_substring_regex(given, _NUMBER)).as_py():
+    text = column.drop_null()
+    if not len(text) or not pc.all(pc.match_substring_regex(text, _NUMBER)).as_py():
         return column
     for kind in (pa.int64(), pa.float64()):
         try:
@@ -241,9 +241,9 @@ def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def text_lines(table: Table, width: int = 110) -> list[str]:
-    """A table as lines of plain text of at most so many letters, its caption above and its note below.
+    """A table as lines of plain text of limited width, with caption above and note below.
 
-    Nothing is cut: long names take several lines, and columns that have no room follow below, beside the first column again.
+    Nothing is truncated: long names are wrapped, and columns beyond the width follow below, with the first column repeated.
 
     Args:
         table: what to show.
@@ -294,7 +294,7 @@ def _blocks(widths: Sequence[int], room: int) -> list[list[int]]:
 
 
 def latex(tables: Sequence[Table]) -> str:
-    """Tables as LaTeX: a `table` with a tabular each, or a `longtable` where it is longer than a page."""
+    """Tables as LaTeX: a `table` with a tabular each, or a `longtable` if longer than a page."""
     long = any(len(table.rows) > _PAGE for table in tables)
     parts = [r"% needs \usepackage{booktabs}" + (r" and \usepackage{longtable}" if long else "")]
     texts = [
@@ -325,7 +325,7 @@ def latex(tables: Sequence[Table]) -> str:
 
 def _latex_row(cells: Sequence[str]) -> str:
     row = " & ".join(map(_escaped, cells)) + r" \\"
-    # After the end of a row, these would belong to it.
+    # After the end of a row, LaTeX would take these as its argument.
     return f"{{{row[0]}}}{row[1:]}" if row[0] in "[*" else row
 
 
@@ -337,7 +337,7 @@ def _escaped(text: str) -> str:
 
 
 def markdown(tables: Sequence[Table]) -> str:
-    """Tables as GitHub and Pandoc take them, the caption above and the note below."""
+    """Tables as Markdown for GitHub and Pandoc, with caption above and note below."""
     parts = []
     for table in tables:
         marks = ["---" if k in table.texts else "---:" for k in range(len(table.columns))]
@@ -356,7 +356,7 @@ def _marked(text: str) -> str:
 
 
 def html(table: Table) -> str:
-    """A table as HTML, as a notebook shows it."""
+    """A table as HTML for a notebook."""
 
     def row(kind: str, cells: Sequence[str]) -> str:
         return f"<tr>{''.join(f'<{kind}>{escape(shown(cell))}</{kind}>' for cell in cells)}</tr>"
@@ -376,7 +376,7 @@ def to_json(tables: Sequence[Table]) -> str:
 
 
 def _plain(table: Table) -> list[dict[str, object]]:
-    """Its rows for programs; None where there is no value."""
+    """Its rows for programs, with None for undefined values."""
     if table.plain:
         return [{name: plain(value) for name, value in row.items()} for row in table.plain]
     return [

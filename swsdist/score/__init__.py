@@ -1,15 +1,15 @@
-"""Scoring: how well were the queries found?
+"""Scoring of detections against references.
 
-The task: a system gives each query a list of detections (document, start, end, score, YES or NO); references say where
-the queries truly occur. Detections are aligned one to one with references; what is paired is a hit, what is left over
-on one side a false alarm, on the other a miss.
+A system lists the detections of each query (document, start, end, score, YES or NO); references are
+the true occurrences. Detections are aligned one to one with references; a pair is a hit, an unpaired detection
+a false alarm, an unpaired reference a miss.
 
 Conventions: times in seconds, higher scores are more likely, a detection is accepted at a threshold if its score is at
 least the threshold. Trials of a query are the seconds of audio times the trials per second, so N - Ntrue of them are
-non-targets. The rules are those of NIST's STDEval 0.7, which MediaEval SWS used, or of KWSEval (F4DE 3.5), of OpenKWS, to
-the last count; which, a protocol says.
+non-targets. The rules are exactly those of NIST's STDEval 0.7, used by MediaEval SWS, or of KWSEval (F4DE 3.5), used by
+OpenKWS; the protocol selects them.
 
-Step by step, so that parts can be aligned anywhere and added up::
+Step by step; parts can be aligned separately and added::
 
     rules = protocol("sws2013")
     low, high = score_limits(detections["score"])
@@ -20,7 +20,7 @@ Step by step, so that parts can be aligned anywhere and added up::
     best = mtwv(twv_curve(counts, trials=trials, beta=weight))
     actual = atwv(counts, trials=trials, beta=weight)
 
-Where each measure is: Pmiss, Pfa, TWV, ATWV, MTWV in `twv`, OTWV and STWV in `optimum`, DET with bands in `det`,
+Measures: Pmiss, Pfa, TWV, ATWV, MTWV in `twv`, OTWV and STWV in `optimum`, DET with bands in `det`,
 precision, recall, F, P@N, MAP, EER in `retrieval`, cross entropies in `cnxe`, the QUESST scorer in `quesst` (all in
 `swsdist.score.measures`); alignment, segment and document trials are in `swsdist.score.trials`, comparisons of systems and
 breakdowns in `swsdist.score.compare`. Whole lists from files are evaluated by `swsdist.evaluation`.

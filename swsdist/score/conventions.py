@@ -1,7 +1,7 @@
-"""Where the scoring programs differ: one value a program, one field a rule.
+"""Conventions of the scoring programs: one value per program, one field per rule.
 
-What the programs do alike is written once. Where they differ, the code asks the conventions for the rule and never for the
-program's name. Each rule was read from the program, and confirmed by running it: STDEval 0.7, and KWSEval (F4DE 3.5).
+Where the programs differ, the code asks the conventions for the rule, never for the
+program's name. Each rule was read from the program's source, and confirmed by running it: STDEval 0.7, KWSEval (F4DE 3.5).
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ class Conventions:
         rejects_all: the curve has a point that rejects everything, so its maximum is never negative.
         divides: the number of trials is seconds divided by the trials per second; else multiplied by it.
         list_limits: the kernel's least and greatest score are of the whole list; else of the list's header or of the group.
-        forward_only: an occurrence that ends before it starts is an error. (KWSEval's links in an unsorted transcript may
+        forward_only: an occurrence with its end before its start is an error. (KWSEval's links in an unsorted transcript may
             lead backwards.)
         sums_ends: the end of an occurrence or excerpt is start + duration, not rounded; else the end rounded to 4 decimals.
         per_channel: T is the sum of the durations of channel 1; else per file, without overlaps.
-        drops_outside: what lies outside of the ECF is always left out; else only where it is asked (-E).
-        strict_lists: an oddity of a list stops: a query that the term list lacks, a term that is listed twice.
+        drops_outside: occurrences outside of the ECF are always left out; else only with -E.
+        strict_lists: an unlisted query or a duplicate term in a list is an error.
         all_terms: totals are over all terms; else over those that are evaluated.
-        aligned_border: the scores that border the decisions are of what was aligned; else of the list.
-        pooled_by_detection: a pooled curve has a point a detection, with values in C and V; else it is the curve of one term.
-        options: knows -inc and -j.
-        by_type: values are given for each source type, too.
+        aligned_border: the scores that border the decisions are of aligned detections; else of the list.
+        pooled_by_detection: a pooled curve has one point per detection, with values in C and V; else it is a term's curve.
+        options: has -inc and -j.
+        by_type: values for each source type, too.
         prints_table: has STDEval's table.
         rttm_fields: fields of an RTTM record; None: any number.
-        lowercases: words are compared without regard to case, whatever the term list says.
-        repeats: a term with the text of another gets its occurrences once more.
-        links: words are linked one to the next of their speaker; else taken in the order of the file.
-        excerpt_suffix: what is cut off an excerpt's file name, a regular expression.
-        system_suffix: what is cut off a detection's.
+        lowercases: words are compared without regard to case, overriding the term list.
+        repeats: occurrences count for each term with their text.
+        links: words are linked to the next word of their speaker; else they follow the order of the file.
+        excerpt_suffix: regular expression of the suffix removed from an excerpt's file name.
+        system_suffix: the same for a detection's file name.
     """
 
     name: Name
@@ -138,10 +138,10 @@ CONVENTIONS: Mapping[str, Conventions] = MappingProxyType({"stdeval": STDEVAL, "
 
 
 def conventions_of(name: str | Conventions) -> Conventions:
-    """The rules of that name.
+    """The conventions of that name.
 
     Raises:
-        UserError: it is unknown.
+        UserError: the name is unknown.
     """
     if isinstance(name, Conventions):
         return name

@@ -1,4 +1,4 @@
-"""What may be given where a table is asked for: an arrow table, a pandas DataFrame, a mapping of columns, a list of rows."""
+"""Conversion of tables: from arrow tables, pandas DataFrames, mappings of columns or lists of rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from swsdist.core.types import TERMS
 
 
 def as_table(data: object, what: str = "table") -> pa.Table:
-    """The same as an arrow table.
+    """Convert data to an arrow table.
 
     Args:
         data: what was given.
         what: its name in messages.
 
     Raises:
-        TableError: it is nothing of that kind, or its columns differ in length.
+        TableError: the data are of another kind, or columns differ in length.
     """
     if isinstance(data, pa.Table):
         return data
@@ -40,7 +40,7 @@ def as_table(data: object, what: str = "table") -> pa.Table:
 
 
 def in_schema(data: object, schema: pa.Schema, what: str) -> pa.Table:
-    """The same in one of our schemas; further columns of TERMS stay, channel is 1 and decision null where there is none.
+    """Convert data to a schema; TERMS keeps further columns; channel defaults to 1, nullable columns to null.
 
     Args:
         data: what was given.

@@ -74,16 +74,16 @@ def default_threshold() -> HitThreshold:
 def threshold_of_run(chain_run: ChainRun) -> HitThreshold | None:
     """The decision threshold of a run; None without decisions, or if the threshold does not apply to another search."""
     text = chain_run.results("fit", Fitted)
-    known = (
+    training = (
         [threshold for threshold in text[0].thresholds if threshold is not None and math.isfinite(threshold)]
         if text
         else []
     )
     settings = chain_run.config.calibrate
-    if not known or settings.unfitted != ("q-norm",) or _need_list(settings.fitted, settings.options):
+    if not training or settings.unfitted != ("q-norm",) or _need_list(settings.fitted, settings.options):
         return None
     if not settings.fitted:
-        least = sum(known) / len(known)
+        least = sum(training) / len(training)
         return _with_measured_precision(
             HitThreshold(least, f"score at least {least:.3f}, the threshold of that run"), chain_run
         )
@@ -112,8 +112,8 @@ def _with_measured_precision(limit: HitThreshold, chain_run: ChainRun) -> HitThr
             f"recall {results.called:.0%} of the correct hits among each query's first ten"
         )
         return replace(limit, threshold=results.threshold, description=description, verdict="likely")
-    there = precision_at(trials, limit.threshold)
-    return replace(limit, description=f"{limit.description}; precision in that run {there.right:.0%}")
+    quality = precision_at(trials, limit.threshold)
+    return replace(limit, description=f"{limit.description}; precision in that run {quality.right:.0%}")
 
 
 def threshold_from(
@@ -133,19 +133,19 @@ def threshold_from(
     """
     where = f"--calibration {path}"
     data = calibration_file(path, storage or {}, where)
-    made = "the threshold of" if Folder(path.rstrip("/"), storage or {}).exists("plan.json") else "fitted in"
-    known = _training_scores(data)
-    if "calibrate.steps" in known:
-        steps = json.loads(known["calibrate.steps"])
-        if steps[:1] != ["q-norm"] or _need_list(steps[1:], json.loads(known.get("calibrate.options", "{}"))):
+    origin = "the threshold of" if Folder(path.rstrip("/"), storage or {}).exists("plan.json") else "fitted in"
+    training = _training_scores(data)
+    if "calibrate.steps" in training:
+        steps = json.loads(training["calibrate.steps"])
+        if steps[:1] != ["q-norm"] or _need_list(steps[1:], json.loads(training.get("calibrate.options", "{}"))):
             raise codes.CALIBRATION_SCORES(where=where, steps=", ".join(steps))
-    mine = as_text("search", Section.matters(search))
-    if "features" in known:
-        mine["features"] = _features_as_named(known["features"], list(recipes))
-    other = score_differences(mine, known)
+    settings = as_text("search", Section.matters(search))
+    if "features" in training:
+        settings["features"] = _features_as_named(training["features"], list(recipes))
+    other = score_differences(settings, training)
     odd = (line_of(codes.OTHER_CALIBRATION, path=path, differences="; ".join(other)),) if other else ()
-    limit = _threshold_from_steps(data, where, f"{made} {path}")
-    if made == "the threshold of" and not odd:  # a run with the same search settings
+    limit = _threshold_from_steps(data, where, f"{origin} {path}")
+    if origin == "the threshold of" and not odd:  # a run with the same search settings
         limit = _with_measured_precision(limit, load_chain_run(Folder(path.rstrip("/"), storage or {})))
     return replace(limit, warnings=odd)
 
@@ -159,32 +159,32 @@ def _training_scores(data: bytes) -> dict[str, str]:
     return results if isinstance(results, dict) else {}
 
 
-def _features_as_named(known: str, recipes: list[Values]) -> str:
+def _features_as_named(training: str, recipes: list[Values]) -> str:
     """The features of a store as a config would name them: `known` if those made the store.
 
     A config names only the options that were set; a recipe has all.
     """
-    theirs = json.loads(known)
-    theirs = theirs if isinstance(theirs, list) else [theirs]
+    named_features = json.loads(training)
+    named_features = named_features if isinstance(named_features, list) else [named_features]
 
-    def made(values: Values, recipe: Values) -> bool:
+    def matches(values: Values, recipe: Values) -> bool:
         options = {**recipe["options"], **recipe.get("paths", {})}
         return bool(values["name"] == recipe["name"]) and all(
             key in options and options[key] == value for key, value in values["options"].items()
         )
 
-    def all_made(values: Values, recipe: Values) -> bool:
+    def all_match(values: Values, recipe: Values) -> bool:
         parts, stored = values.get("transforms", ()), recipe.get("transforms", ())
-        return made(values, recipe) and len(parts) == len(stored) and all(map(made, parts, stored))
+        return matches(values, recipe) and len(parts) == len(stored) and all(map(matches, parts, stored))
 
     # An extractor may yield several tracks.
     distinct = [recipe for k, recipe in enumerate(recipes) if recipe not in recipes[:k]]
-    if len(theirs) == len(distinct) and all(map(all_made, theirs, distinct)):
-        return known
+    if len(named_features) == len(distinct) and all(map(all_match, named_features, distinct)):
+        return training
     return "; ".join(map(describe, distinct))
 
 
-def _threshold_from_steps(data: bytes, where: str, made: str) -> HitThreshold:
+def _threshold_from_steps(data: bytes, where: str, origin: str) -> HitThreshold:
     """The threshold of fitted steps.
 
     Raises:
@@ -197,6 +197,6 @@ def _threshold_from_steps(data: bytes, where: str, made: str) -> HitThreshold:
     (least,) = fitted.thresholds
     assert least is not None  # from_file refuses a file without one
     if not names:
-        return HitThreshold(least, f"score at least {least:.3f}, {made}")
+        return HitThreshold(least, f"score at least {least:.3f}, {origin}")
     kind = "log-likelihood ratio" if CALIBRATION[names[-1]].gives == "llr" else "probability"
-    return HitThreshold(least, f"{kind} at least {least:.3f}, {made}", steps=fitted)
+    return HitThreshold(least, f"{kind} at least {least:.3f}, {origin}", steps=fitted)

@@ -17,9 +17,9 @@ from swsdist.config.model import Executor
 from swsdist.config.search import Search
 from swsdist.core.codes import searcher as codes
 from swsdist.core.needs import Needs
-from swsdist.methods.dtw.backends.registry import granted
+from swsdist.methods.create import create
+from swsdist.methods.dtw.backends.create import granted
 from swsdist.methods.method import Unit
-from swsdist.methods.registry import create
 from swsdist.pipeline.execution.placement import at_least, nothing_fits, workers_for
 from swsdist.pipeline.execution.ray_instance import await_end, connect, disconnect, node_resources
 from swsdist.pipeline.execution.worker import limit_threads
@@ -65,8 +65,8 @@ class RayShards:
         self._units, self._number = units, 0
         least = Needs(memory_gb=max(1, memory) / 1e9, gpus=1.0 if BACKENDS[settings.backend].gpu else 0.0)
         needs = at_least(least, executor.worker)
-        wanted = (executor.workers or 0) * needs.cpus
-        self._instance = connect(executor.address or os.environ.get("RAY_ADDRESS"), wanted)
+        cpus = (executor.workers or 0) * needs.cpus
+        self._instance = connect(executor.address or os.environ.get("RAY_ADDRESS"), cpus)
         self._actors: list[Any] = []
         try:
             nodes = node_resources()
@@ -74,7 +74,7 @@ class RayShards:
             if not places:
                 raise nothing_fits(nodes, needs)
             # Ray restarts a dead actor and repeats its unanswered call.
-            made = ray.remote(_Holder).options(
+            holder = ray.remote(_Holder).options(
                 num_cpus=needs.cpus,
                 num_gpus=needs.gpus,
                 memory=int(needs.memory_gb * 1e9),
@@ -84,7 +84,7 @@ class RayShards:
             )
             of = store.folder.root, store.manifest.fingerprint, store.folder.storage
             single = settings.model_copy(update={"backend": granted(settings.backend, needs.gpus)})
-            self._actors += [made.remote(of, single, memory, needs.cpus) for _ in places]
+            self._actors += [holder.remote(of, single, memory, needs.cpus) for _ in places]
         except BaseException:
             self.close()
             raise
@@ -92,9 +92,9 @@ class RayShards:
     def search(self, examples: pa.Table) -> Iterator[tuple[Unit, list[pa.Table]]]:
         """Candidates of some queries (EXAMPLES), unit by unit, as they arrive."""
         self._number += 1
-        given = ray.put(examples)
+        examples_ref = ray.put(examples)
         calls = {
-            self._actors[k % len(self._actors)].search.remote(self._number, given, unit.shards): unit
+            self._actors[k % len(self._actors)].search.remote(self._number, examples_ref, unit.shards): unit
             for k, unit in enumerate(self._units)
         }
         left = list(calls)

@@ -8,11 +8,11 @@ from typing import Any
 from swsdist.config.search import Search
 from swsdist.core import errors
 from swsdist.core.codes import searcher as codes
-from swsdist.features.interface import Extractor, Given
-from swsdist.features.registry import made_by
+from swsdist.features.extractors import from_recipe
+from swsdist.features.interface import Extractor, Precomputed
 from swsdist.io.frames.archive import single_item
 from swsdist.methods.query.extraction import Extracted, extract
-from swsdist.methods.query.hearing import speaks
+from swsdist.methods.query.speech_trimming import has_speech
 from swsdist.searcher.query_input import Skip, skipping
 from swsdist.store.reading import Store
 
@@ -22,7 +22,7 @@ _RATE = 16_000
 
 def extract_queries(
     store: Store,
-    extractors: Sequence[Extractor | Given],
+    extractors: Sequence[Extractor | Precomputed],
     rows: Sequence[dict[str, Any]],
     settings: Search,
     trim: bool,
@@ -41,11 +41,11 @@ def extract_queries(
     Raises:
         DataError: a query cannot be used.
     """
-    given = is_precomputed(extractors)
+    precomputed = is_precomputed(extractors)
     usable = []
     for row in rows:
         with skipping(skip, str(row["query_id"]), int(str(row["example"]))):
-            if given:
+            if precomputed:
                 row = _with_precomputed_frames(row, extractors, store)
             elif trim and row["path"] is not None and row["start"] is not None and row["end"] is not None:
                 _demand_speech(row, store)
@@ -67,40 +67,44 @@ def _demand_speech(row: Mapping[str, Any], store: Store) -> None:
     Raises:
         AudioError: no speech in it, or it is not in the recording.
     """
-    if not speaks(row, _RATE, store.folder.storage):
+    if not has_speech(row, _RATE, store.folder.storage):
         raise codes.PLACE_WITHOUT_SPEECH(where=row.get("typed") or f"query {row['query_id']}, example {row['example']}")
 
 
-def extractors_of(store: Store) -> list[Extractor | Given]:
+def extractors_of(store: Store) -> list[Extractor | Precomputed]:
     """The extractors of a store, each once: tracks of one extractor have one recipe."""
     recipes = {track.fingerprint: track.recipe for track in store.manifest.tracks}
-    return [made_by(_with_moved_models(recipe, store)) for recipe in recipes.values()]
+    return [from_recipe(_with_moved_models(recipe, store)) for recipe in recipes.values()]
 
 
-def is_precomputed(extractors: Sequence[Extractor | Given]) -> bool:
+def is_precomputed(extractors: Sequence[Extractor | Precomputed]) -> bool:
     """Whether the features of any track are precomputed."""
-    return any(isinstance(extractor, Given) for extractor in extractors)
+    return any(isinstance(extractor, Precomputed) for extractor in extractors)
 
 
 def _with_moved_models(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
     """A recipe with present paths of models that moved with the store; their fingerprints are checked later."""
 
-    def here(path: str | None) -> str | None:
+    def present_path(path: str | None) -> str | None:
         if path is None:
             return None
         name = f"models/{path.rsplit('/', 1)[-1]}"
         return store.folder.path(name) if "/models/" in path and store.folder.exists(name) else path
 
     def moved(item: dict[str, Any]) -> dict[str, Any]:
-        paths = {key: here(path) for key, path in item.get("paths", {}).items()}
+        paths = {key: present_path(path) for key, path in item.get("paths", {}).items()}
         return {**item, **({"paths": paths} if paths else {})}
 
-    made = moved(recipe)
-    return {**made, "transforms": [moved(item) for item in recipe["transforms"]]} if "transforms" in recipe else made
+    moved_recipe = moved(recipe)
+    return (
+        {**moved_recipe, "transforms": [moved(item) for item in recipe["transforms"]]}
+        if "transforms" in recipe
+        else moved_recipe
+    )
 
 
 def _with_precomputed_frames(
-    row: dict[str, Any], extractors: Sequence[Extractor | Given], store: Store
+    row: dict[str, Any], extractors: Sequence[Extractor | Precomputed], store: Store
 ) -> dict[str, Any]:
     """The row of a query with precomputed frames.
 

@@ -28,7 +28,7 @@ from swsdist.core.types import QUERIES
 from swsdist.corpora.queries import Finder, read_queries
 from swsdist.io.filesystem import is_remote
 from swsdist.io.notices import Notices
-from swsdist.methods.query.hearing import speaks
+from swsdist.methods.query.speech_trimming import has_speech
 from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
 
@@ -60,11 +60,11 @@ def parse_query(text: str) -> dict[str, Any]:
     """
     if not text.isprintable() and any("\udc80" <= item <= "\udcff" for item in text):
         raise codes.QUERY_NAME_NOT_UTF8(where=text)
-    there = is_remote(text) or Path(text).exists()
+    exists = is_remote(text) or Path(text).exists()
     place = None if Path(text).exists() else _PLACE.match(text)
     if Path(text).is_dir():
         raise codes.QUERY_IS_FOLDER(where=text, folder=text)
-    if not there and place is None and _HALF.match(text):
+    if not exists and place is None and _HALF.match(text):
         raise codes.INCOMPLETE_PLACE(where=text)
     row: dict[str, Any] = dict.fromkeys(QUERIES.names)
     row |= {"query_id": text, "example": 1, "path": text, "typed": text}
@@ -144,7 +144,7 @@ class StoreDocuments:
 
 def query_rows(
     queries: object,
-    known: StoreDocuments,
+    documents: StoreDocuments,
     folder: Path | None = None,
     skip: Skip | None = None,
     say: Callable[[str], None] | None = None,
@@ -154,7 +154,7 @@ def query_rows(
     Args:
         queries: text as `parse_query` takes it, or the path of a table; samples and their rate; several of these, or rows
             that this function made; or a table (pandas or arrow) of examples.
-        known: documents of the store.
+        documents: of the store.
         folder: for samples, which are written to files; it must exist as long as the rows are used.
         skip: receives each skipped example; None: its error is raised.
         say: receives chosen defaults, and warnings about tables.
@@ -168,16 +168,18 @@ def query_rows(
     if hasattr(queries, "columns"):  # pandas or arrow
         return _rows_of_table(queries)
     alone = isinstance(queries, str | Path) or is_recording(queries)
-    given: Iterable[Any] = [queries] if alone or not isinstance(queries, Iterable) else queries
+    items: Iterable[Any] = [queries] if alone or not isinstance(queries, Iterable) else queries
     rows, seen = list[dict[str, Any]](), set[str]()
-    for number, item in enumerate(given, 1):
+    for number, item in enumerate(items, 1):
         if isinstance(item, dict):
             rows.append(item)
         elif isinstance(item, str | Path):
             text = str(item)
             if text not in seen:
                 with skipping(skip, text):
-                    rows += _rows_of_file(text, known, say) if is_table(text) else [_typed_row(text, known, say)]
+                    rows += (
+                        _rows_of_file(text, documents, say) if is_table(text) else [_typed_row(text, documents, say)]
+                    )
             seen.add(text)
         else:
             with skipping(skip, f"array {number}"):
@@ -188,9 +190,9 @@ def query_rows(
     return rows
 
 
-def typed_query(text: str, known: StoreDocuments) -> dict[str, Any]:
+def typed_query(text: str, documents: StoreDocuments) -> dict[str, Any]:
     """The row of one typed query, which cannot be a table."""
-    return _typed_row(text, known, None)
+    return _typed_row(text, documents, None)
 
 
 def _rows_of_table(queries: Any) -> list[dict[str, Any]]:
@@ -199,29 +201,29 @@ def _rows_of_table(queries: Any) -> list[dict[str, Any]]:
         raise codes.QUERY_TABLE_COLUMNS(columns=", ".join(table.column_names))
     rows = []
     for k, row in enumerate(table.to_pylist()):
-        known = {name: row.get(name) for name in QUERIES.names}
-        known["example"] = known["example"] if known["example"] is not None else k + 1
-        known["channel"] = known["channel"] if known["channel"] is not None else 1
-        _refuse_command(known["path"], str(known["query_id"]))
-        rows.append(known)
+        documents = {name: row.get(name) for name in QUERIES.names}
+        documents["example"] = documents["example"] if documents["example"] is not None else k + 1
+        documents["channel"] = documents["channel"] if documents["channel"] is not None else 1
+        _refuse_command(documents["path"], str(documents["query_id"]))
+        rows.append(documents)
     return rows
 
 
-def _rows_of_file(path: str, known: StoreDocuments, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
+def _rows_of_file(path: str, documents: StoreDocuments, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
     """The examples of a table file."""
     notices = Notices()
-    rows: list[dict[str, Any]] = read_queries(path, known.documents, "all", known.storage, notices).to_pylist()
+    rows: list[dict[str, Any]] = read_queries(path, documents.documents, "all", documents.storage, notices).to_pylist()
     if say is not None:
         for notice in notices.found.values():
             say(str(notice))
     return rows
 
 
-def _typed_row(text: str, known: StoreDocuments, say: Callable[[str], None] | None) -> dict[str, Any]:
+def _typed_row(text: str, documents: StoreDocuments, say: Callable[[str], None] | None) -> dict[str, Any]:
     """The row of a typed query, with file and channel."""
-    row, storage = parse_query(text), known.storage
+    row, storage = parse_query(text), documents.storage
     name = row["path"]
-    if not is_remote(name) and not Path(name).exists() and (channels := known.channels(name)):
+    if not is_remote(name) and not Path(name).exists() and (channels := documents.channels(name)):
         if row["channel"] is None and len(channels) == 1:
             row["channel"] = next(iter(channels))
         document = channels.get(row["channel"] or min(channels))
@@ -251,7 +253,7 @@ def _channel_of(
         return 1  # reading it raises the error
     if count == 1:
         return 1
-    spoken = (k for k in range(1, count + 1) if speaks({**row, "channel": k}, _RATE, storage))
+    spoken = (k for k in range(1, count + 1) if has_speech({**row, "channel": k}, _RATE, storage))
     chosen = next(spoken, 1)
     if say is not None:
         place = row["query_id"][len(name) :]
@@ -265,17 +267,17 @@ def _channel_of(
 # -- samples ----------------------------------------------------------------------------------------------------------
 
 
-def _sample_row(given: object, query_id: str, folder: Path | None) -> dict[str, Any]:
+def _sample_row(items: object, query_id: str, folder: Path | None) -> dict[str, Any]:
     """The row of samples, which it writes to a file.
 
     Raises:
         UserError: not samples with a rate.
     """
     if folder is None:
-        raise codes.NOT_A_QUERY(where=query_id, kind=type(given).__name__)
+        raise codes.NOT_A_QUERY(where=query_id, kind=type(items).__name__)
     path = folder / f"{query_id}.wav"
     try:
-        samples, rate = check_samples(given, query_id)
+        samples, rate = check_samples(items, query_id)
     except UserError as error:
         error.remedy = f"give text; or {error.remedy}"
         raise

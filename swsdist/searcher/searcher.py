@@ -31,13 +31,13 @@ from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.core.numbers import integer
 from swsdist.core.types import DETECTIONS
-from swsdist.features.interface import Extractor, Given
+from swsdist.features.interface import Extractor, Precomputed
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
+from swsdist.methods.create import create, demand_readable
 from swsdist.methods.method import Unit
-from swsdist.methods.query import bands, own_recording
+from swsdist.methods.query import bands, recording_statistics
 from swsdist.methods.query.extraction import Cut
-from swsdist.methods.registry import create, demand_readable
 from swsdist.pipeline.operation.readers import reading
 from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
@@ -98,7 +98,7 @@ class Searcher:
 
     Attributes:
         store: what is searched.
-        way: how the run searched, whose store it is.
+        setup: the store with its search settings.
         options, settings: keys of the section `search`, and the section.
         trim: whether queries are trimmed.
 
@@ -128,14 +128,14 @@ class Searcher:
         if (takes := METHODS[self.settings.method].queries) != "spoken":
             raise codes.QUERY_KIND(where="search.method", method=self.settings.method, kind=takes)
         self._method = create(self.settings)
-        there = Store(Folder(self.setup.store)) if isinstance(store, str) else store
-        demand_readable(self.settings, there)
+        opened = Store(Folder(self.setup.store)) if isinstance(store, str) else store
+        demand_readable(self.settings, opened)
         ending = ExitStack()
         self._end = weakref.finalize(self, ending.close)
-        now = ending.enter_context(reading(there))
+        now = ending.enter_context(reading(opened))
         where = section_from(Executor, "executor", {"kind": "serial"}, executor)
-        held = Memory(memory) if memory and where.kind == "serial" else None
-        self.store = (now if isinstance(store, str) else there).with_memory(held)
+        memory_store = Memory(memory) if memory and where.kind == "serial" else None
+        self.store = (now if isinstance(store, str) else opened).with_memory(memory_store)
         self._actors: RayShards | None = None
         if where.kind == "ray":
             from swsdist.searcher.on_ray import RayShards
@@ -211,8 +211,8 @@ class Searcher:
             yield Hits(1.0, lambda: DETECTIONS.empty_table().drop_columns(_NOT_SHOWN))
             return
         if warn is not None:
-            for odd in self._odd(examples):
-                warn(odd)
+            for warning in self._warnings(examples):
+                warn(warning)
         rules = rules_of(
             *(self.settings, self.setup.reduce),
             tick=self.store.manifest.shift,
@@ -251,7 +251,7 @@ class Searcher:
     ) -> list[dict[str, Any]]:
         """Rows of QUERIES, which can be changed and searched; see `swsdist.searcher.query_input.query_rows`."""
         self._demand_open()
-        return query_rows(queries, self._known, folder, skip, say)
+        return query_rows(queries, self._documents, folder, skip, say)
 
     def curve(self, query: str, doc_id: str, channel: int = 1) -> pd.DataFrame:
         """How well a spoken query fits if it ends at each frame of a document; see `swsdist.curve`."""
@@ -268,7 +268,7 @@ class Searcher:
         for warning in self.setup.warnings:
             warnings.warn(warning, stacklevel=4)
         self._demand_open()
-        examples, _ = self._examples([typed_query(query, self._known)])
+        examples, _ = self._examples([typed_query(query, self._documents)])
         return Pair.of(self.store, examples, doc_id, channel, self.settings)
 
     def _examples(
@@ -281,15 +281,17 @@ class Searcher:
         """EXAMPLES of what is asked for, and what steps want to know of them."""
         with tempfile.TemporaryDirectory(dir=scratch()) as place:
             rows = self.query_rows(queries, skip, say, Path(place))
-            if own_recording.are_wanted(self.settings):
+            if recording_statistics.uses_recording_statistics(self.settings):
                 tracks = [track.name for track in self.store.manifest.tracks]
-                rows = own_recording.with_statistics(rows, self.store, tracks)
+                rows = recording_statistics.with_statistics(rows, self.store, tracks)
             extracted = extract_queries(self.store, self._extractors, rows, self.settings, self.trim, skip)
-            wanted, trim = (
+            statistics_wanted, trim = (
                 load_statistics(required_statistics(self._calibrate), "examples"),
                 self.trim and not is_precomputed(self._extractors),
             )
-            sides = measure_examples(extracted.examples, self.store, rows, wanted, trim, self.store.folder.storage)
+            sides = measure_examples(
+                extracted.examples, self.store, rows, statistics_wanted, trim, self.store.folder.storage
+            )
         if on_cut is not None:
             for cut in extracted.cuts:
                 on_cut(cut)
@@ -304,7 +306,7 @@ class Searcher:
         for unit in self._units:
             yield unit, self._method.search(prepared, self.store, unit.shards, 1).tables
 
-    def _odd(self, examples: pa.Table) -> Iterator[str]:
+    def _warnings(self, examples: pa.Table) -> Iterator[str]:
         """What is odd about queries."""
         for query in examples.select(["query_id", "duration"]).to_pylist():
             if query["duration"] < SHORTEST:
@@ -332,11 +334,11 @@ class Searcher:
         return list(self._method.plan(self.store))
 
     @cached_property
-    def _known(self) -> StoreDocuments:
+    def _documents(self) -> StoreDocuments:
         return StoreDocuments(self.store)
 
     @cached_property
-    def _extractors(self) -> list[Extractor | Given]:
+    def _extractors(self) -> list[Extractor | Precomputed]:
         return extractors_of(self.store)
 
     @cached_property
@@ -350,8 +352,8 @@ class Searcher:
     @cached_property
     def _speakers(self) -> Speakers | None:
         """Who speaks in the documents, where a step or a statistic wants to know."""
-        wanted = any("speaker" in entry.columns for entry in self._calibrate.entries().values())
-        return Speakers(self.store.documents(columns=list(WHO))) if wanted else None
+        statistics_wanted = any("speaker" in entry.columns for entry in self._calibrate.entries().values())
+        return Speakers(self.store.documents(columns=list(WHO))) if statistics_wanted else None
 
 
 def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:

@@ -39,8 +39,8 @@ class SearchSetup(NamedTuple):
 
     def hit_threshold(self) -> HitThreshold:
         """The threshold of likely, or strong, hits of this setup."""
-        known = None if self.run is None else threshold_of_run(load_partial_run(*self.run))
-        return known or default_threshold()
+        threshold = None if self.run is None else threshold_of_run(load_partial_run(*self.run))
+        return threshold or default_threshold()
 
 
 def setup_of(target: str) -> SearchSetup:

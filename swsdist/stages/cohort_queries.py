@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from swsdist.core.codes import stages as codes
 from swsdist.pipeline.inputs import Inputs
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import Queries
@@ -45,12 +46,7 @@ def _note_shared_queries(own: SearchInputs) -> None:
         if place in known
     ]
     if shared:
-        own.notices.add(
-            "examples of the cohort are queries of the run too",
-            where=f"corpus.cohort: {shared[0]}",
-            remedy="decisions then look at other queries: leave them out where that is not allowed",
-            count=len(shared),
-        )
+        own.notices.add(codes.COHORT_EXAMPLE_IS_QUERY, where=f"corpus.cohort: {shared[0]}", count=len(shared))
 
 
 def _places(queries: pa.Table) -> list[tuple[object, ...]]:

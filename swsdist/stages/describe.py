@@ -16,11 +16,12 @@ from swsdist.audio.reader import read_blocks
 from swsdist.calibrate.examples import ExampleEntropies, ExampleGroup, ExampleSpeech, no_posteriors
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import Tally, from_table, load_statistics, summed, to_table
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.codes import stages as codes
+from swsdist.core.errors import ConfigError
 from swsdist.core.types import QUERY_STATISTICS
-from swsdist.features.interface import Given, kind_of
+from swsdist.features.interface import Precomputed, kind_of
 from swsdist.methods.query.extraction import examples_of
-from swsdist.methods.query.hearing import hear
+from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
@@ -61,7 +62,7 @@ class Describe(Stage[Describing]):
         own = inputs.chain_inputs(SearchInputs)
         names = list(load_statistics(required_statistics(inputs.config.calibrate), "examples"))
         heard = ExampleSpeech.name in names
-        given = any(isinstance(source.extractor, Given) for source in own.features.sources)
+        given = any(isinstance(source.extractor, Precomputed) for source in own.features.sources)
         trim, rows = inputs.config.queries.trim == "auto" and not given, defaultdict[str, list[Values]](list)
         for row in own.examples if heard else ():
             rows[row["query_id"]].append(row)
@@ -110,12 +111,8 @@ def measure_examples(
     def heard(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
         row = known[query_id, example]
         if row["path"] is None:
-            raise UserError(
-                "this example is no recording, so there is no speech to be heard in it",
-                where=f"query {query_id}, example {example}",
-                remedy="leave the covariate speech out (calibrate.options)",
-            )
-        found = hear(row, _RATE, storage, trim)
+            raise codes.EXAMPLE_WITHOUT_SPEECH(where=f"query {query_id}, example {example}")
+        found = trim_to_speech(row, _RATE, storage, trim)
         place = {"channel": row["channel"], "start": found.start, "end": found.end, "storage": storage}
         blocks = read_blocks(row["path"], rate=_RATE, **place)
         return np.concatenate([np.empty(0, np.float32), *blocks]), _RATE

@@ -12,7 +12,7 @@ from swsdist.calibrate.fitting import fit_procedure, fit_thresholds
 from swsdist.calibrate.procedure import Procedure, procedures
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config.calibration import Calibrate
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -91,11 +91,7 @@ class Fit(Stage[Fitting]):
         if fitted and (references is None or not references.num_rows):
             if not settings.fitted:
                 return
-            raise ConfigError(
-                f"there is no true occurrence to fit a step on: {settings.fitted[0]}",
-                where="calibrate.steps",
-                remedy="give references, or a fitted file in calibrate.fit",
-            )
+            raise codes.NOTHING_TO_FIT_ON(where="calibrate.steps", step=settings.fitted[0])
         folds = settings.folds if settings.fit == "crossfit" else 1
         by_document = protocol_of(inputs.config.score).trials == "document"
         file = None if fitted else settings.fit

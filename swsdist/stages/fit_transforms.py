@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.config import Config
-from swsdist.core.errors import AudioError, DataError
+from swsdist.core.codes import stages as codes
+from swsdist.core.errors import AudioError
 from swsdist.core.needs import Needs
 from swsdist.corpora.documents import part_of
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
 from swsdist.features.fitting.interface import Document, Rounds, Totals
 from swsdist.features.fitting.labels import Labels, read_labels
-from swsdist.features.interface import Extractor, Given
+from swsdist.features.interface import Extractor, Precomputed
 from swsdist.features.model import Model, load_model
 from swsdist.features.sources import Planned, needs_of_all
 from swsdist.features.threads import one_thread
@@ -144,11 +145,7 @@ class FitTransforms(Stage[Fitting]):
         shared = Fitting(one.file, number, known, one.labels, one.of_extractor, one.fitted.name, one.options)
         if now:
             if not sum(each.result_as(Added).frames for each in now):
-                raise DataError(
-                    f"there are no frames that {one.fitted.name} could be fitted on",
-                    where=f"features.transforms of {one.track}",
-                    remedy="look at the documents: swsdist check",
-                )
+                raise codes.NO_FRAMES_TO_FIT_ON(where=f"features.transforms of {one.track}", transform=one.fitted.name)
             parts = [part.name for each in now for part in each.parts("totals")]
             label = f"{one.fitted.name} of {one.track}, round {number + 1}: step"
             of = sorted(key for each in done if "documents" in each.result for key in each.result_as(Added).documents)
@@ -273,7 +270,7 @@ def _heard(
 
 
 def _read(
-    row: dict[str, Any], extractor: Extractor | Given, folder: Folder, listen: bool
+    row: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder, listen: bool
 ) -> tuple[list[NDArray[np.float32]], NDArray[np.bool_] | None]:
     """Frames of a document, and, if somebody is to listen, in which of them there is speech."""
     reading = (read_with_speech if listen else read_recording)(row, extractor, folder)
@@ -298,11 +295,7 @@ def _chosen(own: SearchInputs, one: UnfittedModel) -> Iterator[tuple[list[Row], 
         labels = read_labels(*one.labels)
         rows = [row for row in rows if labels.has(row["doc_id"], row["channel"])]
         if not rows:
-            raise DataError(
-                f"no document that {one.fitted.name} could be fitted on has a label",
-                where=one.labels[0],
-                remedy="its names of documents must be those of the corpus",
-            )
+            raise codes.NO_LABELLED_DOCUMENT(where=one.labels[0], transform=one.fitted.name)
     rows = in_random_order(rows)
     lengths = document_seconds(rows, own.config.storage)
     source = next(source for source in own.features.sources if isinstance(source.extractor, Extractor))

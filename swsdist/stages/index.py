@@ -17,12 +17,12 @@ from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import Config
-from swsdist.core.errors import StoreError
+from swsdist.core.codes import stages as codes
 from swsdist.core.needs import Needs
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.corpora.kaldi import demand_permission
+from swsdist.features.extractors import recipe
 from swsdist.features.interface import Extractor, frame_shift, kind_of, libraries_of, tracks_of
-from swsdist.features.registry import recipe
 from swsdist.features.sources import Planned, Source, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
@@ -297,10 +297,11 @@ class Index(Stage[Indexing]):
                     f"look at {inputs.ledger.run.path(failure.file)}: {failure.message}"
                     for failure in ended.failures[:1]
                 )
-                raise StoreError(
-                    f"none of the {len(wanted)} documents could be used{f' for {name}' if len(live) > 1 else ''}",
+                raise codes.NO_USABLE_DOCUMENT(
                     where=inputs.config.corpus.documents,
-                    remedy=f"the first: {first['path']}: {first['message']}" if first else told,
+                    documents=len(wanted),
+                    track=f" for {name}" if len(live) > 1 else "",
+                    advice=f"the first: {first['path']}: {first['message']}" if first else told,
                 )
         _note_copies(own, next(iter(live.values())))
         used = [Shard(name, files[name], *held) for name, held in _by_shard(live.values()).items()]
@@ -361,9 +362,8 @@ def _note_copies(own: SearchInputs, documents: pa.Table) -> None:
     equal = documents.filter(pc.is_in(documents["sha256"], several["sha256"].combine_chunks()))
     first, *copies = sorted(set(equal.filter(pc.equal(equal["sha256"], equal["sha256"][0]))["doc_id"].to_pylist()))
     own.notices.inform(
-        "recordings with the bytes of another one",
+        codes.DUPLICATE_RECORDING,
         where=f"{copies[0]!r} of {first!r}",
-        remedy="each is indexed; drop them if that is not meant",
         count=pc.sum(several["doc_id_count_distinct"]).as_py() - several.num_rows,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import stages as codes
 from swsdist.corpora.places import Places, by_document
 from swsdist.io.filesystem import identify
 from swsdist.io.nist.speech import read_speech
@@ -74,7 +74,7 @@ def trial_settings(inputs: Inputs) -> Values:
         try:
             values["speech"] = identify(str(settings.speech), inputs.config.storage)
         except FileNotFoundError:
-            raise UserError("there is no such file", where=f"score.speech: {settings.speech}") from None
+            raise codes.NO_SPEECH_FILE(where=f"score.speech: {settings.speech}") from None
         values["population"] = population_for(inputs)
     if protocol_of(settings).trials == "document" and own.corpus.placed:
         values["population"] = population_for(inputs)

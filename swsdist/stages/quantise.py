@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from swsdist.config.search import Search
+from swsdist.methods.create import create
 from swsdist.methods.first_pass.landmarks import (
     codebook_file,
     codebook_name,
@@ -13,7 +14,6 @@ from swsdist.methods.first_pass.landmarks import (
     landmark_documents,
     postings_name,
 )
-from swsdist.methods.registry import create
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput

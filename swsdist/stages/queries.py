@@ -14,17 +14,18 @@ from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import Config
 from swsdist.config.search import Search
-from swsdist.core.errors import StoreError, UserError
+from swsdist.core.codes import stages as codes
+from swsdist.core.errors import StoreError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
 from swsdist.core.types import DOCUMENTS, EXAMPLES, FRAMES, QUERIES
-from swsdist.features.interface import Columns, Extractor, Given, kind_of, libraries_of
-from swsdist.features.registry import recipe
+from swsdist.features.extractors import recipe
+from swsdist.features.interface import Columns, Extractor, Precomputed, kind_of, libraries_of
 from swsdist.features.sources import Planned, Source, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.kernels.scales import LONGEST_QUERY
-from swsdist.methods.query import own_recording
+from swsdist.methods.query import recording_statistics
 from swsdist.methods.query.extraction import examples_of, groups, write_group
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
@@ -122,22 +123,18 @@ class Queries(Stage[Extracting]):
         own, search = inputs.chain_inputs(SearchInputs), inputs.config.search
         takes = METHODS[search.method].queries
         if takes != "spoken":
-            raise UserError(
-                f"the method {search.method} takes {takes} queries, this stage spoken ones",
-                where="search.method",
-                remedy="name the chain that belongs to the method (key chain)",
-            )
+            raise codes.METHOD_TAKES_OTHER_QUERIES(where="search.method", method=search.method, takes=takes)
         longest = RECURRENCES[search.recurrence].longest(search.recurrence_settings())
         # Long examples are refused by templates and by some recurrences; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []
-        given = any(isinstance(source.extractor, Given) for source in own.features.sources)
+        given = any(isinstance(source.extractor, Precomputed) for source in own.features.sources)
         trim = inputs.config.queries.trim == "auto" and not given
         refusing += [["trim", speech.VERSION]] if trim else []
         by_query: dict[str, list[dict[str, Any]]] = {}
         rows = self.examples(own)
-        if own.query_inputs is None and own_recording.are_wanted(search):
-            rows = own_recording.with_statistics(rows, own.store.open(), list(own.features.tracks))
+        if own.query_inputs is None and recording_statistics.uses_recording_statistics(search):
+            rows = recording_statistics.with_statistics(rows, own.store.open(), list(own.features.tracks))
         for row in rows:
             by_query.setdefault(row["query_id"], []).append(row)
         cut = groups(list(by_query))

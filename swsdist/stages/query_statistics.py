@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.config import Config
-from swsdist.core.errors import AudioError, DataError, UserError
+from swsdist.core.codes import stages as codes
+from swsdist.core.errors import AudioError
 from swsdist.core.needs import Needs
 from swsdist.core.types import STATISTICS
 from swsdist.corpora.kaldi import demand_permission
@@ -110,11 +111,7 @@ class QueryStatistics(Stage[Summing | Merging]):
         seconds = document_seconds([row for row, _ in rows], own.config.storage)
         for k, source in enumerate(theirs.features.sources):
             if not isinstance(source.extractor, Extractor):
-                raise UserError(
-                    f"frames of {source.name} are given, and so there are none of the documents that the queries are from",
-                    where="corpus.queries_from",
-                    remedy="set corpus.queries_from.statistics: ours, or normalise them where they are made",
-                )
+                raise codes.NO_STATISTICS_OF_FRAMES(where="corpus.queries_from", source=source.name)
             for part in parts_of(seconds, _TASK_SECONDS):
                 documents = [{**row_for(source, rows[j][0]), "scopes": rows[j][1]} for j in part]
                 matters = [[row["path"], row["identity"], row["channel"], row["scopes"]] for row in documents]
@@ -183,11 +180,7 @@ def _merged(payload: Merging, context: Context) -> pa.Table:
     parts = [by_extractor[k] for k in sorted(by_extractor)]
     scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])] if parts else []
     if ("collection", "") not in scopes:
-        raise DataError(
-            "none of the documents that the queries are from can be read, so nothing is known to normalise them by",
-            where=f"corpus.queries_from.documents: {payload.where}",
-            remedy="look at them (swsdist check), or set corpus.queries_from.statistics: ours",
-        )
+        raise codes.NO_QUERY_DOCUMENT_READ(where=f"corpus.queries_from.documents: {payload.where}")
     rows = []
     for kind, name in sorted(scopes):
         several = [part[kind, name] for part in parts]

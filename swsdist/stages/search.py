@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from swsdist.config import Config
 from swsdist.config.search import Search as Settings
-from swsdist.core.errors import DataError
+from swsdist.core.codes import stages as codes
 from swsdist.core.needs import Needs
 from swsdist.core.types import CANDIDATES
 from swsdist.io.filesystem import Folder
-from swsdist.methods.dtw.backends.registry import granted
+from swsdist.methods.create import create, demand_readable, identity
+from swsdist.methods.dtw.backends.create import granted
 from swsdist.methods.method import Method
-from swsdist.methods.registry import create, demand_readable, identity
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
@@ -87,10 +87,11 @@ class Search(Stage[Searching]):
         groups = inputs.results("queries", Extracted)
         if groups and not any(group.examples for _, group in groups):
             first = groups[0][0].rejected[0]
-            raise DataError(
-                f"none of the {sum(len(receipt.rejected) for receipt, _ in groups)} query examples could be used",
+            raise codes.NO_USABLE_EXAMPLE(
                 where=inputs.config.corpus.queries,
-                remedy=f"the first: {first['path'] or first['id']}: {first['message']}",
+                examples=sum(len(receipt.rejected) for receipt, _ in groups),
+                path=first["path"] or first["id"],
+                error=first["message"],
             )
         matters = identity(settings)
         units = list(method.plan(store)) if groups else []
@@ -103,10 +104,8 @@ class Search(Stage[Searching]):
         manifest, buckets = replace(store.manifest, shards=()) if few else None, inputs.config.reduce.buckets
         theirs = inputs.parts("theirs")  # of another corpus, and then one file
         if "theirs" in inputs.tables and not theirs:
-            raise DataError(
-                "there are no means and variances of the corpus that the queries are of",
-                where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}",
-                remedy="look at what failed in query-statistics, or set corpus.queries_from.statistics: ours",
+            raise codes.MISSING_QUERY_STATISTICS(
+                where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}"
             )
         of_theirs = [theirs[0].sha256] if theirs else []
         for (receipt, group), part in zip(groups, inputs.parts("queries"), strict=True):

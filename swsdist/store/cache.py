@@ -21,7 +21,8 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from swsdist.core.errors import StoreError, TransitError, UserError
+from swsdist.core.codes import store as codes
+from swsdist.core.errors import StoreError, TransitError
 from swsdist.io.filesystem import Folder
 
 _PIECE = 1 << 22
@@ -45,11 +46,7 @@ class Cache:
     def __init__(self, root: str, most: int) -> None:
         missing = [name for name in _VARIABLE.findall(root) if not os.environ.get(name)]
         if missing:
-            raise UserError(
-                f"{root} names a variable that is not set on this node: {missing[0]}",
-                where="executor.cache",
-                remedy="set it where Ray is started on the node, or name a folder",
-            )
+            raise codes.UNSET_CACHE_VARIABLE(where="executor.cache", root=root, variable=missing[0])
         self.root = Path(f"{os.path.expandvars(root)}-{os.getuid()}")
         self.most = most
         self._checked: set[str] = set()

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.errors import DataError, StoreError, UserError
+from swsdist.core.codes import store as codes
+from swsdist.core.errors import DataError, StoreError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.model import load_model
@@ -86,7 +87,7 @@ def _check_bytes(folder: Folder, expected: File) -> Iterator[str]:
                 running.update(block)
             digest, size = running.hexdigest(), file.tell()
     except FileNotFoundError:
-        raise StoreError("the file is missing") from None
+        raise codes.MISSING_STORE_FILE() from None
     if size != expected.size:
         yield f"it has {size} bytes, the manifest tells {expected.size}"
     elif digest != expected.sha256:
@@ -251,15 +252,7 @@ def _maintained(folder: Folder) -> Store:
     """
     store = Store(folder)
     if store.manifest.of_queries:
-        raise UserError(
-            "this is a run's store of queries, which the run alone writes to",
-            where=folder.path(),
-            remedy="name the store of the documents; what is no longer needed here is removed with the run",
-        )
+        raise codes.QUERY_STORE(where=folder.path())
     if store.manifest.unfinished is not None:
-        raise UserError(
-            f"its index was interrupted: {store.manifest.progress}",
-            where=folder.path(),
-            remedy="go on with `swsdist index CONFIG` first",
-        )
+        raise codes.INTERRUPTED_INDEX(where=folder.path(), progress=store.manifest.progress)
     return store

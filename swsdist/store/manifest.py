@@ -33,12 +33,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.errors import StoreError
+from swsdist.core.codes import store as codes
 from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.path_safety import demand_inside
 from swsdist.core.types import DOCUMENTS, REJECTED
+from swsdist.features.extractors import recipe_fingerprint
 from swsdist.features.interface import Kind
-from swsdist.features.registry import recipe_fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet, totals
 from swsdist.store.libraries import with_these
@@ -99,7 +99,7 @@ class Track:
 
     Attributes:
         name: what configs and readers call it.
-        recipe: of the extractor (`features.registry.recipe`), or of what derived it.
+        recipe: of the extractor (`features.extractors.recipe`), or of what derived it.
         fingerprint: of the recipe.
         dimension: numbers a frame.
         columns: their names.
@@ -180,10 +180,8 @@ class Manifest:
         for track in self.tracks:
             if name is None or track.name == name:
                 return track
-        raise StoreError(
-            f"the store has no track {name!r}",
-            where="features",
-            remedy=f"it has: {', '.join(track.name for track in self.tracks)}",
+        raise codes.NO_SUCH_STORE_TRACK(
+            where="features", track=name, tracks=", ".join(track.name for track in self.tracks)
         )
 
     @classmethod
@@ -261,16 +259,10 @@ def load(folder: Folder, name: str = NAME) -> Manifest | None:
     try:
         values = json.loads(text)
         if values["schema"] != SCHEMA:
-            raise StoreError(
-                f"the store has schema {values['schema']}, this version reads {SCHEMA}",
-                where=where,
-                remedy=f"use the version of swsdist that wrote it; or remove {folder.path()} and run `swsdist index` again",
-            )
+            raise codes.UNKNOWN_STORE_SCHEMA(where=where, schema=values["schema"], known=SCHEMA, folder=folder.path())
         return Manifest.from_json(values, where)
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(
-            f"the manifest is damaged ({error})", where=where, remedy="remove it and index again: no shard is lost"
-        ) from None
+        raise codes.DAMAGED_MANIFEST(where=where, error=error) from None
 
 
 def require(folder: Folder, name: str = NAME) -> Manifest:
@@ -281,23 +273,11 @@ def require(folder: Folder, name: str = NAME) -> Manifest:
     """
     manifest = load(folder, name)
     if manifest is None and folder.exists(NAME):
-        raise StoreError(
-            "this state of the store is gone: the store was compacted, or has changed since",
-            where=folder.path(name),
-            remedy="run the config again, on the store as it is now",
-        )
+        raise codes.STORE_STATE_GONE(where=folder.path(name))
     if manifest is None and (done := tasks_done(folder)):
-        raise StoreError(
-            f"indexing was killed before it could be searched: {done} of its tasks are done",
-            where=folder.path(),
-            remedy="go on with `swsdist index CONFIG`: what was computed is kept",
-        )
+        raise codes.UNFINISHED_STORE(where=folder.path(), done=done)
     if manifest is None:
-        raise StoreError(
-            "there is no feature store here",
-            where=folder.path(),
-            remedy="make one with `swsdist index`; a store is a folder with a manifest.json",
-        )
+        raise codes.NO_STORE(where=folder.path())
     return manifest
 
 

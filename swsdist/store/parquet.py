@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from swsdist.core.codes import store as store_codes
 from swsdist.core.errors import StoreError, TransitError
 from swsdist.core.path_safety import demand_no_detour
 from swsdist.io.filesystem import Folder
@@ -121,9 +122,7 @@ def reader(folder: Folder, name: str, codes: Sequence[str] = (), keep: bool = Fa
     try:
         source = folder.open(name)
     except FileNotFoundError:
-        raise StoreError(
-            "the file is missing", where=folder.path(name), remedy="run again: what is missing is made again"
-        ) from None
+        raise store_codes.MISSING_STORE_FILE(where=folder.path(name)) from None
     with source:
         try:
             identity = _identity(source) if keep else None

@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 from swsdist.audio import commands
 from swsdist.audio.places import fit_segment
 from swsdist.audio.reader import probe
-from swsdist.core.errors import AudioError, FramesError
+from swsdist.core.codes import store as codes
+from swsdist.core.errors import AudioError
 from swsdist.corpora.places import SLACK
-from swsdist.features.interface import Given, frame_count, frame_shift, frames_seconds
+from swsdist.features.interface import Precomputed, frame_count, frame_shift, frames_seconds
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames.item import MISSING, UNREADABLE, Item
 
 
 def precomputed_frames(
-    document: Mapping[str, Any], given: Given, folder: Folder
+    document: Mapping[str, Any], given: Precomputed, folder: Folder
 ) -> Generator[NDArray[np.float32], None, float]:
     """Frames of a document; what it returns is its duration: its recording's, else the table's, else that of the frames.
 
@@ -53,7 +54,7 @@ def precomputed_frames(
     return float(seconds) if seconds is not None else frames_seconds(given, frames)
 
 
-def precomputed_example(document: Mapping[str, Any], given: Given, folder: Folder) -> NDArray[np.float32]:
+def precomputed_example(document: Mapping[str, Any], given: Precomputed, folder: Folder) -> NDArray[np.float32]:
     """Frames of an example of a query: all that are given of it, or those of its place in a document.
 
     Args:
@@ -83,11 +84,8 @@ def precomputed_example(document: Mapping[str, Any], given: Given, folder: Folde
         early = start is not None and start < -SLACK
         if len(cut) == 0 or early or (end is not None and end > frames_seconds(given, len(frames)) + shift):
             of = f", which begins at {begins:g} s" if begins else ""
-            raise FramesError(
-                f"frames of {key!r}: the place {shown} has none in those of the document ({len(frames)} each {shift:g} s{of})",
-                where=item.file,
-                remedy="correct start and end, or give the example frames of its own",
-                reason="place-outside",
+            raise codes.PLACE_OUTSIDE_FRAMES(
+                where=item.file, key=key, place=shown, frames=len(frames), shift=shift, offset=of
             )
         return _varied(cut, key, item)
     seconds = end if end is not None or row["path"] == item.file else recording_seconds(row["path"], folder.storage)
@@ -103,12 +101,7 @@ def _varied(frames: NDArray[np.float32], key: str, item: Item) -> NDArray[np.flo
         FramesError: all are alike, as those of silence.
     """
     if len(frames) > 1 and (frames == frames[0]).all():
-        raise FramesError(
-            f"frames of {key!r}: all {len(frames)} are alike, so there is nothing to look for",
-            where=item.file,
-            remedy="look at what made them",
-            reason="constant",
-        )
+        raise codes.CONSTANT(where=item.file, key=key, frames=len(frames))
     return frames
 
 
@@ -119,24 +112,12 @@ def demand_item(item: list[Any] | None, key: str) -> Item:
         FramesError: there is none, or its file is not there.
     """
     if item is None:
-        raise FramesError(
-            f"there are no frames of {key!r}",
-            where="features.options.path",
-            remedy="add them; the key of a document is DOC_ID (of one of several channels DOC_ID-CHANNEL), of a query "
-            "QUERY_ID-EXAMPLE",
-            reason="no-frames",
-        )
+        raise codes.NO_FRAMES(where="features.options.path", key=key)
     found = Item(*item)
     if found.identity in (MISSING, UNREADABLE):
-        gone = found.identity == MISSING
-        raise FramesError(
-            f"frames of {key!r}: {'there is no such file' if gone else 'the file may not be read'}",
-            where=found.file,
-            remedy="look at its path: in an scp, relative ones are relative to the scp"
-            if gone
-            else "look at its permissions",
-            reason=found.identity,
-        )
+        if found.identity == MISSING:
+            raise codes.MISSING_FRAMES_FILE(where=found.file, key=key)
+        raise codes.UNREADABLE_FRAMES_FILE(where=found.file, key=key)
     return found
 
 

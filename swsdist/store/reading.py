@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.core.codes import store as codes
 from swsdist.core.errors import StoreError
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
@@ -192,9 +193,7 @@ class Store:
     def _file(self, shard: str, track: str) -> File:
         file = self.manifest.shard(shard).files.get(track)
         if file is None:
-            raise StoreError(
-                f"track {track} has no frames of this shard", where=self.folder.path(shard), remedy="index again"
-            )
+            raise codes.TRACK_WITHOUT_SHARD(where=self.folder.path(shard), track=track)
         return file
 
     def joined(self, shard: str, tracks: Sequence[str], live: set[tuple[str, int]] | None = None) -> Iterator[Block]:
@@ -218,11 +217,7 @@ class Store:
                 blocks = [block for block in left if block is not None]
                 first = blocks[0]
                 if len({(block.doc_id, block.channel, block.first_frame) for block in blocks}) > 1:
-                    raise StoreError(
-                        f"the tracks {', '.join(tracks)} do not hold the same documents in the same rows",
-                        where=self.folder.path(shard),
-                        remedy="index again",
-                    )
+                    raise codes.MISALIGNED_TRACKS(where=self.folder.path(shard), tracks=", ".join(tracks))
                 count = min(len(block.features) for block in blocks)
                 frames = np.concatenate([block.features[:count] for block in blocks], axis=1)
                 yield first._replace(features=frames)
@@ -237,11 +232,7 @@ class Store:
         table = self.documents(columns=["doc_id", "channel", "shard"], track=track)
         found = table.filter(pc.and_(pc.equal(table["doc_id"], doc_id), pc.equal(table["channel"], channel)))
         if found.num_rows == 0:
-            raise StoreError(
-                f"there is no document {doc_id!r}, channel {channel}",
-                where=self.folder.path(),
-                remedy="`swsdist store info --documents` lists those there are",
-            )
+            raise codes.NO_SUCH_DOCUMENT(where=self.folder.path(), document=doc_id, channel=channel)
         blocks = self.blocks(found["shard"][0].as_py(), {(doc_id, channel)}, track)
         return np.concatenate([block.features for block in blocks])
 

@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.audio.marks import unpacked
-from swsdist.core.errors import IncompleteError, StoreError
-from swsdist.features.interface import Extractor, Given
+from swsdist.audio.marks import unpack_marks
+from swsdist.core.codes import store as codes
+from swsdist.core.errors import StoreError
+from swsdist.features.interface import Extractor, Precomputed
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.reading import Store
@@ -31,7 +32,7 @@ def reuse_frames(reading: Reading) -> Reading:
     """The same; frames that the store has are copied."""
 
     def read(
-        document: dict[str, Any], extractor: Extractor | Given, folder: Folder
+        document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
     ) -> Generator[NDArray[np.float32], None, ReadResult]:
         held = document.get("held")
         # A file may have changed since the work was planned.
@@ -40,7 +41,7 @@ def reuse_frames(reading: Reading) -> Reading:
         try:
             return (yield from _copied(held, document["channel"], folder))
         except StoreError as error:  # it says nothing against the recording
-            raise IncompleteError(error.message, where=error.where, remedy=error.remedy) from error
+            raise codes.STORED_FRAMES_DAMAGED(where=error.where, error=error.message, advice=error.remedy) from error
 
     return read
 
@@ -53,7 +54,7 @@ def _copied(held: dict[str, Any], channel: int, folder: Folder) -> Generator[NDA
     (row,) = table.filter(mine).to_pylist()
     for blocks in zip(*(_blocks(store, held, channel, track) for track in held["tracks"]), strict=True):
         yield blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
-    speech = None if row["speech"] is None else unpacked(row["speech"], row["frames"])
+    speech = None if row["speech"] is None else unpack_marks(row["speech"], row["frames"])
     return ReadResult(row["duration"], speech, cut_off=row["cut_off"], bandwidth=row["bandwidth"])
 
 

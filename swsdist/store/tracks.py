@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.marks import packed, unpacked
+from swsdist.audio.marks import pack_marks, unpack_marks
 from swsdist.core.types import DOCUMENTS
 from swsdist.features.statistics import Statistics
 from swsdist.store.reading import Block, Store
@@ -111,7 +111,7 @@ def _with_marks(documents: pa.Table, others: Iterable[pa.Table]) -> list[bytes |
     for row in rows:
         speech, frames = row["speech"], row["frames"]
         if speech is None and (known := found.get((row["doc_id"], row["channel"]))) is not None:
-            heard = unpacked(*known)
-            speech = packed(np.pad(heard, (0, max(0, frames - len(heard))), "edge")[:frames])
+            heard = unpack_marks(*known)
+            speech = pack_marks(np.pad(heard, (0, max(0, frames - len(heard))), "edge")[:frames])
         marks.append(speech)
     return marks

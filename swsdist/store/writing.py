@@ -20,15 +20,16 @@ from numpy.typing import NDArray
 from swsdist.audio import commands, places
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.formats.headers import CutOff, Foreign
-from swsdist.audio.marks import Listener, packed
+from swsdist.audio.marks import Listener, pack_marks
 from swsdist.audio.reader import digested, probe, read_blocks, sha256
 from swsdist.audio.streams import Digest, digesting
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import io as io_codes
-from swsdist.core.errors import AudioError, DataError, StorageError, UnusableError, UserError
+from swsdist.core.codes import store as codes
+from swsdist.core.errors import DataError, StorageError, UnusableError
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Columns, Extractor, Given, frame_shift, spoken_by, tracks_of
+from swsdist.features.interface import Columns, Extractor, Precomputed, for_speaker, frame_shift, tracks_of
 from swsdist.features.statistics import Statistics
 from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, is_remote
@@ -60,7 +61,7 @@ class ReadResult(NamedTuple):
 
 #: A row, an extractor and a folder (for its storage options) to blocks of frames, float32 (frames, dimension), of at most
 #: BLOCK_FRAMES; what it returns is known at the end.
-Reading = Callable[[dict[str, Any], Extractor | Given, Folder], Generator[NDArray[np.float32], None, ReadResult]]
+Reading = Callable[[dict[str, Any], Extractor | Precomputed, Folder], Generator[NDArray[np.float32], None, ReadResult]]
 
 #: How the identity of a file begins that was not there, or could not be read (`stages.inputs.recordings.identities`).
 NO_FILE = ("missing", "unreadable")
@@ -133,7 +134,7 @@ def write_tracks(
     folder: Folder,
     fingerprint: str,
     documents: Iterable[dict[str, Any]],
-    extractor: Extractor | Given,
+    extractor: Extractor | Precomputed,
     partition: str | None = None,
     reading: Reading | None = None,
     kind: str = "document",
@@ -161,7 +162,7 @@ def write_tracks(
     seconds = 0.0
     with ExitStack() as files:
         paths = [files.enter_context(folder.temporary(".parquet")) for _ in tracks]
-        with ExitStack() as writers, places.keeping():
+        with ExitStack() as writers, places.caching():
             shards = [
                 ShardWriter(writers.enter_context(parquet.writer(path, FRAMES)), track.stop - track.first)
                 for path, track in zip(paths, tracks, strict=True)
@@ -204,7 +205,7 @@ def _write_document(
     shards: Sequence[ShardWriter],
     tracks: Sequence[Columns],
     document: dict[str, Any],
-    extractor: Extractor | Given,
+    extractor: Extractor | Precomputed,
     folder: Folder,
     reading: Reading,
 ) -> tuple[dict[str, Any], list[Statistics]]:
@@ -240,7 +241,7 @@ def _write_document(
         "identity": document["identity"],
         "sha256": document["sha256"] if "sha256" in document else running.hexdigest(),
         "speaker": document["speaker"],
-        "speech": None if read.result.speech is None else packed(read.result.speech),
+        "speech": None if read.result.speech is None else pack_marks(read.result.speech),
         "recording": document.get("recording") or read.result.recording,
         "start": document.get("start"),
         "cut_off": read.result.cut_off,
@@ -268,10 +269,10 @@ class _Files:
 
 
 def read_with_speech(
-    document: dict[str, Any], extractor: Extractor | Given, folder: Folder
+    document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
 ) -> Generator[NDArray[np.float32], None, ReadResult]:
     """`read_recording`, and where there is speech in it; nobody listens where frames are given."""
-    if isinstance(extractor, Given):
+    if isinstance(extractor, Precomputed):
         return (yield from read_recording(document, extractor, folder))
     listener, frames = Listener(extractor.sample_rate), 0
     read = _WithResult(read_recording(document, extractor, folder, listener))
@@ -283,13 +284,13 @@ def read_with_speech(
 
 
 def read_recording(
-    document: dict[str, Any], extractor: Extractor | Given, folder: Folder, listener: Listener | None = None
+    document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder, listener: Listener | None = None
 ) -> Generator[NDArray[np.float32], None, ReadResult]:
     """The `Reading` of a document: a channel of a recording, from its beginning to its end, or to where it is cut off; or the
     place that it is."""
-    if isinstance(extractor, Given):
+    if isinstance(extractor, Precomputed):
         return ReadResult((yield from precomputed_frames(document, extractor, folder)))
-    extractor = spoken_by(extractor, document["speaker"])
+    extractor = for_speaker(extractor, document["speaker"])
     samples, cut_off = 0, None
     start, end = _place(document, folder) if document.get("start") is not None else (None, None)
 
@@ -322,7 +323,7 @@ def with_progress(reading: Reading, told: Callable[[float], None]) -> Reading:
     seconds = 0.0
 
     def read(
-        document: dict[str, Any], extractor: Extractor | Given, folder: Folder
+        document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
     ) -> Generator[NDArray[np.float32], None, ReadResult]:
         nonlocal seconds
         shift, blocks = frame_shift(extractor), _WithResult(reading(document, extractor, folder))
@@ -353,17 +354,11 @@ def _demand_file(document: dict[str, Any]) -> None:
         AudioError: it was not there.
     """
     if document["identity"].startswith(NO_FILE):
-        missing = document["identity"] == "missing"
-        raise AudioError(
-            "there is no such file" if missing else f"the file is {document['identity']}",
-            where=document["path"],
-            reason="missing" if missing else "unreadable",
-            remedy="look at the path, and what it is relative to"
-            if missing
-            else "remove it: a recording is a file"
-            if document["identity"].endswith("not a file")
-            else "look at its permissions",
-        )
+        if document["identity"] == "missing":
+            raise codes.MISSING(where=document["path"])
+        irregular = document["identity"].endswith("not a file")
+        advice = "remove it: a recording is a file" if irregular else "check its permissions"
+        raise codes.UNREADABLE(where=document["path"], identity=document["identity"], advice=advice)
 
 
 def raise_transient(document: dict[str, Any], error: DataError) -> None:
@@ -378,21 +373,12 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
         OSError: the file is: the task is tried again, or fails, and is done the next time.
     """
     if isinstance(error, commands.Unrunnable) and commands.ABSENT not in document["identity"]:
-        raise UserError(
-            f"this worker ({socket.gethostname()}) cannot run a command whose program was there when the work was planned: "
-            f"{error.message}",
-            where=document["path"],
-            remedy="install it on all nodes, where their PATH has it",
-        )
+        raise codes.COMMAND_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname(), error=error.message)
     lacking = (
         isinstance(error, Foreign) and error.code == audio_codes.NEEDS_FFMPEG.name and ffmpeg.is_for(document["path"])
     )
     if lacking and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT):
-        raise UserError(
-            f"this worker ({socket.gethostname()}) has no ffmpeg, although there was one when the work was planned",
-            where=document["path"],
-            remedy="install it on all nodes (a package of the system, or swsdist[ffmpeg])",
-        )
+        raise codes.FFMPEG_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname())
     cause = error.__cause__
     there = document["identity"] and not document["identity"].startswith(NO_FILE)
     if (

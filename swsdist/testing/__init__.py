@@ -1,1 +1,1 @@
-"""For tests, here and elsewhere: oracles, the conformance suite, synthetic speech."""
+"""For tests of this and other packages: the conformance suite, synthetic speech."""

@@ -1,4 +1,4 @@
-"""Programs that stand among the tests of a checkout, and are run by a name of the package."""
+"""Runs programs among the tests of a checkout by a name of the package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from swsdist.core.codes import testing as codes
 
 
 def run(name: str) -> None:
-    """Run `tests/support/NAME` of the checkout that this package lies in; end with exit code 2 where it lies in none."""
+    """Run `tests/support/NAME` of this package's checkout; exit with code 2 if it is not in a checkout."""
     root = Path(__file__).resolve().parents[2]
     if not (root / "tests" / "support").is_dir():
         error = codes.NOT_A_CHECKOUT(where=str(root / "swsdist"), program=name)

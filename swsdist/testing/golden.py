@@ -1,4 +1,4 @@
-"""`python -m swsdist.testing.golden DIR...`: do cases that other programs answered have our answers? From a checkout."""
+"""`python -m swsdist.testing.golden DIR...`: compares results of other programs with ours. From a checkout."""
 
 from swsdist.testing.checkout import run
 

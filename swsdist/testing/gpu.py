@@ -1,4 +1,4 @@
-"""`python -m swsdist.testing.gpu [CASE...]`: does the search on this GPU find the bytes of the CPU? From a checkout."""
+"""`python -m swsdist.testing.gpu [CASE...]`: checks that the search on this GPU gives the bytes of the CPU. From a checkout."""
 
 from swsdist.testing.checkout import run
 

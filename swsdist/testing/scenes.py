@@ -1,4 +1,4 @@
-"""Small inputs of integers alone, for conformance suites and golden digests: the same on every machine.
+"""Small inputs computed from integers, for conformance suites and golden digests: the same on every machine.
 
 Numbers are of Knuth's MMIX generator, not of a library. Features are integers, or probabilities in 256ths, held in float32.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.methods.dtw.matches import Found
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.first_pass.interface import Documents, Landmarks, Material
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
@@ -48,25 +48,25 @@ def posteriors(seed: int, frames: int, dimension: int) -> Frames:
 
 
 def spoken(seed: int, sounds: int, dimension: int) -> Frames:
-    """Sounds of six frames each with a little noise, as a coarse pass can follow them: float32 (6 sounds, dimension)."""
+    """Sounds of six frames each with little noise, suitable for a coarse pass: float32 (6 sounds, dimension)."""
     repeated = np.repeat(features(seed, sounds, dimension), 6, axis=0)
     return np.asarray(repeated + features(seed + 1, 6 * sounds, dimension) // 16, np.float32)
 
 
 def prepared(distance: Distance, values: Frames, side: Side) -> Frames:
-    """Frames as the distance makes them, of features that are not normalised."""
+    """Prepare frames for a distance, without normalisation."""
     return distance.prepare(values, np.zeros(distance.dimension), np.ones(distance.dimension), side).frames
 
 
 def material(
     distance: Distance, queries: list[Frames], documents: list[Frames], window: int = 4, most: int = 3
 ) -> Material:
-    """A collection in memory, as a first pass sees it; a frame is 10 ms.
+    """A collection in memory as input of a first pass; a frame is 10 ms.
 
     Args:
         distance: of the features.
         queries, documents: features of each.
-        window: frames on either side that a candidate must be the least of.
+        window: a candidate has the least cost within this many frames on either side.
         most: candidates kept per query and document.
     """
 
@@ -90,7 +90,7 @@ def material(
     return Material(examples, streams, lengths, kept, 0.01, collection, distance, window, landmarks)
 
 
-def rows(candidates: Found) -> list[tuple[int, ...]]:
+def rows(candidates: Matches) -> list[tuple[int, ...]]:
     """Candidates as tuples: example, document, end frame, frames, cost."""
     return list(
         zip(

@@ -19,8 +19,7 @@ PACKAGE = Path(codes.__file__).parents[2]
 
 #: Rooms whose errors have no codes yet.
 WITHOUT = {
-    "core", "corpora", "description", "io",
-    "stages", "store",
+    "description",
 }  # fmt: skip
 
 #: What a call of a code, and of what takes one, has beside the values.

@@ -70,7 +70,7 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
     assert "rejected: 1 document(s), not-audio; the first: " in told
     assert "\n  remedy: remove the file" in told
     assert "\n  remedy: copy it again from where it came" in told
-    assert f"all that was rejected: swsdist store rejected {archive}/run" in told
+    assert f"all rejections: swsdist store rejected {archive}/run" in told
     strict = swsdist("index", "config.yaml", "--strict", cwd=archive, code=4).err
     assert "[strict-rejections]\n  remedy: see `swsdist store rejected " in strict
     for place in ("run", "run/store"):
@@ -173,7 +173,7 @@ def test_what_has_no_line_is_counted(swsdist, archive: Path, corpus: Path) -> No
         every = swsdist(command, *more, "--all", cwd=archive).err
         said = [line for line in every.splitlines() if line.startswith(("rejected: ", "warning: "))]
         assert len(said) == 3 + int(odd[3].split()[2])
-        assert "all that was rejected: swsdist store rejected " in every
+        assert "all rejections: swsdist store rejected " in every
         assert every.count("\n  remedy: ") >= 3
     assert len(swsdist("report", "r", "--all", cwd=archive).err.splitlines()) >= 5
 

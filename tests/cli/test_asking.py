@@ -95,7 +95,7 @@ def test_a_hit_is_a_query(swsdist: Command, place: Path) -> None:
     assert "there is no such file" in swsdist(*ask, "d999:0-1", cwd=place, code=3).err
     (place / name).write_bytes((place / OTHER).read_bytes())
     try:
-        assert "[place-outside]" in swsdist(*ask, f"{name}:50-51", cwd=place, code=3).err
+        assert "is not a place in the recording" in swsdist(*ask, f"{name}:50-51", cwd=place, code=3).err
         own = swsdist(*ask, f"{name}:0-0.3", cwd=place)
         assert "is the query itself" not in own.err
     finally:
@@ -189,17 +189,17 @@ def test_one_bad_query_does_not_end_the_list(swsdist: Command, place: Path, tmp_
     alone = swsdist(*ask, "--query", WORD, cwd=place)
     ended = swsdist(*ask, *bad, "--query", WORD, cwd=place, code=4)
     assert ended.out == alone.out
-    assert f"warning: skipped: {tmp_path}/silent.wav: the query contains no speech" in ended.err
+    assert f"warning: skipped: {tmp_path}/silent.wav: " in ended.err
     last = ended.err[ended.err.index("error: ") :]
     assert "4 of 5 queries skipped" in last
     for one in (
-        "silent.wav: the query contains no speech",
+        "silent.wav: there is no speech",
         "gone.wav: there is no such file",
         "the query is a folder",
         "neither a file nor a place",
     ):
         assert one in last
-    assert "the query contains no speech" in swsdist(*ask, *bad[:2], cwd=place, code=3).err
+    assert "there is no speech in the query" in swsdist(*ask, *bad[:2], cwd=place, code=3).err
     none = swsdist(*ask, *bad, cwd=place, code=2).err
     assert none.count("warning: skipped") == 4
 

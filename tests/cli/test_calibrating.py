@@ -280,7 +280,7 @@ def test_results_of_kaldi_are_converted_and_back(kaldi: Path, swsdist: Command) 
     said = swsdist("calibrate", "-s", "results", *PLACES, "--method", "none", "--out", "kwslist.xml", cwd=kaldi).out
     assert "results: 4 detections of 2 queries" in said
     assert "0 YES, 0 NO, 4 without decision" in said
-    assert "kwslist.xml: written (kwslist, what is not decided as NO)" in said
+    assert "kwslist.xml: written (kwslist, undecided detections as NO)" in said
     read = read_systemlist(str(kaldi / "kwslist.xml"))
     assert read.attributes["kwlist_filename"] == "kwlist.xml"
     first, second = read.detections.to_pylist()[:2]

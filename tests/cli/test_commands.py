@@ -333,7 +333,7 @@ def test_store_info(swsdist, place: Path) -> None:
     store = package.open_store(str(place / "run" / "store"))
     out = swsdist("store", "info", "run/store", "--documents", cwd=place).out
     assert "mfcc version 1" in out
-    assert "kind        frames, a tick of 10 ms" in out
+    assert "kind        frames, 10 ms per tick" in out
     assert "mfcc: 39 features a tick" in out
     assert all(f"\n{doc_id}\t1\t" in out for doc_id in store.documents()["doc_id"].to_pylist())
     values = json.loads(swsdist("store", "info", "run/store", "--json", cwd=place).out)
@@ -358,9 +358,9 @@ def test_store_check_and_compact(swsdist, place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "corpus", copy / "corpus", copy_function=shutil.copy2)
     shutil.copy(place / "config.yaml", copy)
     before = swsdist("search", "run/store", "--query", "corpus/queries/q001_1.wav", "--csv", cwd=copy).out
-    assert "whole: 1 shards, 8 documents" in swsdist("store", "check", "run/store", cwd=copy).out
+    assert "complete: 1 shards, 8 documents" in swsdist("store", "check", "run/store", cwd=copy).out
     assert "became 4" in swsdist("store", "compact", "run/store", "--hours", "0.003", cwd=copy).out
-    assert "whole: 4 shards, 8 documents" in swsdist("store", "check", "run/store", cwd=copy).out
+    assert "complete: 4 shards, 8 documents" in swsdist("store", "check", "run/store", cwd=copy).out
     assert swsdist("search", "run/store", "--query", "corpus/queries/q001_1.wav", "--csv", cwd=copy).out == before
     (shard, *_) = (
         copy / "run" / "store" / one.name for one in package.open_store(str(copy / "run/store")).manifest.shards
@@ -382,7 +382,7 @@ def test_init_writes_a_config_that_loads(swsdist, tmp_path: Path) -> None:
     config = load_config(tmp_path / "swsdist.yaml", [])
     assert config.corpus.documents == str(tmp_path / "docs.csv")
     told = swsdist("init", cwd=tmp_path, code=2)
-    assert "[file-exists]" in told.err
+    assert "[output-exists]" in told.err
     assert "--force" in told.err
     swsdist("init", "--force", cwd=tmp_path)
     swsdist("init", "other.yaml", cwd=tmp_path)

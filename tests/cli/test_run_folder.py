@@ -61,7 +61,7 @@ def test_an_empty_folder_and_that_of_a_run_are_taken(here: Path, swsdist: Comman
     (here / "mine/.gitkeep").touch()
     swsdist("run", "config.yaml", cwd=here)
     (here / "mine/notes.txt").write_text("of mine")
-    assert "nothing left to do" in swsdist("run", "config.yaml", cwd=here).out
+    assert "nothing to do" in swsdist("run", "config.yaml", cwd=here).out
     swsdist("sweep", "sweep.yaml", cwd=here)
     (here / "mine/plan.json").unlink()  # its receipts tell
     swsdist("run", "config.yaml", cwd=here)

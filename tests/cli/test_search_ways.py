@@ -98,7 +98,7 @@ def test_as_the_run_searched(swsdist: Command, place: Path, run: Path) -> None:
     save_plans(folder, {name: plan})
     again = swsdist(*ask, cwd=place)
     assert again.out == whole.out
-    assert "are left out (--no-trim)" not in again.err
+    assert "(--no-trim: keep)" not in again.err
 
 
 def test_warnings_and_strictness(swsdist: Command, place: Path) -> None:
@@ -150,7 +150,7 @@ def test_documents_without_a_recording(swsdist: Command, tmp_path: Path) -> None
     swsdist("index", "c.yaml", cwd=tmp_path)
     ask = ("search", "run", "--query", "q.npy", "--top", "3", "--html", "hits.html", "--clips", "hits")
     ended = swsdist(*ask, cwd=tmp_path)
-    assert "warning: 3 hits have no clip: their documents have no recording" in ended.err
+    assert "warning: 3 hits without a recording, and without a clip [hits-without-recording]" in ended.err
     assert not list((tmp_path / "hits").iterdir())
     page = (tmp_path / "hits.html").read_text()
     assert page.count("No sound: no recording") == 3

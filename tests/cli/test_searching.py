@@ -140,7 +140,7 @@ def test_clips(swsdist, place: Path, tmp_path: Path) -> None:
         seconds = soundfile.info(out / name).duration
         assert hit["end"] - hit["start"] <= seconds <= hit["end"] - hit["start"] + 0.45
     told = swsdist("search", "run", "--query", WORD, "--clips", out, cwd=place, code=2).err
-    assert "[folder-not-empty]" in told
+    assert "[output-not-empty]" in told
 
 
 def test_a_calibration_says_what_is_likely(swsdist, place: Path, tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_query_that_is_longer_than_all_documents(swsdist, place: Path, tmp_pat
     long = tmp_path / "long.wav"
     soundfile.write(long, np.concatenate([samples for samples, _ in parts]), parts[0][1])
     ended = swsdist("search", "run", "--query", long, "--no-trim", cwd=place)
-    assert f"warning: nothing was found of {long}: the longest document lasts" in ended.err
+    assert f"warning: no hits of {long}; the longest document lasts" in ended.err
     assert f"{long}: 0 hits shown, 0 strong" in ended.out
 
 

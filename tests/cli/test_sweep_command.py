@@ -37,12 +37,12 @@ def test_a_sweep(place: Path, swsdist: Command) -> None:
     assert "points: 4" in ended.out
     assert "written: " in ended.out
     assert "score_points: 1/1 tasks" in ended.err
-    assert "points done now: 4" in ended.err
+    assert "points done: 4" in ended.err
     folder = place / "swept/sweeps/sweep"
     assert (folder / "sweep.html").is_file()
     assert [row["calibrate.alpha"] for row in table(folder)] == ["0.5", "1", "0.5", "1"]
     again = swsdist("sweep", "sweep.yaml", "--json", cwd=place)
-    assert "points done now" not in again.err
+    assert "points done" not in again.err
     values = json.loads(again.out)
     assert len(values["best"]) == 4
     assert values["failed"] == {}

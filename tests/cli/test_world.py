@@ -63,7 +63,7 @@ def test_a_finished_run_on_a_read_only_mount(copy: Path) -> None:
         copy,
     )
     assert done.stdout.count("rc 0") == 1, done.stdout + done.stderr
-    assert "nothing left to do" in done.stdout
+    assert "nothing to do" in done.stdout
     assert done.stdout.rstrip().endswith("rc 2")
     assert "the file system is read-only" in done.stderr
     assert f"{copy}/run" in done.stderr
@@ -76,7 +76,7 @@ def test_a_run_folder_that_is_not_ours(copy: Path) -> None:
     try:
         done = without_root_s_rights("run", "config.yaml", cwd=copy)
         assert done.returncode == 0, done.stderr
-        assert "nothing left to do" in done.stdout
+        assert "nothing to do" in done.stdout
         changed = without_root_s_rights("run", "config.yaml", "--set", "reduce.nbest.least=3", cwd=copy)
         assert changed.returncode == 2
         assert "permission denied" in changed.stderr

@@ -167,7 +167,7 @@ def broken() -> Iterator[tuple[type[Halving], StepEntry, str]]:
     yield Halving, replace(ENTRY, version=2), "its version is 1, but its entry says 2"
     yield Halving, replace(ENTRY, takes="distance"), "there is no kind of score 'distance'"
     yield Halving, replace(ENTRY, gives="posterior"), "a score is not in"
-    yield Halving, replace(ENTRY, looks_at=("own query", "references")), "looks_at names references"
+    yield Halving, replace(ENTRY, depends_on=("own query", "references")), "depends_on names references"
     yield Halving, replace(ENTRY, statistics=("sums",)), "it wants the statistic 'sums'; there are cost-sums"
     yield Halving, replace(ENTRY, first=True), "it must come first, but wants no statistics"
     yield Halving, replace(ENTRY, columns=("voice",)), "it wants the column 'voice'"

@@ -16,9 +16,9 @@ from swsdist.config.search import Search
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import registry as registry_codes
 from swsdist.io.filesystem import Folder
+from swsdist.methods.create import create, identity
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
-from swsdist.methods.registry import create, identity
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages

@@ -11,10 +11,10 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from swsdist.core.errors import ConfigError
+from swsdist.features.extractors import create, installed
 from swsdist.features.fitting.interface import Document, Learning, fit
-from swsdist.features.interface import Extractor, Given, frame_count
+from swsdist.features.interface import Extractor, Precomputed, frame_count
 from swsdist.features.model import Model
-from swsdist.features.registry import create, installed
 from swsdist.io.filesystem import Folder
 from swsdist.testing.conformance import check_extractor, check_precomputed
 from swsdist.testing.synthesis.encoder import make_encoder
@@ -63,7 +63,7 @@ def test_installed(name: str, tmp_path: Path) -> None:
     for key, count in (("a", 5000), ("b", 1)):
         np.save(tmp_path / f"{key}.npy", np.random.default_rng(count).dirichlet(np.ones(3), size=count))
     given = create(name, {"path": str(tmp_path), **GIVEN[name]})
-    assert isinstance(given, Given)
+    assert isinstance(given, Precomputed)
     check_precomputed(given)
 
 

@@ -21,9 +21,9 @@ from swsdist.core.errors import ConfigError, DataError
 from swsdist.core.needs import Needs
 from swsdist.features import blocks as cutting
 from swsdist.features.blocks import in_blocks
+from swsdist.features.extractors import create, demand, from_recipe, identity, recipe, recipe_fingerprint
 from swsdist.features.interface import columns_of, frame_count, kind_of, needs_of, surroundings, use
 from swsdist.features.model import Model, load_model
-from swsdist.features.registry import create, demand, identity, made_by, recipe, recipe_fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
@@ -177,7 +177,7 @@ def test_the_content_is_the_identity_not_the_path(matrix: str, tmp_path: Path) -
     assert identity(one) == identity(other)
     assert recipe(one) != recipe(other)
     assert recipe_fingerprint(recipe(one)) == recipe_fingerprint(recipe(other))
-    assert made_by(recipe(other)) is other
+    assert from_recipe(recipe(other)) is other
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_another_model_makes_the_store_anew(matrix: str, tmp_path: Path) -> None
 
     before = index()
     assert index().manifest == before.manifest
-    assert made_by(before.manifest.tracks[0].recipe) is create("projected", {"matrix": matrix})
+    assert from_recipe(before.manifest.tracks[0].recipe) is create("projected", {"matrix": matrix})
     frames = before.features("a")
     Model("projection", 1, {"matrix": np.ones((20, 3))}).save(Folder(str(tmp_path)), "m.npz")
     after = index()

@@ -11,11 +11,11 @@ import pytest
 
 from swsdist.config import load_config
 from swsdist.core.errors import ConfigError, DataError
+from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint
 from swsdist.features.fitting.interface import Step
 from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.interface import Kind, columns_of, kind_of
 from swsdist.features.model import Model
-from swsdist.features.registry import create, identity, made_by, recipe, recipe_fingerprint
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.log import Log
 from swsdist.features.transforms.pca import Pca
@@ -289,7 +289,7 @@ def test_the_content_of_a_model_counts_and_not_its_place(tmp_path: Path) -> None
     stored = json.loads(json.dumps(recipe(same)))
     assert stored["transforms"][0]["paths"] == {"model": str(copy)}
     assert recipe_fingerprint(stored) == recipe_fingerprint(identity(made))
-    assert recipe(made_by(stored)) == stored
+    assert recipe(from_recipe(stored)) == stored
     assert recipe_fingerprint(identity(create("mfcc", {}))) != recipe_fingerprint(stored)
     assert "transforms" not in identity(create("mfcc", {}))
     wide(tmp_path)  # another model under the same name

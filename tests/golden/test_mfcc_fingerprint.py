@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from swsdist.core.errors import ConfigError
+from swsdist.features.extractors import create
 from swsdist.features.fingerprint import MfccFingerprint, fingerprints
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.registry import create
-from swsdist.kernels.distances.registry import create as create_distance
+from swsdist.kernels.distances.create import create as create_distance
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.testing import scenes
 

@@ -29,12 +29,12 @@ from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.pca import Pca
 from swsdist.features.transforms.project import projection
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.distances.registry import create as create_distance
+from swsdist.kernels.distances.create import create as create_distance
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.first_pass.create import create as create_first_pass
 from swsdist.methods.first_pass.interface import Budget
-from swsdist.methods.first_pass.registry import create as create_first_pass
 from swsdist.methods.first_pass.search import run
 from swsdist.methods.windows.search import Limits
 from swsdist.methods.windows.search import search as search_windows

@@ -239,7 +239,9 @@ def env(tmp_path: Path) -> Iterator[dict[str, str]]:
 def _digests(chain_run: ChainRun, until: str) -> dict[str, str]:
     """Of the tables of a stage and of those before it."""
     names = [step.name for step in chain_run.chain.steps]
-    outcomes = {name: outcome for name, outcome in chain_run.outcomes.items() if names.index(name) <= names.index(until)}
+    outcomes = {
+        name: outcome for name, outcome in chain_run.outcomes.items() if names.index(name) <= names.index(until)
+    }
     return digests(replace(chain_run, outcomes=outcomes))
 
 

@@ -138,7 +138,7 @@ def test_gpus_are_told_beside_cpus_and_in_no_factor(scene: Any, monkeypatch: pyt
     assert resource_lines(figures)[-4].split()[:3] == ["GPU", "index", f"{figures.index_gpu_s:.4g}"]
     page = (scene.folder / "run" / "report.html").read_text()
     assert "GPU memory, index (GB in use, highest over nodes, not in the factors)" in page
-    told = f"GPU index {figures.index_gpu_s:.4g} s for which tasks held a GPU"
+    told = f"GPU index {figures.index_gpu_s:.4g} s that tasks held a GPU"
     assert told in (scene.folder / "run/system-description.md").read_text()
     # Without a GPU there is no word of one.
     monkeypatch.undo()

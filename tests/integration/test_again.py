@@ -94,7 +94,7 @@ def test_again_starts_no_ray(finished: Any, ray_left: Any) -> None:
         seen += ray_left.folders()
     out, err = process.communicate()
     assert process.returncode == 0, err
-    assert "nothing left to do" in out
+    assert "nothing to do" in out
     assert not seen
     assert contents(scene.folder / "run") == before
 

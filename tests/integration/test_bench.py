@@ -15,7 +15,7 @@ from swsdist.bench.measure import Measurement
 from swsdist.bench.page import text_lines, write_page
 from swsdist.bench.points import BenchPoint, config_at, multiplied, points_of
 from swsdist.bench.results import Plan, Results, read_results, run_benchmark, settings_of
-from swsdist.bench.statistics import mean, ratio, strong, weak
+from swsdist.bench.statistics import mean, ratio, strong_scaling, weak_scaling
 from swsdist.config import load_config
 from swsdist.core.codes import bench as bench_codes
 from swsdist.core.errors import IncompleteError, UserError
@@ -98,7 +98,7 @@ def test_with_workers_on_a_cluster(scene: Any, cluster: Any) -> None:
     results = run_benchmark(config, scene.folder / "bench", Plan([1, 2], [1], 1), lambda line: None, here)
     assert [one.point.workers for one in results.measured] == [1, 2]
     assert all(one.figures["start_s"] for one in results.measured)
-    assert [(one.workers, one.times) for one in strong(results.values("wall_s"))] == [(2, 1)]
+    assert [(one.workers, one.times) for one in strong_scaling(results.values("wall_s"))] == [(2, 1)]
     assert results.forecasts().keys() == {(1, 1), (2, 1)}
 
 
@@ -123,11 +123,11 @@ def results(*all_of: Measurement, config: str = "a: 1\n") -> Results:
 
 def test_scaling_by_hand() -> None:
     walls = {(1, 1): [100.0, 100.0], (2, 1): [50.0, 50.0], (4, 1): [40.0], (2, 2): [110.0], (4, 4): [125.0]}
-    found = {(one.workers, one.times): one for one in strong(walls)}
+    found = {(one.workers, one.times): one for one in strong_scaling(walls)}
     assert found.keys() == {(2, 1), (4, 1)}
     assert found[2, 1].speedup.value == pytest.approx(2)
     assert found[4, 1].efficiency.value == pytest.approx(2.5 / 4)
-    assert {(one.workers, one.times): round(one.efficiency.value, 4) for one in weak(walls)} == {
+    assert {(one.workers, one.times): round(one.efficiency.value, 4) for one in weak_scaling(walls)} == {
         (2, 2): round(100 / 110, 4),
         (4, 4): 0.8,
     }
@@ -167,7 +167,7 @@ def test_one_run_has_no_interval(tmp_path: Path) -> None:
         assert ("with 95 % intervals" in page) == (name == "twice")
         thin[name] = (tmp_path / name / "strong-scaling.svg").read_text().count('stroke-width="0.9"')
     assert thin == {"once": 0, "twice": 2, "mixed": 0}
-    assert "warning: each point was measured once, so there is no interval" in "\n".join(text_lines(once))
+    assert "warning: each point was measured once, so there are no intervals" in "\n".join(text_lines(once))
     assert "warning: 1 of 2 points were measured once, and have no interval" in "\n".join(text_lines(mixed))
     assert "measured once" not in "\n".join(text_lines(twice))
     assert "[" not in "\n".join(text_lines(once))

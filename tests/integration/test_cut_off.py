@@ -100,7 +100,7 @@ def test_it_is_told_later_too(scene: Scene) -> None:
     shutil.move(scene.sounds / "a.flac", scene.sounds / "z.flac")  # its frames are copied, and the flag
     assert [notice for notice in scene.index().notices() if "(first: z, " in notice and "cut off" in notice]
     assert (
-        "cut off     2: of these what can be read is indexed"
+        "cut off     2: indexed up to the cut"
         in in_this_process("store", "info", str(scene.root / "run" / "store")).out
     )
 

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from swsdist.core.errors import ConfigError, StoreError
-from swsdist.features import registry
+from swsdist.features import extractors
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.inspection.diagnosis import diagnose
@@ -57,7 +57,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     FEATURES.remove("ears")
     FEATURES.remove("deaf")
     sys.modules.pop("strangers_ears", None)
-    registry._made.clear()  # what was made of that module
+    extractors._created.clear()  # what was made of that module
 
 
 def test_a_failed_task_keeps_its_traceback(scene: Any, told: Path) -> None:

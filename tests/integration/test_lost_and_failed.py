@@ -196,7 +196,7 @@ def test_a_report_is_of_the_tables_that_are_there(scene: Any, monkeypatch: pytes
     scene.run()
     first, page = shown()
     other = "search.distance=cosine-squared"
-    for place in ("build", "render_page", "write_report_json"):
+    for place in ("build_report", "render_page", "write_report_json"):
         with monkeypatch.context() as patch:
             patch.setattr(publish, place, killed)
             with pytest.raises(KeyboardInterrupt):

@@ -310,9 +310,7 @@ def test_clean_leaves_a_run_that_may_go_on(scene: Any) -> None:
     scene.run(*SHARDS, until="search")
     found, kept = clean(Folder(str(scene.folder / "run")), 0.0, dry=True)
     assert found == []
-    assert [one.why for one in kept] == [
-        "run incomplete: nothing removed; finish it with `swsdist run CONFIG`"
-    ]
+    assert [one.why for one in kept] == ["run incomplete: nothing removed; finish it with `swsdist run CONFIG`"]
 
 
 def test_clean_removes_what_dead_processes_left(scene: Any) -> None:
@@ -370,7 +368,7 @@ def test_clean_and_compact_leave_what_a_reader_holds(own_corpus: Any) -> None:
     assert "process 1 on" in kept[0].why
     shards = files(store / "shards")
     told = swsdist("store", "compact", str(store)).out
-    assert f"the old ones are still there; swsdist clean {store}" in told
+    assert f"the old shards are kept; swsdist clean {store}" in told
     assert shards < files(store / "shards")
     (store / "readers" / "other.json").unlink()
     own_corpus.run("index.shards=3")  # else the run beside the store names the state before

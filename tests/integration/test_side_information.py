@@ -18,7 +18,7 @@ from swsdist.core.codes import chains as chains_codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import load_chain_run
-from swsdist.registry.calibration_entries import looked_at
+from swsdist.registry.calibration_entries import decision_dependencies
 from swsdist.registry.registries import CALIBRATION
 from swsdist.stages import cohort as module
 from swsdist.testing.synthesis import make_corpus
@@ -170,9 +170,9 @@ def test_a_cohort_is_held_by_places(
 
 def test_decisions_by_other_queries_are_told() -> None:
     entries = {"zt-norm": CALIBRATION["zt-norm"]}
-    alone = looked_at(["zt-norm"], entries, fit="none", threshold="own", cohort=True)
+    alone = decision_dependencies(["zt-norm"], entries, fit="none", threshold="own", cohort=True)
     assert alone == ("own query",)
-    assert looked_at(["zt-norm"], entries, fit="none", threshold="own") == ("own query", "other queries")
+    assert decision_dependencies(["zt-norm"], entries, fit="none", threshold="own") == ("own query", "other queries")
 
 
 @pytest.mark.slow

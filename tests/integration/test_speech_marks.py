@@ -12,10 +12,10 @@ import pytest
 import soundfile
 
 import swsdist
-from swsdist.audio.marks import unpacked
+from swsdist.audio.marks import unpack_marks
 from swsdist.config import config_from_dict
 from swsdist.core.errors import ConfigError, StoreError
-from swsdist.features.registry import create, recipe
+from swsdist.features.extractors import create, recipe
 from swsdist.io.filesystem import Folder
 from swsdist.store.manifest import File, NewTrack, Shard, commit
 from swsdist.store.reading import Store
@@ -72,7 +72,7 @@ def test_what_is_found_without_the_silence_is_found_at_the_same_place(scene: Any
     store = Store(Folder(str(scene.folder / "spoken" / "store")))
     documents = store.documents()
     # As many cells as there are frames of speech.
-    marked = sum(unpacked(row["speech"], row["frames"]).sum() for row in documents.to_pylist())
+    marked = sum(unpack_marks(row["speech"], row["frames"]).sum() for row in documents.to_pylist())
     cells = [
         sum(receipt.cost.cells for receipt in result.outcome.chain_run.outcomes["search"].receipts)
         for result in (spoken, everything)

@@ -16,7 +16,7 @@ import pytest
 import swsdist
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.blocks import in_blocks
-from swsdist.features.registry import create, identity, made_by, recipe
+from swsdist.features.extractors import create, from_recipe, identity, recipe
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
@@ -118,7 +118,7 @@ def test_an_identity_is_of_what_the_files_hold(models: Path, tmp_path: Path) -> 
     other = create("ssl", {"model": str(tmp_path / "moved"), **options, "weights": str(tmp_path / "v.json")})
     assert identity(one) == identity(other)
     assert str(tmp_path) not in str(identity(other))
-    assert made_by(recipe(other)).describe() == other.describe()
+    assert from_recipe(recipe(other)).describe() == other.describe()
     make_encoder(str(tmp_path / "moved"), seed=1)
     assert identity(create("ssl", {"model": str(tmp_path / "moved"), **options})) != identity(
         create("ssl", {"model": str(models / "wav2vec2"), **options})

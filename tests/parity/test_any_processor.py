@@ -13,7 +13,7 @@ import pytest
 SEARCH = """
 import hashlib, sys
 import numpy as np
-from swsdist.kernels.distances.registry import create
+from swsdist.kernels.distances.create import create
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.search import search
 from swsdist.methods.query.example import Example

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import swsdist
 from swsdist.config.search import Search
-from swsdist.kernels.distances.registry import create
+from swsdist.kernels.distances.create import create
 from swsdist.methods.dtw.backends.pieces import Piece
 from swsdist.methods.dtw.backends.warps import batches
 from swsdist.methods.dtw.matches import pruned
@@ -120,7 +120,7 @@ def test_a_budget_that_is_too_small_is_told() -> None:
     code = """
 import numpy as np
 from swsdist.core.errors import UserError
-from swsdist.kernels.distances.registry import create
+from swsdist.kernels.distances.create import create
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.search import search
 from swsdist.methods.query.example import Example

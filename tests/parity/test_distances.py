@@ -17,11 +17,11 @@ from swsdist.core.errors import ConfigError
 from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.cosine import NORM
+from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.euclidean import default_cap
 from swsdist.kernels.distances.inner_product import OF_ONE
 from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance
 from swsdist.kernels.distances.logarithm import compiled_ln, ln
-from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 from swsdist.kernels.scales import weighted
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
@@ -29,7 +29,7 @@ from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared as prepared_examples
-from swsdist.registry.entries import those
+from swsdist.registry.entries import names_where
 from swsdist.registry.registries import DISTANCES
 from tests.oracles import distances as oracle
 from tests.oracles import search as oracles_search
@@ -37,7 +37,7 @@ from tests.support.coded import raises
 
 NAMES = sorted(DISTANCES)
 NAME = st.sampled_from(NAMES)
-ON_POSTERIORS = set(those(DISTANCES, "posteriors"))
+ON_POSTERIORS = set(names_where(DISTANCES, "posteriors"))
 #: Floors and caps that the tests use.
 FLOORS, CAPS = (1e-4, 3e-3, 0.1), (0.5, 4.0, 30.0)
 

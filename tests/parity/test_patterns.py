@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.kernels.recurrences import asymmetric, averages, nonsegmental, quotients, segmental
+from swsdist.kernels.recurrences.create import create
 from swsdist.kernels.recurrences.packing import packing
-from swsdist.kernels.recurrences.registry import create
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, store
 from tests.oracles import patterns as oracle

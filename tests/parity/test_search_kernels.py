@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from swsdist.core.errors import UserError
 from swsdist.kernels import arithmetic, products
-from swsdist.kernels.distances.registry import create
+from swsdist.kernels.distances.create import create
 from swsdist.kernels.peaks import COLUMNS, bound, pick
 from swsdist.kernels.recurrences import bounded_slope
 from swsdist.kernels.recurrences.packing import packing

@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swsdist.core.errors import UserError
-from swsdist.kernels.distances.registry import create
-from swsdist.kernels.recurrences import registry as recurrences
+from swsdist.kernels.distances.create import create
+from swsdist.kernels.recurrences import create as recurrences
 from swsdist.methods.dtw import search as search_module
 from swsdist.methods.dtw.backends import cpu
 from swsdist.methods.dtw.search import search

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.kernels.alignment import Packed, packed
-from swsdist.kernels.distances.registry import create
+from swsdist.kernels.distances.create import create
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.first_pass import buffering
 from swsdist.methods.query.example import Example

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from swsdist.core.errors import UserError
 from swsdist.core.text import suggestion
+from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
-from swsdist.kernels.recurrences.registry import create as create_recurrence
+from swsdist.kernels.recurrences.create import create as create_recurrence
 from swsdist.methods.dtw.backends.cpu import int16
 from swsdist.methods.dtw.backends.cuda import Cuda
 from swsdist.methods.dtw.backends.interface import Work
-from swsdist.methods.dtw.matches import Found
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import run
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
@@ -122,7 +122,7 @@ class Outcome(NamedTuple):
     text: str
 
 
-def _columns(found: Found) -> tuple[NDArray[np.int32] | NDArray[np.int64], ...]:
+def _columns(found: Matches) -> tuple[NDArray[np.int32] | NDArray[np.int64], ...]:
     """The rows, and not what is told about the search."""
     return found.query, found.document, found.end_frame, found.frames, found.cost
 

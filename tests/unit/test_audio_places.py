@@ -14,7 +14,7 @@ from swsdist.audio import places
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.core.codes import audio as codes
-from swsdist.features.registry import create
+from swsdist.features.extractors import create
 from swsdist.io.filesystem import Folder
 from swsdist.store.writing import write_tracks
 from tests.support.coded import raises
@@ -64,7 +64,7 @@ def test_places_in_the_order_of_time_are_one_decoding(recording: str, starts: Pa
     alone = [cut(recording, *place) for place in PLACES]
     assert counts(starts) == (0, len(PLACES))
     starts.write_text("")
-    with places.keeping():
+    with places.caching():
         found = [cut(recording, *place) for place in PLACES]
         assert [probe(recording).duration for _ in PLACES] == [SECONDS] * len(PLACES)
         # The other channel, and back to what is still kept.
@@ -72,14 +72,14 @@ def test_places_in_the_order_of_time_are_one_decoding(recording: str, starts: Pa
     assert counts(starts) == (1, 1)
     assert all(np.array_equal(mine, theirs) for mine, theirs in zip(found, alone, strict=True))
     assert np.array_equal(other, cut(recording, *PLACES[1], channel=2))
-    assert not places.are_kept()
+    assert not places.is_caching()
 
 
 def test_what_is_no_longer_kept_is_decoded_again(recording: str, starts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "_HELD", 1)
     whole = cut(recording, 0.0, SECONDS)
     starts.write_text("")
-    with places.keeping():
+    with places.caching():
         for start, end in [(9.0, 10.0), (0.5, 1.0), (1.0, 2.0)]:
             assert np.array_equal(cut(recording, start, end), whole[round(start * RATE) : round(end * RATE)])
     assert counts(starts) == (0, 2)
@@ -87,7 +87,7 @@ def test_what_is_no_longer_kept_is_decoded_again(recording: str, starts: Path, m
 
 def test_what_ends_early_or_fails_is_let_go(recording: str) -> None:
     whole = cut(recording, 0.0, SECONDS)
-    with places.keeping():
+    with places.caching():
         left = read_blocks(recording, rate=RATE, start=1.0, end=11.0, block_seconds=0.5)
         next(left)
         with raises(codes.PLACE_OUTSIDE):

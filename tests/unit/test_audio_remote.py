@@ -13,7 +13,7 @@ import soundfile
 
 from swsdist.audio.reader import digested, read_blocks, sha256
 from swsdist.audio.streams import Digest, digesting
-from swsdist.features.registry import create
+from swsdist.features.extractors import create
 from swsdist.io.filesystem import READ_AHEAD, Folder
 from swsdist.store.writing import write_tracks
 from tests.support.fault_proxy import FaultProxy

@@ -29,7 +29,7 @@ from swsdist.core.errors import ConfigError
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
-from swsdist.registry.calibration_entries import StepEntry, looked_at, misfit
+from swsdist.registry.calibration_entries import StepEntry, decision_dependencies, misfit
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score import Counts, align, atwv, mtwv, score_limits, twv_curve
 from tests.oracles.thresholds import fit_threshold
@@ -395,7 +395,7 @@ def test_steps_fit_together(steps: tuple[str, ...], score: Any, complaint: str |
 
 def test_what_a_decision_looks_at() -> None:
     def seen(*steps: str, fit: str = "crossfit", threshold: Any = "own") -> tuple[str, ...]:
-        return looked_at(steps, entries(*steps), fit=fit, threshold=threshold)
+        return decision_dependencies(steps, entries(*steps), fit=fit, threshold=threshold)
 
     everything = ("own query", "other queries", "references")
     assert seen("q-norm") == everything  # the threshold

@@ -10,7 +10,9 @@ import pytest
 import soundfile
 
 from swsdist.core.codes import audio as audio_codes
-from swsdist.core.errors import TableError, UserError
+from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import io as io_codes
+from swsdist.core.errors import UserError
 from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import ENDINGS, read_documents
 from swsdist.corpora.kinds import READS, kind_of
@@ -52,12 +54,12 @@ def test_what_belongs_to_another_key_is_told_which(tmp_path: Path) -> None:
     (tmp_path / "ecf.xml").write_text("<ecf/>")
     (tmp_path / "stdlist.xml").write_text("<stdlist/>")
     (tmp_path / "sheet.csv").write_bytes(b"PK\x03\x04")
-    with pytest.raises(UserError, match=r"corpus.queries names an ECF \(<ecf>\)") as caught:
+    with raises(corpora_codes.WRONG_KIND_OF_FILE, key="queries", kind="an ECF (<ecf>)") as caught:
         read_queries(str(tmp_path / "ecf.xml"), CORPUS.empty_table())
     assert "An ECF (<ecf>) belongs to corpus.documents" in str(caught.value)
-    with pytest.raises(UserError, match=r"corpus.references names XML \(<stdlist>\)"):
+    with raises(corpora_codes.WRONG_KIND_OF_FILE, key="references", kind="XML (<stdlist>)"):
         kind_of(str(tmp_path / "stdlist.xml"), "references", ENDINGS)
-    with pytest.raises(UserError, match="names a spreadsheet or a zip archive"):
+    with raises(corpora_codes.WRONG_KIND_OF_FILE, kind="a spreadsheet or a zip archive"):
         read_documents(str(tmp_path / "sheet.csv"))
 
 
@@ -65,7 +67,7 @@ def test_folders(tmp_path: Path) -> None:
     assert kind_of(str(tmp_path), "documents", ENDINGS) == "folder"
     (tmp_path / "wav.scp").write_text("a a.wav\n")
     assert kind_of(str(tmp_path), "documents", ENDINGS) == "Kaldi data folder"
-    with pytest.raises(UserError, match=r"corpus.spoken names a Kaldi data folder"):
+    with raises(corpora_codes.WRONG_KIND_OF_FILE, key="spoken"):
         kind_of(str(tmp_path), "spoken", ENDINGS)
 
 
@@ -99,17 +101,17 @@ def test_utf_16(tmp_path: Path) -> None:
     for order in ("utf-16", "utf-16-be", "utf-16-le"):
         mark = b"\xfe\xff" if order == "utf-16-be" else b"\xff\xfe" if order == "utf-16-le" else b""
         (tmp_path / "docs.csv").write_bytes(mark + "doc_id,path\nä,b.wav\n".encode(order))
-        with pytest.raises(TableError, match="it is UTF-16") as caught:
+        with raises(io_codes.UTF16_TEXT) as caught:
             read_documents(str(tmp_path / "docs.csv"))
         assert "iconv -f UTF-16" in str(caught.value)
 
 
 def test_hints(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="an S3 url begins with s3://") as caught:
+    with raises(io_codes.MALFORMED_S3_URL) as caught:
         read_documents("s3:/bucket/docs.csv")
     assert "s3://bucket/docs.csv" in str(caught.value)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="there is no audio in this folder") as caught:
+    with raises(corpora_codes.NO_AUDIO_IN_FOLDER) as caught:
         read_documents(str(tmp_path / "empty"))
     assert "wma" in str(caught.value)
     assert "flac" in str(caught.value)
@@ -118,9 +120,9 @@ def test_hints(tmp_path: Path) -> None:
 def test_keys_that_do_not_fit(tmp_path: Path) -> None:
     (tmp_path / "docs.csv").write_text("doc_id,path\na,a.wav\n")
     (tmp_path / "queries.csv").write_text("query_id,path\nq,q.wav\n")
-    with pytest.raises(UserError, match=r"corpus.audio: the documents are no list of Kaldi's or lhotse's and no ECF"):
+    with raises(corpora_codes.UNUSED_AUDIO_FOLDER):
         read_documents(str(tmp_path / "docs.csv"), audio_folder=str(tmp_path))
-    with pytest.raises(UserError, match=r"corpus.spoken: the queries are no TLIST or KWLIST"):
+    with raises(corpora_codes.UNUSED_SPOKEN_EXAMPLES):
         read_queries(str(tmp_path / "queries.csv"), CORPUS.empty_table(), spoken=str(tmp_path / "queries.csv"))
 
 
@@ -150,7 +152,7 @@ def test_files_of_a_kaldi_data_folder(tmp_path: Path, name: str, line: str) -> N
 
 def test_a_folder_of_frames(tmp_path: Path) -> None:
     (tmp_path / "a.htk").touch()
-    with pytest.raises(UserError, match=r"corpus.queries names a folder of files of frames") as caught:
+    with raises(corpora_codes.WRONG_KIND_OF_FILE, key="queries", kind="a folder of files of frames") as caught:
         kind_of(str(tmp_path), "queries", ENDINGS)
     assert "Frames belong to features (name: external" in str(caught.value)
     (tmp_path / "a.wav").touch()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import swsdist
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.errors import ConfigError, DataError, StoreError, UserError
-from swsdist.kernels.distances.registry import create
+from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 from swsdist.methods.curve import curve, path
 from swsdist.methods.dtw.query_distances import local_distances

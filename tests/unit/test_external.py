@@ -14,8 +14,8 @@ from swsdist.core.codes import features as codes
 from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import FramesError, StorageError, UnusableError
 from swsdist.features.external import External
-from swsdist.features.interface import Extractor, Given, frame_shift, frames_seconds
-from swsdist.features.registry import create, identity, made_by, recipe, recipe_fingerprint
+from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint
+from swsdist.features.interface import Extractor, Precomputed, frame_shift, frames_seconds
 from swsdist.features.sources import sources_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames import archive
@@ -24,9 +24,9 @@ from swsdist.testing.conformance import check_precomputed
 from tests.support.coded import raises
 
 
-def given(folder: Path, **options: Any) -> Given:
+def given(folder: Path, **options: Any) -> Precomputed:
     made = create("external", {"path": str(folder), "shift": 0.01, "dimension": 3, **options})
-    assert isinstance(made, Given)
+    assert isinstance(made, Precomputed)
     return made
 
 
@@ -154,7 +154,7 @@ def test_where_they_lie_is_no_part_of_what_they_are(tmp_path: Path) -> None:
     assert identity(one) == identity(other)
     assert recipe(one) != recipe(other)
     assert recipe_fingerprint(recipe(one)) == recipe_fingerprint(recipe(other))
-    assert made_by(recipe(one)) == one
+    assert from_recipe(recipe(one)) == one
     for options in ({"what": "y"}, {"shift": 0.02}, {"dimension": 4}, {"kind": "logits"}, {"tolerance": 1.0}):
         assert identity(given(tmp_path, **{"what": "x", **options})) != identity(one)
 

@@ -66,8 +66,8 @@ def test_what_a_file_system_does(tmp_path: Path) -> None:
         (caught((file / "x").read_bytes), codes.NOT_A_FOLDER, False),
         (caught((tmp_path / "none").read_bytes), codes.MISSING_FILE, False),
         (caught(full.read_bytes), codes.PATH_IS_A_FOLDER, False),
-        (caught(full.rmdir), codes.FOLDER_NOT_EMPTY, False),
-        (caught(full.mkdir), codes.FILE_EXISTS, False),
+        (caught(full.rmdir), codes.NONEMPTY_FOLDER, False),
+        (caught(full.mkdir), codes.EXISTING_FILE, False),
         (caught(loop.read_bytes), codes.LINK_LOOP, False),
     ):
         told = explain(error, "/the/place")
@@ -131,7 +131,7 @@ def test_writing_names_the_file_that_was_to_be(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
     with pytest.raises(StorageError) as found:
         Folder(str(tmp_path)).write_bytes("run/plan.json", b"x")
-    assert found.value.code in {"file-exists", "not-a-folder"}
+    assert found.value.code in {"existing-file", "not-a-folder"}
     assert found.value.where == f"{tmp_path}/run/plan.json"
     with pytest.raises(StorageError) as found, Folder(str(tmp_path)).temporary():
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

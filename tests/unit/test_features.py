@@ -7,9 +7,9 @@ import pytest
 from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.features.blocks import BLOCK_FRAMES
+from swsdist.features.extractors import create, identity, installed
 from swsdist.features.interface import frame_count, frame_shift
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.registry import create, identity, installed
 
 
 def test_mfcc_is_installed() -> None:

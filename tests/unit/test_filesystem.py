@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import io as io_codes
 from swsdist.io.filesystem import Folder, identify, is_remote, locate, open_path
+from tests.support.coded import raises
 
 
 @pytest.fixture(params=["local", "s3"])
@@ -105,10 +106,10 @@ def test_paths():
     assert locate("s3://bucket/a/b.wav") == (Folder("s3://bucket/a"), "b.wav")
     assert locate("/b.wav") == (Folder("/"), "b.wav")
     assert is_remote("s3://x/y")
-    with pytest.raises(UserError, match="begins with s3://") as found:
+    with raises(io_codes.MALFORMED_S3_URL) as found:
         is_remote("s3:/bucket/x")
     assert "s3://bucket/x" in found.value.remedy
-    with pytest.raises(UserError, match="gs://"):
+    with raises(io_codes.UNSUPPORTED_URL, scheme="gs"):
         Folder("gs://bucket")
 
 
@@ -170,7 +171,7 @@ def test_missing_bucket(s3):
         lambda: folder.write_bytes("x", b""),
         lambda: folder.remove("x"),
     ):
-        with pytest.raises(UserError, match="no such bucket: no-such-bucket") as caught:
+        with raises(io_codes.NO_SUCH_BUCKET) as caught:
             call()
         assert "create it" in caught.value.remedy
 
@@ -181,7 +182,7 @@ def test_no_credentials(s3, monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    with pytest.raises(UserError, match="no S3 credentials") as caught:
+    with raises(io_codes.NO_S3_CREDENTIALS) as caught:
         Folder(f"s3://{s3.bucket}/none", {"endpoint_url": s3.endpoint}).listing()
     assert "AWS_ACCESS_KEY_ID" in caught.value.remedy
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
@@ -194,5 +195,5 @@ def test_no_credentials(s3, monkeypatch, tmp_path):
 def test_no_server():
     patience = {"config_kwargs": {"retries": {"max_attempts": 0}}}
     storage = {"endpoint_url": "http://127.0.0.1:9", "key": "a", "secret": "b", **patience}
-    with pytest.raises(UserError, match="does not answer"):
+    with raises(io_codes.S3_UNREACHABLE):
         Folder("s3://bucket/x", storage).listing()

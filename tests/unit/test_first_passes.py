@@ -14,13 +14,13 @@ from swsdist.config.search import Search
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import registry as registry_codes
 from swsdist.kernels import postings
-from swsdist.kernels.distances.registry import create as distance
-from swsdist.methods.dtw.matches import Found
+from swsdist.kernels.distances.create import create as distance
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.first_pass import quantised
+from swsdist.methods.first_pass.create import create
 from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Windows, Work
 from swsdist.methods.first_pass.landmarks import landmark_documents
 from swsdist.methods.first_pass.quantised import POSTINGS, build
-from swsdist.methods.first_pass.registry import create
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
 from swsdist.registry.registries import FIRST_PASSES
@@ -164,9 +164,9 @@ def test_landmarks_do_not_depend_on_the_order_of_documents() -> None:
     assert set(landmark_documents(keys[:150])) >= set(chosen) & set(keys[:150])
 
 
-def found_rows(rows: list[tuple[int, ...]]) -> Found:
+def found_rows(rows: list[tuple[int, ...]]) -> Matches:
     columns = np.array(rows, np.int64).reshape(-1, 5).T
-    return Found(
+    return Matches(
         columns[0].astype(np.int32),
         columns[1].astype(np.int32),
         columns[2],
@@ -193,7 +193,7 @@ def test_recall_counts_what_is_the_same_in_every_number() -> None:
         ({"name": "averaged", "factors": [3, 1]}, "averages nothing"),
         ({"name": "coarse", "factors": [4, 2]}, "takes one of the factors"),
         ({"name": "coarse", "factors": [2], "visit": False}, "takes no visit: false"),
-        ({"name": "best"}, "there is no such name"),
+        ({"name": "best"}, "unknown name"),
     ],
 )
 def test_a_config_that_cannot_be_done_is_refused(options: dict, message: str) -> None:

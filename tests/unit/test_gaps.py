@@ -15,7 +15,7 @@ from swsdist.report.data import Measures, quantity_of
 from swsdist.report.evaluation import measures_table
 from swsdist.report.page import measures_table as of_run
 from swsdist.report.resources import resource_lines
-from swsdist.report.summary import NOTHING, gaps, reasons
+from swsdist.report.summary import NOTHING, undefined_note, undefined_reasons
 from swsdist.report.tables import Table, latex, markdown, text_lines
 from swsdist.score.parts.evaluating import why_undefined
 
@@ -31,11 +31,11 @@ def test_every_measure_says_when_it_is_not_defined(name: str) -> None:
 
 
 def test_reasons_that_are_the_same_are_told_once() -> None:
-    found = reasons({"auc": None, "map": 0.5, "fom": None, "eer": None, "otwv_pmiss": None})
+    found = undefined_reasons({"auc": None, "map": 0.5, "fom": None, "eer": None, "otwv_pmiss": None})
     assert list(found) == ["AUC", "EER", "FOM"]
-    assert gaps(found).count(NOTHING) == 2
-    assert "– (EER, FOM): not defined where no query has a true occurrence." in gaps(found)
-    assert gaps({}) == ""
+    assert undefined_note(found).count(NOTHING) == 2
+    assert "– (EER, FOM): not defined where no query has a true occurrence." in undefined_note(found)
+    assert undefined_note({}) == ""
 
 
 @pytest.mark.parametrize(

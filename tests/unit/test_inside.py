@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from swsdist.core.codes import store as store_codes
 from swsdist.core.errors import StoreError, UserError
 from swsdist.core.path_safety import demand_inside
 from swsdist.io.filesystem import Folder
@@ -19,6 +20,7 @@ from swsdist.pipeline.plan import SCHEMA as PLAN
 from swsdist.pipeline.plan import load_plans
 from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.store import manifest, parquet
+from tests.support.coded import raises
 
 OUTSIDE = [
     "../x",
@@ -38,7 +40,7 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_names_that_lead_out(name: Any) -> None:
-    with pytest.raises(StoreError, match="leads out") as caught:
+    with raises(store_codes.OUTSIDE_NAME) as caught:
         demand_inside(name, "plan.json", "a key")
     assert caught.value.where == "plan.json"
     assert "a key" in caught.value.message
@@ -105,14 +107,14 @@ def test_a_manifest(tmp_path: Path, change: Callable[[Any], None], key: str) -> 
     assert manifest.load(Folder(str(tmp_path))) is not None
     change(values)
     (tmp_path / "manifest.json").write_text(json.dumps(values))
-    with pytest.raises(StoreError, match="leads out") as caught:
+    with raises(store_codes.OUTSIDE_NAME) as caught:
         manifest.load(Folder(str(tmp_path)))
     assert caught.value.where == str(tmp_path / "manifest.json")
     assert key in caught.value.message
 
 
 def test_a_state_that_a_plan_names(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="leads out"):
+    with raises(store_codes.OUTSIDE_NAME):
         manifest.load(Folder(str(tmp_path)), manifest.state_name("/../../../x"))
 
 
@@ -128,7 +130,7 @@ def test_receipts(tmp_path: Path) -> None:
     (tmp_path / "receipts" / file).write_text(_receipt("hits/x"))
     assert list(Ledger(Folder(str(tmp_path))).receipts("search")) == ["a" * 32]
     (tmp_path / "receipts" / file).write_text(_receipt("../../hits/x"))
-    with pytest.raises(StoreError, match=r"outputs\.name leads out") as caught:
+    with raises(store_codes.OUTSIDE_NAME, key="outputs.name") as caught:
         Ledger(Folder(str(tmp_path))).receipts("search")
     assert caught.value.where == str(tmp_path / "receipts" / file)
 
@@ -170,9 +172,9 @@ def test_links_of_others(tmp_path: Path, linked: str) -> None:
         lead(root, owner)
         assert parquet.read(store, name) == table
     lead(secret, 12345)
-    with pytest.raises(StoreError, match="link of another user") as caught:
+    with raises(store_codes.FOREIGN_LINK) as caught:
         parquet.read(store, name)
     assert caught.value.where == str(link)
-    with pytest.raises(StoreError, match="link of another user"):
+    with raises(store_codes.FOREIGN_LINK):
         store.write_bytes(name, b"of ours")
     assert parquet.read(secret, "tables/t.parquet") == table

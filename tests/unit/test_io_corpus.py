@@ -13,13 +13,16 @@ import pytest
 import soundfile
 
 from swsdist.audio.clips import MARKER
-from swsdist.core.errors import AudioError, TableError, UserError
+from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import io as io_codes
+from swsdist.core.errors import AudioError, TableError
 from swsdist.core.types import CORPUS, QUERIES, REFERENCES
 from swsdist.corpora.documents import part_of, read_documents
 from swsdist.corpora.queries import read_queries
 from swsdist.corpora.references import read_references
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
+from tests.support.coded import raises
 
 MBOSHI = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mboshi"
 
@@ -87,9 +90,9 @@ def test_folder_on_s3(tmp_path, s3):
 
 
 def test_bad_folders(tmp_path):
-    with pytest.raises(UserError, match="no such table or folder"):
+    with raises(corpora_codes.NO_SUCH_TABLE_OR_FOLDER):
         read_documents(str(tmp_path / "nothing"))
-    with pytest.raises(UserError, match="no audio"):
+    with raises(corpora_codes.NO_AUDIO_IN_FOLDER):
         read_documents(str(tmp_path))
 
 
@@ -139,9 +142,9 @@ def test_odd_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = read_documents(str(tmp_path), notices=notices)
     assert found["doc_id"].to_pylist() == ["deep/good", "good", "pipe"]
     assert dict(zip(found["doc_id"].to_pylist(), found["duration"].to_pylist(), strict=True))["pipe"] is None
-    told = {notice.message: notice.first for notice in notices.found.values()}
-    assert "secret (Permission denied)" in told["folders that cannot be read, and are left out"]
-    assert "caf\\udce9.wav" in told["file names that are not UTF-8, and are left out"]
+    told = {notice.code.name: notice.first for notice in notices.found.values()}
+    assert "secret (Permission denied)" in told[corpora_codes.UNREADABLE_FOLDER.name]
+    assert "caf\\udce9.wav" in told[corpora_codes.FILE_NAME_NOT_UTF8.name]
 
 
 def test_what_swsdist_wrote_is_no_recording(tmp_path: Path) -> None:
@@ -168,9 +171,9 @@ def test_clips_of_a_search_are_no_recordings(tmp_path: Path) -> None:
 
 
 def test_empty_tables(tmp_path, documents):
-    with pytest.raises(UserError, match="no documents"):
+    with raises(corpora_codes.EMPTY_TABLE, what="documents"):
         read_documents(table(tmp_path, "empty.csv", "doc_id,path"))
-    with pytest.raises(UserError, match="no queries"):
+    with raises(corpora_codes.EMPTY_TABLE, what="queries"):
         read_queries(table(tmp_path, "empty.csv", "query_id,path"), documents)
 
 
@@ -210,7 +213,7 @@ def test_queries_from_files_and_from_documents(tmp_path, documents):
         ("q,,b,", "document 'b' has channels 1, 2"),
         ("q,,,", "neither path nor doc_id"),
         ("q,x.wav,a,", "both path and doc_id"),
-        ("p,x.wav,,", "query_id 'p', example 1 is a duplicate"),
+        ("p,x.wav,,", "query_id 'p', example 1"),
     ],
 )
 def test_refused_queries(tmp_path, documents, row, message):
@@ -232,7 +235,7 @@ def test_references_must_fit(tmp_path, documents):
         "x,a,0,1,": "no query 'x'",
         "q,x,0,1,": "no document 'x' with channel 1",
         "q,a,0,1,2": "no document 'a' with channel 2",
-        "q,b,0,1,2": "is a duplicate, first in line 2",
+        "q,b,0,1,2": "first in line 2",
     }.items():
         path = table(tmp_path, "refs.csv", "query_id,doc_id,start,end,channel", "q,b,0,1,2", row)
         with pytest.raises(TableError) as caught:
@@ -268,7 +271,7 @@ def test_speakers_fill_what_documents_do_not_tell(tmp_path: Path) -> None:
     assert found["speaker"].to_pylist() == ["anna", "ben", "own", None]
     assert found.schema.equals(CORPUS)
     (tmp_path / "who.csv").write_text("doc_id,speaker\na,anna\nz,zoe\n")
-    with pytest.raises(TableError, match="there is no document 'z'") as caught:
+    with raises(io_codes.UNKNOWN_TABLE_NAME, what="document", name="'z'") as caught:
         read_documents(str(tmp_path / "docs.csv"), None, str(tmp_path / "who.csv"))
     assert caught.value.where == f"{tmp_path}/who.csv, line 3"
 
@@ -279,10 +282,10 @@ def test_a_part_is_a_list_or_a_table(tmp_path: Path) -> None:
     documents = read_documents(str(tmp_path / "docs.csv"))
     assert part_of(documents, ["c"])["doc_id"].to_pylist() == ["c"]
     assert part_of(documents, str(tmp_path / "train.csv"))["doc_id"].to_pylist() == ["a", "a", "c"]
-    with pytest.raises(UserError, match="there is no document 'x'"):
+    with raises(corpora_codes.UNKNOWN_PART_DOCUMENT, documents="'x'"):
         part_of(documents, ["a", "x"])
     (tmp_path / "train.csv").write_text("doc_id\nc\nx\n")
-    with pytest.raises(TableError, match="there is no document 'x'") as caught:
+    with raises(io_codes.UNKNOWN_TABLE_NAME, what="document", name="'x'") as caught:
         part_of(documents, str(tmp_path / "train.csv"))
     assert caught.value.where == f"{tmp_path}/train.csv, line 3"
 

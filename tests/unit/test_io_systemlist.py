@@ -11,9 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import io as io_codes
+from swsdist.core.errors import UserError
 from swsdist.core.types import DETECTIONS
 from swsdist.io.nist.systemlist_writing import file_id, write_kwslist, write_stdlist
+from tests.support.coded import raises
 
 WRITERS = {"stdlist": (write_stdlist, "termid"), "kwslist": (write_kwslist, "kwid")}
 
@@ -127,7 +129,7 @@ def test_file_ids(doc_id, expected):
         (["stdlist", "kwslist"], {"query_id": "a\x01"}, "control character"),
         (["stdlist", "kwslist"], {"doc_id": "a&b"}, "holds '&'"),
         (["stdlist", "kwslist"], {"doc_id": "a b"}, "holds ' '"),
-        (["stdlist", "kwslist"], {"doc_id": "other/a"}, "cannot tell documents 'a' and 'other/a' apart"),
+        (["stdlist", "kwslist"], {"doc_id": "other/a"}, "call both documents 'a' and 'other/a'"),
     ],
 )
 def test_names_that_would_not_be_found(tmp_path, kinds, change, message):
@@ -147,8 +149,8 @@ def test_kwseval_has_no_metacharacters(tmp_path):
 @pytest.mark.parametrize("kind", WRITERS)
 def test_broken_detections(tmp_path, kind):
     row = {"query_id": "q", "doc_id": "a", "channel": 1, "start": 0.0, "end": 1.0, "score": 0.0}
-    with pytest.raises(DataError, match="do not stand together"):
+    with raises(io_codes.SCATTERED_DETECTIONS):
         written(kind, [row, {**row, "query_id": "p"}, row], tmp_path / "list.xml")
     for score in (math.nan, math.inf):
-        with pytest.raises(DataError, match="has the score"):
+        with raises(io_codes.NON_FINITE_SCORE):
             written(kind, [{**row, "score": score}], tmp_path / "list.xml")

@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from swsdist.core.errors import DataError, TableError, UserError
+from swsdist.core.codes import io as io_codes
+from swsdist.core.errors import TableError
 from swsdist.core.types import CORPUS, DETECTIONS, QUERIES, REFERENCES
 from swsdist.evaluation.lists import DETECTED, read_system, reader_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.io.tables import names_in, place, read_table, write_csv
+from tests.support.coded import raises
 
 
 def csv(tmp_path: Path, text: str | bytes, name: str = "table.csv") -> str:
@@ -60,13 +62,13 @@ def test_a_table_without_rows(tmp_path):
         ("x,y\na,b\n", 1, "no column 'doc_id'", "found are: x, y"),
         ("doc_id;path,x\na;b,c\n", 1, "no column 'doc_id'", "all columns alike"),
         ("doc_id;path\tx\na;b\tc\n", 1, "semicolons and tabs", "by one of them"),
-        ("doc_id;path\na;b\nc;d;e\n", 3, "3 columns, the header has 2", "quotes"),
+        ("doc_id;path\na;b\nc;d;e\n", 3, "3 cells, the header 2", "quote"),
         ("doc_id;path;duration\na;b;1,5\nc;d;2.5\n", 2, "duration is '1,5'", "decimal points"),
         ("doc_id;path;duration\na;b;1,500\nc;d;2\n", 2, "duration is '1,500'", "not before three digits in each"),
         ("", 1, "no column 'doc_id'", "found are: none"),
-        ("doc_id,path,path\na,b,c\n", 1, "column 'path' stands there 2 times", "keep one"),
-        ("doc_id,path\na,b\nc,d,e\n", 3, "3 columns, the header has 2", "quotes"),
-        ("doc_id,path\na,b\n\nc\n", 4, "1 columns, the header has 2", "quotes"),
+        ("doc_id,path,path\na,b,c\n", 1, "'path' (2 times)", "keep one"),
+        ("doc_id,path\na,b\nc,d,e\n", 3, "3 cells, the header 2", "quote"),
+        ("doc_id,path\na,b\n\nc\n", 4, "1 cells, the header 2", "quote"),
         (b"doc_id,path\na,b\n\xe9,d\n", 3, "not UTF-8", "iconv"),
         (b"doc_id,path,n\xe9\na,b,c\n", 1, "not UTF-8", "iconv"),
         ('doc_id,path\na,"b\nc,d\ne,f\n', 2, "goes over several lines", "not closed"),
@@ -80,7 +82,7 @@ def test_a_table_without_rows(tmp_path):
         ("doc_id,path,duration\na,b,1\nc,d,-1\n", 3, "duration -1.0 is negative", "seconds"),
         ("doc_id,path,duration\na,b,nan\n", 2, "duration nan is not a finite number", "correct"),
         ("doc_id,path,duration\na,b,inf\n", 2, "duration inf is not a finite number", "correct"),
-        ("doc_id,path\na,b\nc,d\nc,d\na,x\n", 5, "doc_id 'a', channel 1 is a duplicate, first in line 2", "drop"),
+        ("doc_id,path\na,b\nc,d\nc,d\na,x\n", 5, "doc_id 'a', channel 1, first in line 2", "drop"),
         ('doc_id,path,note\na,b,"x\ny"\na,d,\n', 4, "first in line 2", "drop"),
     ],
 )
@@ -124,7 +126,7 @@ def test_numbers_that_may_mean_thousands_are_refused(tmp_path) -> None:
     """1,500 is 1.5 where another number of the file cannot be a thousand."""
     text = "doc_id;path;duration\na;b;1,500\nc;d;0,250\n"
     assert read_table(csv(tmp_path, text), CORPUS)["duration"].to_pylist() == [1.5, 0.25]
-    with pytest.raises(TableError, match="decision is 'maybe'") as caught:
+    with raises(io_codes.BAD_CELL, column="decision", value="'maybe'") as caught:
         read_table(csv(tmp_path, "query_id,doc_id,start,end,score,decision\nq,d,1,2,3,maybe\n"), DETECTED)
     assert caught.value.remedy == "give true or false, yes or no, or nothing"
 
@@ -149,7 +151,7 @@ def test_refused_spans(tmp_path, start, end, message):
 
 
 def test_an_end_without_start_is_measured_from_zero(tmp_path):
-    with pytest.raises(TableError, match=r"end 0\.0 is not after start 0\.0"):
+    with raises(io_codes.END_NOT_AFTER_START, end=0.0, start=0.0):
         read_table(csv(tmp_path, "query_id,path,start,end\nq,a,,0\n"), QUERIES)
 
 
@@ -176,12 +178,12 @@ def test_parquet(tmp_path):
         read_table(path, CORPUS)
     assert caught.value.where == f"{path}, row 2"
     Path(path).write_bytes(Path(path).read_bytes()[:-50])
-    with pytest.raises(TableError, match="not Parquet"):
+    with raises(io_codes.NOT_PARQUET):
         read_table(path, CORPUS)
 
 
 def test_missing_table(tmp_path):
-    with pytest.raises(UserError, match="no such table"):
+    with raises(io_codes.NO_SUCH_FILE, what="table"):
         read_table(str(tmp_path / "nothing.csv"), CORPUS)
 
 
@@ -213,16 +215,16 @@ def test_packed(tmp_path):
         assert read_table(csv(tmp_path, pack(buffer.getvalue().to_pybytes())), CORPUS).num_rows == 1
         path = csv(tmp_path, pack(text))
         assert place(path, 1) == f"{path}, line 3"
-        with pytest.raises(TableError, match=r"line 3: channel is 'x'"):
+        with raises(io_codes.BAD_CELL, where="line 3", column="channel", value="'x'"):
             read_table(path, CORPUS)
-        with pytest.raises(DataError, match="damaged or cut off"):
+        with raises(io_codes.DAMAGED_ARCHIVE):
             read_table(csv(tmp_path, pack(text * 50)[:-12]), CORPUS)
 
 
 def test_files_that_are_none(tmp_path):
-    with pytest.raises(UserError, match="it is a pipe or a device"):
+    with raises(io_codes.NOT_A_REGULAR_FILE):
         read_table("/dev/zero", CORPUS)
-    with pytest.raises(UserError, match="it is a folder"):
+    with raises(io_codes.NO_FILE_BUT_FOLDER):
         read_table(str(tmp_path), CORPUS)
 
 
@@ -235,7 +237,7 @@ def test_long_values_are_not_shown_in_full(tmp_path):
 
 
 def test_times_beyond_all_recordings(tmp_path):
-    with pytest.raises(TableError, match=r"line 2: duration 1e\+300 is beyond all recordings"):
+    with raises(io_codes.CELL_TOO_LARGE, where="line 2", column="duration"):
         read_table(csv(tmp_path, "doc_id,path,duration\na,b,1e300\n"), CORPUS)
 
 
@@ -254,12 +256,12 @@ def test_columns_that_look_like_one_that_is_missing(tmp_path, header: str, told:
     values = ["a", "a", *map(str, range(1, len(header.split(",")) - 1))]
     path = csv(tmp_path, f"{header}\n{','.join(values)}\n")
     read_table(path, QUERIES, notices=notices)
-    assert [notice.message for notice in notices.found.values()] == [
-        f"column {name!r}, which is not read, and no column {meant!r}" for name, meant in told
+    assert [(notice.code, dict(notice.values)) for notice in notices.found.values()] == [
+        (io_codes.UNREAD_COLUMN, {"column": name, "meant": meant}) for name, meant in told
     ]
     assert all(notice.first == f"{path}, line 1" for notice in notices.found.values())
     if told:
-        with pytest.raises(DataError, match=f"call it '{told[0][1]}' .an error because of --strict"):
+        with raises(io_codes.UNREAD_COLUMN, meant=told[0][1]):
             read_table(path, QUERIES, notices=Notices(strict=True))
 
 

@@ -8,7 +8,9 @@ import pytest
 
 from swsdist.audio.commands import permitted
 from swsdist.core.codes import audio as audio_codes
-from swsdist.core.errors import DataError, TableError, UserError
+from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import io as io_codes
+from swsdist.core.errors import DataError
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.documents import read_documents
 from swsdist.corpora.kaldi import demand_permission
@@ -85,17 +87,17 @@ def test_on_s3(s3) -> None:
     [
         (
             {"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 1\nu2 r9 0 1\n"},
-            r"segments, line 2: there is no recording 'r9'",
+            r"line 2.*'r9'.*\[segment-of-unknown-recording\]",
         ),
-        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 1 1\n"}, "segments, line 1: the segment goes from 1.0 to 1.0 s"),
-        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 -1\n"}, "segments, line 1: end is '-1'"),
-        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 1\nu1 r1 2 3\n"}, "segments, line 2: 'u1' is a duplicate"),
-        ({"wav_scp": "r1 a.wav\nr1 b.wav\n"}, "wav.scp, line 2: 'r1' is a duplicate"),
-        ({"wav_scp": "r1\n"}, "wav.scp, line 1: the recording has no path"),
-        ({"wav_scp": "r1 -\n"}, "the entry '-' is the standard input"),
-        ({"wav_scp": "r1 a.ark:12[0:3]\n"}, "is a range of a matrix"),
-        ({"wav_scp": "r1 a.bin:12\n"}, "is a place in a file that is not called .ark"),
-        ({"wav_scp": "r1 a.wav\n", "reco2dur": "r1 long\n"}, "reco2dur, line 1: duration is 'long'"),
+        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 1 1\n"}, r"line 1.*\[segment-end-before-start\]"),
+        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 -1\n"}, r"line 1.*'\-1'.*\[bad-time\]"),
+        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 1\nu1 r1 2 3\n"}, r"line 2.*'u1'.*\[duplicate-entry\]"),
+        ({"wav_scp": "r1 a.wav\nr1 b.wav\n"}, r"line 2.*'r1'.*\[duplicate-entry\]"),
+        ({"wav_scp": "r1\n"}, r"line 1.*\[entry-without-path\]"),
+        ({"wav_scp": "r1 -\n"}, r"'\-'.*\[unsupported-wav-scp-entry\]"),
+        ({"wav_scp": "r1 a.ark:12[0:3]\n"}, r"\[unsupported-wav-scp-entry\]"),
+        ({"wav_scp": "r1 a.bin:12\n"}, r"\[unsupported-wav-scp-entry\]"),
+        ({"wav_scp": "r1 a.wav\n", "reco2dur": "r1 long\n"}, r"line 1.*'long'.*\[bad-number\]"),
     ],
 )
 def test_lines_that_are_wrong(tmp_path: Path, files: dict[str, str], message: str) -> None:
@@ -104,9 +106,9 @@ def test_lines_that_are_wrong(tmp_path: Path, files: dict[str, str], message: st
 
 
 def test_nothing_in_it(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there are no recordings in it"):
+    with raises(corpora_codes.EMPTY_WAV_SCP):
         read_documents(folder(tmp_path / "a", wav_scp="\n"))
-    with pytest.raises(UserError, match="there are no segments in it"):
+    with raises(corpora_codes.EMPTY_SEGMENTS):
         read_documents(folder(tmp_path / "b", wav_scp="r1 a.wav\n", segments=""))
 
 
@@ -115,9 +117,9 @@ def test_lines_about_others_are_told(tmp_path: Path) -> None:
     data = folder(tmp_path / "d", wav_scp="r1 a.wav\n", utt2spk="r1 a\nr2 b\nr3 b\n", reco2dur="r1 1\nr7 1\n")
     read_documents(data, notices=notices)
     told = str(notices)
-    assert "2 lines about utterances that are not there" in told
+    assert "2 lines about utterances that do not exist" in told
     assert "utt2spk: 'r2'" in told
-    assert "1 lines about recordings that are not there" in told
+    assert "1 line about recordings that do not exist" in told
 
 
 def test_a_command_is_refused_with_its_line(tmp_path: Path) -> None:
@@ -148,8 +150,14 @@ def test_references_and_queries_are_in_the_recordings_time(tmp_path: Path, place
     refs.write_text("query_id,doc_id,start,end\nq1,r1,2.5,3\nq1,r1-b,3,3.5\n")
     assert read_references(str(refs), documents, table)["doc_id"].to_pylist() == ["r1", "r1"]
     refs.write_text("query_id,doc_id,start,end\nq1,r1,2.5,3\nq1,r1-b,0.5,1\n")
-    with pytest.raises(TableError, match=r"line 3: 0.5 to 1 s is not in document 'r1-b', which is 2 to 4 s of 'r1'"):
+    with raises(
+        corpora_codes.REFERENCE_OUTSIDE_DOCUMENT,
+        where="line 3",
+        span="0.5 to 1",
+        document="r1-b",
+        place="2 to 4 s of 'r1'",
+    ):
         read_references(str(refs), documents, table)
     refs.write_text("query_id,doc_id,start,end\nq1,r1,0,3\nq1,r8,3,3.5\n")
-    with pytest.raises(TableError, match="line 3: there is no document 'r8'"):
+    with raises(io_codes.UNKNOWN_TABLE_NAME, where="line 3", what="document"):
         read_references(str(refs), documents, table)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from swsdist.core.codes import features as codes
-from swsdist.core.errors import DataError
+from swsdist.core.codes import io as io_codes
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.fitting.labels import identity_of, read_labels
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds
@@ -36,7 +36,7 @@ def test_of_a_ctm(tmp_path: Path) -> None:
     path.write_text("d1 1 0 1 z\n")
     assert read_labels(str(path), identity_of(str(path))).names == ("z",)
     path.write_text("d1 1 0\n")
-    with pytest.raises(DataError, match="3 fields"):
+    with raises(io_codes.CTM_FIELD_COUNT, fields=3):
         read_labels(str(path), identity_of(str(path)))
     with raises(codes.UNREADABLE_LABELS):
         identity_of(str(tmp_path / "no.ctm"))

@@ -10,7 +10,7 @@ from test_speech import AROUND, RATE, SPEECHLESS, noise, silence
 from test_speech import same_noise as same_noise  # the fixtures
 from test_speech import words as words
 
-from swsdist.audio.marks import Listener, packed, unpacked
+from swsdist.audio.marks import Listener, pack_marks, unpack_marks
 
 HOP, LENGTH = 160, 400
 
@@ -88,5 +88,5 @@ def test_what_cannot_be_heard_is_speech(rate: int, samples: int) -> None:
 
 @given(st.lists(st.booleans(), max_size=40))
 def test_bits(values: list[bool]) -> None:
-    assert unpacked(packed(np.array(values, np.bool_)), len(values)).tolist() == values
-    assert len(packed(np.array(values, np.bool_))) == -(-len(values) // 8)
+    assert unpack_marks(pack_marks(np.array(values, np.bool_)), len(values)).tolist() == values
+    assert len(pack_marks(np.array(values, np.bool_))) == -(-len(values) // 8)

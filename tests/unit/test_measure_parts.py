@@ -253,7 +253,7 @@ def test_a_config_says_which_protocol() -> None:
     assert protocol_of(Score(protocol="openkws13", trials="segment")).trials == "segment"
     with raises(codes.SEGMENT_TRIALS_UNSUPPORTED):
         protocol_of(Score(trials="segment"))
-    with pytest.raises(ValueError, match="there is no such name"):
+    with pytest.raises(ValueError, match="unknown name"):
         Score(protocol="sws2014")
 
 

@@ -127,7 +127,7 @@ def test_queries_that_are_no_list_of_ids(queries: object) -> None:
 @pytest.mark.parametrize(
     ("true", "asked", "told"),
     [
-        ({key: value[:0] for key, value in TRUE.items()}, {}, r"\[unknown-queries\]"),
+        ({key: value[:0] for key, value in TRUE.items()}, {}, "[unknown-queries]"),
         (TRUE, {"queries": ["c"]}, "[unlisted-references]"),
         ({**TRUE, "query_id": ["c", "c", "d"]}, {}, "[unlisted-queries]"),
         ({**TRUE, "query_id": ["c", "c", "d"]}, {"protocol": "kwseval"}, "[unlisted-query]"),

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from swsdist.config import config_from_dict
-from swsdist.core.errors import DataError, TableError
+from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.errors import DataError
 from swsdist.core.types import CORPUS, PLACED, QUERIES
 from swsdist.corpora.documents import read_documents
 from swsdist.corpora.queries import read_queries
 from swsdist.stages.inputs.references import depends_on_score
+from tests.support.coded import raises
 
 EXCERPT = '<excerpt audio_filename="{}" channel="{}" tbeg="{}" dur="{}" source_type="bnews"/>'
 
@@ -63,10 +65,10 @@ def test_copies_are_found_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("excerpts", "message"),
     [
-        ([("x/a.sph", 1, 0, 1), ("y/a.sph", 1, 0, 1)], "would both be the recording 'a'"),
-        ([("a.sph", 1, 0, 1), ("a.sph", 1, 0, 1)], "excerpt 2: the excerpt 'a:0-1' is a duplicate"),
+        ([("x/a.sph", 1, 0, 1), ("y/a.sph", 1, 0, 1)], r"'a'.*\[ambiguous-recordings\]"),
+        ([("a.sph", 1, 0, 1), ("a.sph", 1, 0, 1)], r"'a:0\-1'.*\[repeated-excerpt\]"),
         ([("touch me |", 1, 0, 1)], r"'touch me \|' is a command, and an ECF names files"),
-        ([("a.sph", 1, 3, 0)], "excerpt 1: the excerpt lasts 0 s"),
+        ([("a.sph", 1, 3, 0)], r"\[empty-excerpt\]"),
     ],
 )
 def test_excerpts_that_are_wrong(tmp_path: Path, excerpts: list[tuple[object, ...]], message: str) -> None:
@@ -92,10 +94,10 @@ def test_terms_and_their_examples(tmp_path: Path) -> None:
 def test_examples_that_do_not_fit(tmp_path: Path) -> None:
     listed, spoken = terms(tmp_path / "kw.xml", "one"), tmp_path / "spoken.csv"
     spoken.write_text("query_id,path\nk7,a.wav\n")
-    with pytest.raises(TableError, match="there is no term 'k7'"):
+    with raises(corpora_codes.EXAMPLE_OF_UNKNOWN_TERM, query="k7"):
         read_queries(listed, CORPUS.empty_table(), spoken=str(spoken))
     spoken.write_text("query_id,path,term\nk1,a.wav,two\n")
-    with pytest.raises(TableError, match="the term is 'two', and 'one' in"):
+    with raises(corpora_codes.CONFLICTING_TERM_TEXT, example="two", listed="one"):
         read_queries(listed, CORPUS.empty_table(), spoken=str(spoken))
 
 

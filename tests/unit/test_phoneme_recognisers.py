@@ -16,12 +16,12 @@ from commands import expecting, in_this_process
 import swsdist
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import DataError
+from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint
 from swsdist.features.interface import columns_of, kind_of
 from swsdist.features.phnrec.decoder import decode
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.phnrec.network import Net, fexp, softmax
 from swsdist.features.phnrec.weights import Weights, read_recogniser
-from swsdist.features.registry import create, identity, made_by, recipe, recipe_fingerprint
 from swsdist.io.frames.htk import decoded, header, write_parameters
 from swsdist.io.mlf import read_mlf
 from swsdist.testing.synthesis.recogniser import PHONES, make_recogniser, write_recogniser
@@ -139,7 +139,7 @@ def test_an_identity_is_of_what_the_files_hold(folder: Path, tmp_path: Path) -> 
     assert identity(one) == identity(other)
     assert str(folder) not in str(identity(one))
     assert recipe(one)["paths"] == {"weights": str(folder)}
-    assert made_by(recipe(other)).describe() == other.describe()
+    assert from_recipe(recipe(other)).describe() == other.describe()
     make_recogniser(str(moved), seed=1)
     changed = create("phnrec", {"weights": str(moved)})
     assert changed is not other

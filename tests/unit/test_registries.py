@@ -16,7 +16,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import registry as registry_codes
 from swsdist.core.errors import ConfigError
-from swsdist.kernels.distances.registry import create
+from swsdist.kernels.distances.create import create
 from swsdist.registry.entries import DistanceEntry, FirstPassEntry, RecurrenceEntry, checked
 from swsdist.registry.options import Options
 from swsdist.registry.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, READERS, RECURRENCES, WRITERS

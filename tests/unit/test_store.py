@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import soundfile
 
+from swsdist.core.codes import store as store_codes
 from swsdist.core.errors import AudioError, StoreError
 from swsdist.core.types import DOCUMENTS, FRAMES, STATISTICS
 from swsdist.features.blocks import BLOCK_FRAMES
@@ -27,6 +28,7 @@ from swsdist.store.maintaining import check, compact
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit
 from swsdist.store.reading import Store
 from swsdist.store.writing import ShardWriter, rejection, shard_name, write_tracks
+from tests.support.coded import raises
 
 RATE = 1000
 
@@ -248,7 +250,7 @@ def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
     assert refused[0]["identity"] == "1:2"
     assert store.manifest.counts["rejected"] == 2
     assert list(check(store)) == []
-    with pytest.raises(StoreError, match="no document 'bad', channel 1"):
+    with raises(store_codes.NO_SUCH_DOCUMENT, document="bad", channel=1):
         store.features("bad")
 
 
@@ -269,7 +271,7 @@ def test_frames_are_counted_as_the_extractor_counts(store: Store, sounds: dict[s
 
 def test_no_store(tmp_path: Path) -> None:
     assert manifests.load(Folder(str(tmp_path))) is None
-    with pytest.raises(StoreError, match="no feature store here") as caught:
+    with raises(store_codes.NO_STORE) as caught:
         Store(Folder(str(tmp_path)))
     assert "swsdist index" in str(caught.value)
 
@@ -289,7 +291,7 @@ def test_no_store(tmp_path: Path) -> None:
 )
 def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "manifest.json").write_bytes(text)
-    with pytest.raises(StoreError, match="manifest is damaged") as caught:
+    with raises(store_codes.DAMAGED_MANIFEST) as caught:
         manifests.load(Folder(str(tmp_path)))
     assert str(tmp_path / "manifest.json") in str(caught.value)
 
@@ -297,7 +299,7 @@ def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
 def test_a_manifest_of_another_version(store: Store) -> None:
     values = json.loads(store.folder.read_bytes("manifest.json"))
     store.folder.write_bytes("manifest.json", json.dumps({**values, "schema": "swsdist-store/2"}).encode())
-    with pytest.raises(StoreError, match="schema swsdist-store/2, this version reads swsdist-store/4"):
+    with raises(store_codes.UNKNOWN_STORE_SCHEMA, schema="swsdist-store/2", known="swsdist-store/4"):
         Store(store.folder)
 
 

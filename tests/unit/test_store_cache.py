@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from swsdist.core.errors import StoreError, UserError
+from swsdist.core.codes import store as store_codes
+from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.store.cache import Cache
+from tests.support.coded import raises
 
 
 class Remote:
@@ -150,7 +152,5 @@ def test_a_variable_of_the_node_names_the_folder(tmp_path: Path, monkeypatch: py
     for value in (None, ""):
         if value is not None:
             monkeypatch.setenv("NODE_DISK", value)
-        with pytest.raises(
-            UserError, match=r"executor.cache: \$NODE_DISK/c names a variable that is not set .*: NODE_DISK"
-        ):
+        with raises(store_codes.UNSET_CACHE_VARIABLE, root="$NODE_DISK/c", variable="NODE_DISK"):
             Cache("$NODE_DISK/c", 1)

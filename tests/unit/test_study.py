@@ -29,7 +29,7 @@ from swsdist.evaluation.lists import make_system, named_paths, read_system
 from swsdist.evaluation.reading import protocol_for, read_task
 from swsdist.io.notices import Notices
 from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
-from swsdist.report.study import captioned, figures, study_files, study_json, study_tables, text_lines
+from swsdist.report.study import captioned_figures, figures, study_files, study_json, study_tables, text_lines
 from swsdist.report.sweep import Ranking, SweepData, render_sweep
 from swsdist.score import Counts, atwv, per_term
 from swsdist.score.compare.significance import paired_t, wilcoxon
@@ -220,7 +220,7 @@ def test_the_page_of_the_sweep_shows_it_and_escapes(three: Study) -> None:
             "atwv",
         ),
         *(False, (Ranking("", (1,), False),), 0.95),
-        more=tuple(captioned(shown)),
+        more=tuple(captioned_figures(shown)),
         tables=tuple(study_tables(shown)),
     )
     page = render_sweep(data)

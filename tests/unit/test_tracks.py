@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 import soundfile
 
-from swsdist.audio.marks import packed, unpacked
-from swsdist.core.errors import StoreError
+from swsdist.audio.marks import pack_marks, unpack_marks
+from swsdist.core.codes import store as store_codes
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.io.filesystem import Folder
 from swsdist.store.maintaining import check, compact, refit
@@ -19,6 +19,7 @@ from swsdist.store.manifest import File, Manifest, NewTrack, Shard, commit, load
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 from swsdist.store.writing import write_tracks
+from tests.support.coded import raises
 
 RATE = 1000
 
@@ -94,7 +95,7 @@ def test_each_track_is_read_by_its_name(store: Store, sounds: dict[str, np.ndarr
     assert store.documents(track="sums")["frames"].to_pylist() == [99, 4999, 199]
     assert np.allclose(store.documents(track="high").to_pylist()[0]["mean"][0], 2 * sounds["a"].mean())
     assert store.statistics("high")["speaker", "c"].mean.shape == (2,)
-    with pytest.raises(StoreError, match="no track 'none'") as caught:
+    with raises(store_codes.NO_SUCH_STORE_TRACK, track="none") as caught:
         store.features("a", track="none")
     assert "low, high, sums" in str(caught.value)
     assert list(check(store)) == []
@@ -142,7 +143,7 @@ def test_marks_of_speech_are_of_whichever_track_has_them(store: Store, tmp_path:
     tables = {track.name: store.documents(track=track.name) for track in store.manifest.tracks}
     spoken = {name: np.arange(frames) % 3 == (frames - 1) % 3 for name, frames in marks.items()}
     for name, table in tables.items():
-        bits = [packed(spoken[row]) if name == "sums" else None for row in table["doc_id"].to_pylist()]
+        bits = [pack_marks(spoken[row]) if name == "sums" else None for row in table["doc_id"].to_pylist()]
         index = table.schema.get_field_index("speech")
         tables[name] = table.set_column(index, table.schema.field(index), pa.array(bits, pa.large_binary()))
     tracks = [made_of(name, [table], 1 + (name == "high")) for name, table in tables.items()]
@@ -153,7 +154,7 @@ def test_marks_of_speech_are_of_whichever_track_has_them(store: Store, tmp_path:
         found = Tracks(again, names).documents(columns=["doc_id", "speech", "frames"])
         for row in found.to_pylist():
             own = spoken[row["doc_id"]]
-            heard = unpacked(row["speech"], row["frames"])
+            heard = unpack_marks(row["speech"], row["frames"])
             assert np.array_equal(heard[: len(own)], own)
             assert heard[len(own) :].all()
     first = again.manifest.shards[0].name

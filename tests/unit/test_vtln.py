@@ -10,10 +10,10 @@ import pytest
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.blocks import in_blocks
+from swsdist.features.extractors import create
 from swsdist.features.fitting.interface import Document, fit
-from swsdist.features.interface import spoken_by
+from swsdist.features.interface import for_speaker
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.registry import create
 from swsdist.features.vtln import Vtln, WarpedMfcc, warped
 from swsdist.io.filesystem import Folder
 from swsdist.testing.conformance import check_extractor
@@ -80,11 +80,11 @@ def test_speakers_have_factors(model: str) -> None:
     assert factors["long"] > factors["middle"] > factors["short"]
     assert factors["middle"] == pytest.approx(1.0, abs=0.041)
     samples = voice(5, 1.1, 2.0)
-    of_short = spoken_by(made, "short").extract(samples)
+    of_short = for_speaker(made, "short").extract(samples)
     assert np.array_equal(of_short, made.under(factors["short"]).extract(samples))
     assert made._bound == []
     # One who is not known has the factor of the recording.
-    assert np.array_equal(spoken_by(made, "who").extract(samples), made.extract(samples))
+    assert np.array_equal(for_speaker(made, "who").extract(samples), made.extract(samples))
     assert any(np.array_equal(made.extract(samples), made.under(factor).extract(samples)) for factor in (0.88, 0.92))
 
 
@@ -94,20 +94,20 @@ def test_a_recording_has_one_factor(model: str, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(Vtln, name, frames)
     made = Vtln(model=model)
     parts = [voice(5, 0.9, 6.0), voice(6, 1.1, 12.0)]
-    first, later = (spoken_by(made, None)._own([one.extract(part) for one in made._all]) for part in parts)  # type: ignore[attr-defined]
+    first, later = (for_speaker(made, None)._own([one.extract(part) for one in made._all]) for part in parts)  # type: ignore[attr-defined]
     assert first != later
-    found = np.concatenate(list(in_blocks(spoken_by(made, None), parts)))
+    found = np.concatenate(list(in_blocks(for_speaker(made, None), parts)))
     assert np.array_equal(found, made.under(made.factors[first]).extract(np.concatenate(parts)))
     assert made._bound == []
-    known = np.concatenate(list(in_blocks(spoken_by(made, "short"), parts)))
+    known = np.concatenate(list(in_blocks(for_speaker(made, "short"), parts)))
     assert np.array_equal(known, made.under(made._fitted[1]["short"]).extract(np.concatenate(parts)))
 
 
 def test_a_transform_behind_it_knows_the_speaker(model: str) -> None:
     made = create("vtln", {"model": model}, transforms=[("columns", {"keep": [1, 2]})])
     samples = voice(5, 1.1, 1.0)
-    found = spoken_by(made, "long").extract(samples)  # type: ignore[arg-type]
-    assert np.array_equal(found, spoken_by(Vtln(model=model), "long").extract(samples)[:, 1:3])
+    found = for_speaker(made, "long").extract(samples)  # type: ignore[arg-type]
+    assert np.array_equal(found, for_speaker(Vtln(model=model), "long").extract(samples)[:, 1:3])
 
 
 @pytest.mark.slow

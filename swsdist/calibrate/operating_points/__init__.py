@@ -1,1 +1,1 @@
-"""One list at many operating points: swept, scored anew, and studied."""
+"""One list at many operating points: rescoring, fitted thresholds, and the study of KST and STO."""

@@ -1,11 +1,11 @@
-"""ATWV by fitted thresholds, and MTWV, of one list at many weights of false alarms.
+"""ATWV at fitted thresholds, and MTWV, of one list for many weights of false alarms.
 
-Scores, their order and pairs do not depend on beta: only the threshold of best TWV does. So all scores are sorted once, by
-class of Ntrue, and the value at a threshold is a binary search a class. The best threshold is looked for in blocks of
-neighbouring scores: from a block's first to its last threshold mean Pmiss rises and mean Pfa falls, so no value in it is above
-1 - (Pmiss of the first + beta Pfa of the last). Only blocks that may hold the maximum, or a value that counts as equal to it,
-are evaluated. Rates are evaluated from integers, class by class, as `swsdist.score.measures.curve` does, so each value and
-threshold is the very double that a run fits and scores.
+Scores, their order and pairs do not depend on beta; only the threshold of best TWV does. So all scores are sorted once, by
+class of Ntrue, and the value at a threshold costs one binary search per class. The best threshold is searched in blocks of
+neighbouring scores: from a block's first to its last threshold mean Pmiss rises and mean Pfa falls, so no value in it exceeds
+1 - (Pmiss of the first + beta Pfa of the last). Only blocks that may contain the maximum, or a value that counts as equal,
+are evaluated. Rates are computed from integers, class by class, as in `swsdist.score.measures.curve`, so each value and
+threshold is the double that a run fits and scores.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: Neighbouring thresholds that are evaluated together.
+#: Thresholds per block.
 _BLOCK = 256
 
 
 class BestThreshold(NamedTuple):
-    """The threshold of the maximum of TWV: None where there are no scores; and whether it rejects everything."""
+    """The threshold of maximum TWV (None without scores), and whether it rejects everything."""
 
     threshold: float | None
     rejecting: bool
@@ -45,7 +45,7 @@ class SortedDetections:
         ntrue, terms: int64 (K,), the classes, ascending, and how many terms each has.
         first: int64 (K + 1,), where each class's rows begin.
         score: float64 (n,), ascending within a class.
-        hits, false_alarms: int64 (n + K,), of each class sums of what stands before each row, and of all its rows.
+        hits, false_alarms: int64 (n + K,), for each class the cumulative sums before each row, and the total.
         distinct: float64 (m,), all scores, ascending, each once.
     """
 
@@ -58,7 +58,7 @@ class SortedDetections:
     distinct: Floats
 
     def rates(self, at: Ints, trials: int) -> tuple[Floats, Floats]:
-        """Mean Pmiss and Pfa of what is kept at some thresholds; m stands for one that rejects everything."""
+        """Mean Pmiss and Pfa at thresholds given by index in `distinct`; m rejects everything."""
         size = len(self.distinct)
         limits = np.full(len(at), math.inf)
         limits[at < size] = self.distinct[at[at < size]]
@@ -70,12 +70,12 @@ class SortedDetections:
         return Means.of(self.ntrue, self.terms, trials=trials).rates(kept)
 
     def best(self, betas: Floats, *, trials: int, reject_all: bool = True) -> list[BestThreshold]:
-        """The maximum of TWV for each beta, the lowest threshold of equal ones.
+        """The maximum TWV for each beta, at the lowest of equal thresholds.
 
         Args:
             betas: (P,).
             trials: T.
-            reject_all: whether a threshold that rejects everything is among them; it is where there are no scores.
+            reject_all: whether a threshold may reject everything; it always may without scores.
         """
         size = len(self.distinct)
         last = size + (1 if reject_all or not size else 0)
@@ -108,10 +108,10 @@ class SortedDetections:
 
 
 class ThresholdFitter:
-    """A list whose terms are sorted once, to be cut by folds.
+    """A list whose terms are sorted once, for fits on subsets of terms.
 
     Args:
-        whole: its terms with references; scores of any kind.
+        whole: terms with references; scores of any kind.
     """
 
     def __init__(self, rescoring: Rescoring) -> None:
@@ -144,8 +144,8 @@ class ThresholdFitter:
 
 
 class FittedPoints(NamedTuple):
-    """What is kept at P points by the fitted thresholds, and at the maxima of TWV; of these the thresholds, float64 (P,), NaN
-    where there are no scores."""
+    """Values at P points with fitted thresholds, and at the maxima of TWV; thresholds of the maxima, float64 (P,), NaN
+    without scores."""
 
     decided: RescoredPoints
     best: RescoredPoints
@@ -153,11 +153,11 @@ class FittedPoints(NamedTuple):
 
 
 def rescore_fitted(rescoring: Rescoring, folds: int, betas: Floats, *, trials: int, rejects_all: bool) -> FittedPoints:
-    """ATWV by thresholds that are fitted for each beta, and MTWV.
+    """ATWV with thresholds fitted for each beta, and MTWV.
 
     Args:
         rescoring: a list; scores of any kind.
-        folds: that thresholds are fitted on the others of; 1: on all (oracle).
+        folds: each is decided by thresholds fitted on the others; 1: fitted on all (oracle).
         betas: (P,), positive.
         trials: T.
         rejects_all: whether the curve of MTWV has a point that rejects everything.
@@ -172,7 +172,7 @@ def rescore_fitted(rescoring: Rescoring, folds: int, betas: Floats, *, trials: i
             continue
         learnt = fitting.of(others)
         if not len(learnt.distinct):
-            continue  # nothing to learn from: such a fold decides NO
+            continue  # no training data: the fold decides NO
         limits[own_fold] = [_threshold(best) for best in learnt.best(betas, trials=trials)]
     maxima = fitting.of(np.ones(len(fold), dtype=bool)).best(betas, trials=trials, reject_all=rejects_all)
     at_best = np.array([math.inf if item.rejecting or item.threshold is None else item.threshold for item in maxima])
@@ -184,6 +184,6 @@ def rescore_fitted(rescoring: Rescoring, folds: int, betas: Floats, *, trials: i
 
 
 def _threshold(best: BestThreshold) -> float:
-    """As it is fitted in a run: one that rejects everything is the next double above the highest score."""
+    """The threshold that a run fits: the next double above the highest score if it rejects everything."""
     assert best.threshold is not None
     return float(np.nextafter(best.threshold, math.inf)) if best.rejecting else best.threshold

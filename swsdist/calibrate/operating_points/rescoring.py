@@ -34,7 +34,7 @@ from swsdist.score.trials.contested import Contest, contested, split_contested
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: A row a query: its references, S(w), least and greatest probability, and how many rows of RANKS are its own.
+#: One row per query: references, S(w), least and greatest probability, and number of its rows in RANKS.
 TERMS_OF = pa.schema(
     [
         pa.field("query_id", pa.string(), False),
@@ -46,7 +46,7 @@ TERMS_OF = pa.schema(
     ]
 )
 
-#: A row a distinct probability of a query, the greatest first; counts are from the top down to it.
+#: One row per distinct probability of a query, descending; counts are cumulative from the top.
 RANKS = pa.schema(
     [
         pa.field("negative", pa.float64(), False),
@@ -57,7 +57,7 @@ RANKS = pa.schema(
 
 
 class CompactList(NamedTuple):
-    """What rescoring needs of some queries: tables TERMS_OF (queries in any order), RANKS (in the order of the queries), and
+    """Input of rescoring for some queries: tables TERMS_OF (queries in any order), RANKS (in the order of the queries), and
     the contested rows of the aligned list (TRIALS)."""
 
     terms: pa.Table
@@ -74,7 +74,7 @@ class MeanRates(NamedTuple):
 
 
 class RescoredPoints(NamedTuple):
-    """Values at P points, and what each of the Q queries with references keeps there.
+    """Values at P points, and the accepted detections of each of the Q queries with references.
 
     Attributes:
         points: ATWV and mean rates.
@@ -97,11 +97,11 @@ def compact_list(
     """Sort and count an aligned list.
 
     Args:
-        aligned: schema TRIALS, scores probabilities, aligned by any scores of the same order; all rows of each of its queries.
-        tolerance: s, of the mid-point rule; None: trials are no stretches of time, and pairs depend on the scores' order alone.
-        conventions: name of the program whose rules hold.
-        probabilities: scores are such; else they may be any, stay as they are, and S(w) is 0.
-        listed: the list as it was given, where the aligned one lacks some of it: S(w) and the extreme scores are of that.
+        aligned: schema TRIALS with probabilities as scores, aligned by scores of the same order; all rows of its queries.
+        tolerance: s, of the mid-point rule; None: trials have no times, and pairs depend on the order of scores only.
+        conventions: name of the scoring program.
+        probabilities: whether scores are probabilities; otherwise scores stay unchanged, and S(w) is 0.
+        listed: the complete list, if the aligned one lacks rows: S(w) and the extreme scores are computed from it.
 
     Raises:
         UserError: a score is not a probability.
@@ -151,20 +151,20 @@ def compact_list(
 
 @dataclass(frozen=True, eq=False)
 class Rescoring:
-    """A whole list, ready to be scored at any point; only terms with references count, as in TWV.
+    """A list that can be scored at any point; only terms with references count, as in TWV.
 
     Attributes:
         names: (Q,) ids of the terms, ascending.
         ntrue: int64 (Q,).
         sums: float64 (Q,), S(w).
-        begin, end: int64 (Q,), where each term's rows stand.
+        begin, end: int64 (Q,), range of each term's rows.
         negative: float64 (n,), minus the scores, ascending within a term, distinct.
-        hits, false_alarms: int (n,), from the top of the term down to here, contested detections being false alarms.
-        extremes: float64 (2, n), least and greatest probability of every query that has one.
-        extreme_sums, extreme_true: S(w), float64 (n,), and references, int64 (n,), of these.
-        contest: the contested detections; None where there are none.
-        probability: float64 (C,), of these.
-        term: int64 (C,), place in `names` of the term of each.
+        hits, false_alarms: int (n,), cumulative from the top of the term; contested detections count as false alarms.
+        extremes: float64 (2, n), least and greatest probability of every query with detections.
+        extreme_sums, extreme_true: S(w), float64 (n,), and references, int64 (n,), of these queries.
+        contest: the contested detections; None if there are none.
+        probability: float64 (C,), of contested detections.
+        term: int64 (C,), index in `names` of each one's term.
         rules: conventions of the scoring program.
     """
 
@@ -186,7 +186,7 @@ class Rescoring:
 
     @classmethod
     def of(cls, parts: Sequence[CompactList], *, tolerance: float | None, conventions: str) -> Rescoring:
-        """Put the parts of a list together; no query is in two of them.
+        """Combine the parts of a list; no query is in two of them.
 
         Args:
             parts: at least one.
@@ -234,7 +234,7 @@ class Rescoring:
     def of_list(
         cls, aligned: pa.Table, listed: pa.Table | None = None, *, tolerance: float | None, conventions: str
     ) -> Rescoring:
-        """The same of a whole aligned list; arguments as of `compact_list`."""
+        """From a whole aligned list; arguments as in `compact_list`."""
         part = compact_list(aligned, tolerance=tolerance, conventions=conventions, listed=listed)
         return cls.of([part], tolerance=tolerance, conventions=conventions)
 
@@ -270,7 +270,7 @@ class Rescoring:
         return RescoredPoints(self._means(hits, false_alarms, betas, trials), hits, false_alarms)
 
     def above(self, limits: Floats, betas: Floats, *, trials: int) -> RescoredPoints:
-        """Score where some thresholds decide scores that no point changes.
+        """Score unchanged scores at given thresholds.
 
         Args:
             limits: (Q, P), on the scores of each term.

@@ -1,9 +1,9 @@
 """KST against STO: the study of Wang and Metze 2014 on any systems.
 
-Every system is an aligned list of probabilities with its operating point; systems may be of different tasks (languages). ATWV
-is taken at each alpha, alone and as the mean over systems; the best alpha of a method is that of the greatest mean (the
-lowest of equal ones: values within 1e-12 are equal), or one that is given. At these alphas come table 1, the tests, and what
-each term gains, by S(w) and by Ntrue.
+Each system is an aligned list of probabilities with its operating point; systems may have different tasks (languages). ATWV
+is computed at each alpha, per system and as the mean over systems; the best alpha of a method has the greatest mean (the
+lowest of equal ones: values within 1e-12 are equal), or is given. At these alphas table 1, the tests, and the gains of
+each term, by S(w) and by Ntrue, are computed.
 
 The pairs of a test are values of the terms of one system, or ATWVs of systems; over terms the t test's assumption of normal
 differences does not hold (section 3.2). Over fewer than two systems a test is not defined.
@@ -40,11 +40,11 @@ class StudyEntry:
     """A system to study.
 
     Attributes:
-        name: shown.
+        name: label.
         task: name of what was searched; systems of one task share references.
         sweep: its aligned list of probabilities.
         trials, beta: its operating point.
-        logistic: how its scores became probabilities: `none` if they were, else the mode of fitting.
+        logistic: how probabilities were computed: `none` if the scores are probabilities, else the kind of fit.
     """
 
     name: str
@@ -56,7 +56,7 @@ class StudyEntry:
 
 
 class Tests(NamedTuple):
-    """Paired tests of two rows of values; None where there are fewer than two pairs."""
+    """Paired tests of two rows of values; None for fewer than two pairs."""
 
     t: TTest | None
     wilcoxon: Wilcoxon | None
@@ -64,10 +64,10 @@ class Tests(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SystemStudy:
-    """A system, studied.
+    """Results of a system.
 
     Attributes:
-        entry: what was given.
+        entry: the input.
         curves: ATWV at each alpha, of kst and sto.
         atwv: of the three methods, at their alphas.
         values: of its terms (Q,), by the three methods.
@@ -89,8 +89,8 @@ class Breakdown(NamedTuple):
     Attributes:
         edges: (n + 1,), bin i is [edges[i], edges[i + 1]).
         terms: (n,), terms in each, the mean over systems.
-        total: (n,), what they add to the difference of the mean ATWVs; they sum to it.
-        per_term: (n,), total over terms; 0 where there are none.
+        total: (n,), their contributions to the difference of the mean ATWVs.
+        per_term: (n,), total over terms; 0 for empty bins.
     """
 
     edges: Floats
@@ -101,16 +101,16 @@ class Breakdown(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What came of it.
+    """Results of the study.
 
     Attributes:
         alphas: (A,).
-        systems: in the order given; the first is the single one that is shown alone.
+        systems: in the given order; the first is the example that is shown alone.
         mean: ATWV at each alpha, the mean over systems, of kst and sto.
         best: alpha of kst and sto.
-        chosen: whether `best` was given rather than found.
+        chosen: whether `best` was given.
         atwv: mean over systems, of the three methods.
-        over_systems: tests of kst against sto on ATWVs; without pairs None.
+        over_systems: tests of kst against sto on ATWVs; None without pairs.
         by_sum: kst - sto by S(w), in bins of 1, the mean over systems (fig. 7).
         by_ntrue: kst - oracle-kst by Ntrue, of the single system (fig. 8).
     """
@@ -127,12 +127,12 @@ class Study:
 
 
 def study(entries: Sequence[StudyEntry], *, alphas: ArrayLike = ALPHAS, alpha: float | None = None) -> Study:
-    """Study some systems.
+    """Compare KST and STO on some systems.
 
     Args:
-        entries: at least one; the first is the single one that is shown alone.
+        entries: at least one; the first is the example that is shown alone.
         alphas: to try, positive.
-        alpha: compare at this one; None: at the best of each method.
+        alpha: compare at this alpha; None: at the best of each method.
 
     Raises:
         UserError: there is no system, two have one name, or an alpha is not positive.

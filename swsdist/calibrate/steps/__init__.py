@@ -1,2 +1,1 @@
-"""Steps of calibration, a file each; which there are, and what a config knows of them, stands in
-`swsdist.registry.registries`."""
+"""Steps of calibration, one per file; `swsdist.registry.registries` registers them."""

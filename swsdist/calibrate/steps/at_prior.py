@@ -1,4 +1,4 @@
-"""at-prior: log-likelihood ratios become posteriors at a prior, and 1/2 decides them.
+"""at-prior: converts log-likelihood ratios to posteriors at a prior, with threshold 1/2.
 
     p = sigmoid(llr + ln P / (1 - P))
 
@@ -43,7 +43,7 @@ class AtPriorOptions(Options):
 
 
 class AtPrior(Step[AtPriorOptions, Addable]):
-    """Each score by itself; 1/2 is its own threshold."""
+    """Applied to each score; the threshold is 1/2."""
 
     name = "at-prior"
     version = 1
@@ -57,7 +57,7 @@ class AtPrior(Step[AtPriorOptions, Addable]):
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Posteriors."""
-        assert point is not None  # its entry says that it has a threshold of its own
+        assert point is not None  # the entry demands it
         scores = scores_of(table)
         missing = np.isnan(scores)
         found: Floats = np.where(missing, np.nan, sigmoid(np.where(missing, 0.0, scores) + self._log_odds(point)))

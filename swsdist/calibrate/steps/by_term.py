@@ -1,8 +1,8 @@
-"""What KST and STO have in common: a threshold for each term, from the sum of the probabilities of its detections, S(w).
+"""Base of KST and STO: a threshold per term, from the sum of the probabilities of its detections, S(w).
 
-S(w) is over all candidates of the search where these are the scores that the search gave, and over the list of detections
-where a logistic made the probabilities: see docs/decisions/0006-posterior-sums-in-a-run.md. It estimates how many trials are
-true. So of document trials it is over the best detection of each document, wherever the scores come from.
+S(w) is over all candidates of the search if the scores are the search's, and over the list of detections if a logistic
+computed the probabilities: see docs/decisions/0006-posterior-sums-in-a-run.md. S(w) estimates the number of true trials, so
+for document trials it is over the best detection of each document.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from swsdist.kernels.coding import coded
 
 
 class ByTermOptions(Options):
-    """Options of both."""
+    """Options of KST and STO."""
 
     alpha: PositiveFloat = Field(ALPHA, description="a query is taken to occur alpha times its sum of probabilities")
 
 
 class ByTerm(Step[ByTermOptions, Addable]):
-    """One of the methods of `swsdist.calibrate.thresholding`."""
+    """A method of `swsdist.calibrate.thresholding`."""
 
     model = ByTermOptions
     method: ClassVar[Method]
@@ -49,7 +49,7 @@ class ByTerm(Step[ByTermOptions, Addable]):
         Raises:
             UserError: a score is not a probability.
         """
-        assert point is not None  # its entry says that it wants one
+        assert point is not None  # the entry demands it
         names, code = coded(table["query_id"])
         if "trial" in table.column_names:
             sums = PosteriorSums.of(table.filter(table["trial"])).values(names)

@@ -1,6 +1,6 @@
-"""fusion: the scores of several systems become one log-likelihood ratio; see `swsdist.fusion.weights`.
+"""fusion: converts the scores of several systems to a log-likelihood ratio; see `swsdist.fusion.weights`.
 
-It decides where a log-likelihood ratio pays at the operating point: from ln(beta) on, beta being the weight of false alarms
+Its threshold is the Bayes threshold of the operating point, ln(beta), with beta the weight of false alarms
 (Rodriguez-Fuentes and Penagarikano 2013, eq. 31, with the effective prior 1 / (1 + beta)).
 """
 
@@ -32,7 +32,7 @@ class FusionOptions(Options):
 
 @dataclass(frozen=True)
 class FusionExamples:
-    """Rows of scores with their labels, and the operating point that they are weighed for; it adds."""
+    """Labelled rows of scores, and the operating point for their weights; instances add."""
 
     rows: LabelledRows
     point: TwvParameters | None
@@ -59,7 +59,7 @@ class FusionStep(Step[FusionOptions, FusionExamples]):
         return FusionExamples(LabelledRows.of(aligned, marks=self.options.marks), point)
 
     def fit(self, parts: Iterable[FusionExamples]) -> Json:
-        """At the prior of the options, or of the operating point; without either as the detections are.
+        """Fit at the prior of the options, or of the operating point; without either, at that of the detections.
 
         Raises:
             UserError: there are no hits, or no false alarms.
@@ -74,7 +74,7 @@ class FusionStep(Step[FusionOptions, FusionExamples]):
         """The mean of log-likelihood ratios is the fusion of the mean weights.
 
         Raises:
-            ValueError: they are of different systems.
+            ValueError: the models are of different systems.
         """
         read = [_read(model) for model in models]
         if len({(item.systems, len(item.marks)) for item in read}) > 1:
@@ -97,7 +97,7 @@ class FusionStep(Step[FusionOptions, FusionExamples]):
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Log-likelihood ratios."""
-        assert fitted is not None  # the procedure fits before it applies
+        assert fitted is not None  # the procedure fits before applying
         return _read(fitted).scores(table)
 
 
@@ -109,10 +109,10 @@ def _described(fusion: Fusion) -> Json:
 
 
 def _read(model: Json) -> Fusion:
-    """From JSON.
+    """Read a fusion from JSON.
 
     Raises:
-        ValueError, KeyError, TypeError: it is no fusion.
+        ValueError, KeyError, TypeError: not a fusion.
     """
     offset, systems = model["offset"], model["systems"]
     if not isinstance(systems, Mapping) or not isinstance(offset, int | float) or not systems:
@@ -127,7 +127,7 @@ def _read(model: Json) -> Fusion:
 
 
 def fusions_in(values: Mapping[str, object]) -> list[Fusion]:
-    """The fusions of a file of fitted steps (as JSON values), one a fold; none where it has no such step."""
+    """The fusions in a file of fitted steps (JSON values), one per fold; empty without such a step."""
     steps = values.get("steps")
     for step in steps if isinstance(steps, list) else []:
         if step["name"] == FusionStep.name:

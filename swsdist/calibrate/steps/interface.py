@@ -1,9 +1,9 @@
-"""The interface of a step of calibration: scores of detections in, other scores out.
+"""The interface of a step of calibration: scores of detections in, scores out.
 
-A step is a class with a name, a version and options, and an entry in `swsdist.registry.registries.CALIBRATION` that says what
-it takes and gives (`swsdist.registry.calibration_entries.StepEntry`). It changes scores and nothing else. The scores of a
-query depend only on that query's rows, its statistics, and fitted values. Folds, files and decisions belong to the procedure
-(`swsdist.calibrate.procedure`): a step sees the rows that one fitted value is for. `swsdist.testing.conformance` checks a step.
+A step is a class with a name, a version and options, and an entry in `swsdist.registry.registries.CALIBRATION` that declares
+its input and output (`swsdist.registry.calibration_entries.StepEntry`). It only changes scores. The scores of a query depend
+on that query's rows, its statistics, and fitted values. Folds, files and decisions are the task of the procedure
+(`swsdist.calibrate.procedure`): a step receives the rows of one fitted value. `swsdist.testing.conformance` checks a step.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from swsdist.registry.calibration_entries import Score
 
 Floats = NDArray[np.float64]
 
-#: Of a file of fitted steps.
+#: Schema of a file of fitted steps.
 STEPS_SCHEMA = "swsdist-steps/1"
 
-#: What was fitted: plain JSON values, finite.
+#: A fitted model: plain, finite JSON values.
 Json = Mapping[str, object]
 
 
 class TwvParameters(NamedTuple):
-    """The operating point.
+    """The parameters of TWV at an operating point.
 
     Attributes:
         trials: T, of each query.
@@ -42,7 +42,7 @@ class TwvParameters(NamedTuple):
 
     @property
     def bayes_threshold(self) -> float:
-        """ln(beta), natural: from it on a log-likelihood ratio is decided YES.
+        """ln(beta), natural: the threshold for log-likelihood ratios.
 
         Source: Rodriguez-Fuentes and Penagarikano 2013, eq. 31.
         """
@@ -56,7 +56,7 @@ class Options(BaseModel):
 
 
 class Addable(Protocol):
-    """What a step gathers of labelled detections."""
+    """Training data of a step; instances add."""
 
     def __add__(self, other: Self, /) -> Self: ...
 
@@ -66,13 +66,13 @@ P = TypeVar("P", bound=Addable)
 
 
 class Step(Generic[O, P]):
-    """Base of all steps: one without options of its own, that is not fitted.
+    """Base of all steps, without options and not fitted.
 
     Attributes:
         name: its name in the registry.
         version: raised whenever the same input gives other scores.
         model: of its options.
-        options: those it was made with.
+        options: of this instance.
     """
 
     name: ClassVar[str]
@@ -83,44 +83,47 @@ class Step(Generic[O, P]):
         self.options = options
 
     def threshold(self, point: TwvParameters) -> float | None:
-        """The threshold for the scores it makes, where it knows one."""
+        """The threshold for the step's output, if it has one."""
         return None
 
     def wants(self) -> tuple[str, ...]:
-        """Names of statistics that it wants with these options, wherever it stands in the order: facts about queries and
-        about what the search gave, whatever steps came between."""
+        """Names of statistics that the step needs with these options, in any position: about queries, and about the search's
+        output regardless of preceding steps.
+        """
         return ()
 
     def of_list(self) -> bool:
-        """Whether a row's score depends, with these options, on other rows of its query. It is fitted on trials, and where
-        these are documents only rows of lists for which a column `trial` is true, if there is one, are such rows."""
+        """Whether a row's score depends, with these options, on other rows of its query. For document trials only rows with a
+        true column `trial` count, if the column exists.
+        """
         return False
 
     def refuses(self, kind: Score) -> str | None:
-        """Why it cannot do with scores of a kind with these options, although its entry says so, and what to do; None: it
-        can."""
+        """Why the step cannot process a kind of scores with these options although its entry accepts it, with a remedy; None
+        if it can.
+        """
         return None
 
     def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None) -> P:
-        """What is learnt of an aligned list: a value that adds.
+        """Collect training data from an aligned list.
 
         Args:
-            aligned: TRIALS, all rows of its queries, in any order. A query that was asked and has neither a detection nor a
+            aligned: TRIALS, all rows of its queries, in any order. A searched query with neither a detection nor a
                 true occurrence has one row, with neither score nor `ref_start`.
             statistics, point: as of `apply`.
         """
         raise NotImplementedError(f"{self.name} is not fitted")
 
     def fit(self, parts: Iterable[P]) -> Json | None:
-        """Fit on what was gathered of some lists.
+        """Fit on collected training data.
 
         Raises:
-            UserError: there is too little to learn from.
+            UserError: there is too little training data.
         """
         return None
 
     def average(self, models: Sequence[Json]) -> Json:
-        """One fitted value out of those of several folds, to be applied to other data."""
+        """Average the models of several folds, for other data."""
         raise NotImplementedError(f"{self.name} is not fitted")
 
     def apply(
@@ -130,10 +133,10 @@ class Step(Generic[O, P]):
 
         Args:
             table: DETECTIONS or TRIALS, all rows of each of its queries, at least one row.
-            fitted: what `fit` gave.
-            statistics: those that its entry names, of all candidates of the queries, unless an earlier step changed the
-                scores, so that they no longer describe them; and those that `wants` names. None where there are neither.
-            point: the operating point, where its entry wants one.
+            fitted: output of `fit`.
+            statistics: those of its entry, over all candidates of the queries, unless an earlier step changed the
+                scores; and those of `wants`. None if there are neither.
+            point: the operating point, if its entry needs it.
 
         Returns:
             float64 (rows,), finite; NaN where there was no score (misses), and only there.
@@ -142,6 +145,6 @@ class Step(Generic[O, P]):
 
 
 def scores_of(table: pa.Table) -> Floats:
-    """The scores of a table; NaN where there is none."""
+    """The scores of a table; NaN for null."""
     scores: Floats = table["score"].to_numpy().astype(np.float64)
     return scores

@@ -6,7 +6,7 @@ from swsdist.calibrate.steps.by_term import ByTerm
 
 
 class Kst(ByTerm):
-    """The odds of a probability over those of its term's threshold, as a score that 1/2 decides (eqs. 3 and 4)."""
+    """The odds of a probability over those of its term's threshold, as a score with threshold 1/2 (eqs. 3 and 4)."""
 
     name = "kst"
     version = 1

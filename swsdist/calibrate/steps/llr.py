@@ -1,11 +1,11 @@
-"""llr: scores become log-likelihood ratios, by a linear function of the score and of what is known of the query.
+"""llr: converts scores to log-likelihood ratios, by a linear function of the score and side information.
 
     llr = offset + a * score + sum b_j x_j
 
-x_j are the covariates that the options name, side information: of the query, of what the search gave for it, of the candidate.
-Without any this is the affine calibration. It is fitted by logistic regression on aligned lists, with hits and false alarms
-weighted to the effective prior of the operating point, P = 1 / (1 + beta), where ln P / (1 - P) is taken off again; so the
-threshold for it is ln beta, whatever it was fitted on:
+x_j are the covariates named by the options: properties of the query, of its search results, of the candidate.
+Without covariates this is affine calibration. It is fitted by logistic regression on aligned lists, with hits and false alarms
+weighted to the effective prior of the operating point, P = 1 / (1 + beta), and ln P / (1 - P) is subtracted again; so the
+threshold is ln beta for any training data:
 
 ==========  =========================================================================================================
 weights     a hit of query q weighs                               a false alarm
@@ -14,11 +14,11 @@ queries     P / (Q Ntrue(q)): each query alike, as in TWV         (1 - P) / (Q (
 trials      P / sum Ntrue: each trial alike, as in cross-entropy  (1 - P) / sum (T - Ntrue)
 ==========  =========================================================================================================
 
-Occurrences that were missed, and non-targets that are not in the list, are counted in these sums: ratios are those of all
-trials. Of queries, those without a true occurrence tell nothing and are left out, as TWV leaves them out.
+Missed occurrences and non-targets that are not in the list count in these sums: ratios are those of all
+trials. Queries without a true occurrence are left out, as in TWV.
 
-Most hits have poor scores, so a line is fitted to these, and may be wrong where decisions are made. With `curve: rising` its
-ratios are moved to those that fit best among all that rise with them (pool adjacent violators), to the same weights.
+Most hits have poor scores, which dominate the fitted line; it may be wrong near the threshold. With `curve: rising` its
+ratios are replaced by the best-fitting ones that rise with them (pool adjacent violators), with the same weights.
 
 Sources: Brummer and du Preez 2006, "Application-independent evaluation of speaker detection" (prior-weighted logistic
 regression, pool adjacent violators); Rodriguez-Fuentes and Penagarikano 2013, "MediaEval 2013 Spoken Web Search task: system
@@ -62,7 +62,7 @@ Covariate = Literal[
     "duration", "examples", "entropy", "speech", "mean", "deviation", "best", "gap", "posterior-sum", "length-ratio"
 ]
 
-#: What each wants to know besides the list.
+#: Statistics that each covariate needs.
 _WANTS: dict[Covariate, str] = {
     "duration": ExampleLengths.name,
     "examples": ExampleLengths.name,
@@ -72,16 +72,16 @@ _WANTS: dict[Covariate, str] = {
     "mean": CostSums.name,
     "deviation": CostSums.name,
 }
-#: Of the rows of a query's list that stand for trials.
+#: Covariates computed from the rows of a query's list that are trials.
 _OF_LIST: tuple[Covariate, ...] = ("best", "gap", "posterior-sum")
-#: The gap is to the score of this rank.
+#: Rank of the score that the gap is measured to.
 _RANK = 10
-#: S(w), seconds, and deviations count as at least so much, so that their logarithm is finite.
+#: Lower bound of S(w), seconds and deviations, so that their logarithms are finite.
 _LEAST = 1e-3
 
 
 class LlrOptions(Options):
-    """What the ratio is a function of, and what it is fitted for."""
+    """Covariates and weights of the llr."""
 
     covariates: tuple[Covariate, ...] = Field(
         (),
@@ -110,13 +110,13 @@ class LlrOptions(Options):
 
 @dataclass(frozen=True, eq=False)
 class LlrExamples:
-    """Labelled detections by their columns and by Ntrue of their query: a value that adds.
+    """Labelled detections by columns and Ntrue of their query; instances add.
 
     Attributes:
         columns: float64 (n, d).
         true: int64 (n,), Ntrue.
         hits, false_alarms: int64 (n,).
-        queries: all, and those that occur.
+        queries: number of all queries, and of those with references.
         occurrences: of all queries.
         point: the operating point.
     """
@@ -141,8 +141,8 @@ class LlrExamples:
         )
 
     def summed(self) -> LlrExamples:
-        """With distinct rows, in ascending order, whatever order they came in."""
-        keys = np.column_stack([self.columns + 0.0, self.true])  # -0.0 and 0.0 are one value
+        """With distinct rows in ascending order, independent of the input's order."""
+        keys = np.column_stack([self.columns + 0.0, self.true])  # -0.0 and 0.0 are equal
         rows, which = np.unique(keys, axis=0, return_inverse=True)
         hits, false = (np.zeros(len(rows), np.int64) for _ in range(2))
         np.add.at(hits, which.reshape(-1), self.hits)
@@ -152,35 +152,35 @@ class LlrExamples:
 
 
 class Llr(Step[LlrOptions, LlrExamples]):
-    """Fitted on hits and false alarms of aligned lists; its own threshold is that of eq. 31."""
+    """Fitted on hits and false alarms of aligned lists; the threshold is that of eq. 31."""
 
     name = "llr"
     version = 2
     model = LlrOptions
 
     def wants(self) -> tuple[str, ...]:
-        """What the covariates are made of."""
+        """Statistics of the covariates."""
         return tuple(dict.fromkeys(_WANTS[name] for name in self.options.covariates if name in _WANTS))
 
     def of_list(self) -> bool:
-        """What is best in a list, far from it, or summed up over it."""
+        """Whether a covariate (best, gap, posterior sum) depends on the list."""
         return any(name in _OF_LIST for name in self.options.covariates)
 
     def refuses(self, kind: Score) -> str | None:
-        """Scores that are no probabilities have no posterior sum."""
+        """Refuse scores without a posterior sum."""
         if "posterior-sum" in self.options.covariates and kind != "posterior":
             return "its covariate posterior-sum is a sum of probabilities: put logistic before it, or leave the covariate out"
         return None
 
     def threshold(self, point: TwvParameters) -> float:
-        """ln(beta), which is less the log-odds of the effective prior 1 / (1 + beta)."""
+        """ln(beta), minus the log-odds of the effective prior 1 / (1 + beta)."""
         return point.bayes_threshold
 
     def gather(
         self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> LlrExamples:
         """Hits and false alarms by their columns and their query's Ntrue."""
-        assert point is not None  # its entry says that it has a threshold of its own
+        assert point is not None  # the entry demands it
         names, code = coded(aligned["query_id"])
         true = pc.is_valid(aligned["ref_start"]).to_numpy()
         occurrences = np.bincount(code[true], minlength=len(names))
@@ -191,7 +191,7 @@ class Llr(Step[LlrOptions, LlrExamples]):
         return LlrExamples(columns, occurrences[code[detected]], hit, 1 - hit, counted, int(occurrences.sum()), point)
 
     def fit(self, parts: Iterable[LlrExamples]) -> Json:
-        """Offset and slopes of greatest likelihood, made unique by a weak prior (see `kernels.regression`).
+        """Maximum-likelihood offset and slopes, unique by a weak prior (see `kernels.regression`).
 
         Raises:
             UserError: there are no hits, or no false alarms.
@@ -210,7 +210,7 @@ class Llr(Step[LlrOptions, LlrExamples]):
         return {**model, "curve": _rising(linear(rows, line), hits, false, single, odds)}
 
     def average(self, models: Sequence[Json]) -> Json:
-        """The mean of the ratios; of curves these are kept side by side."""
+        """The mean of the ratios; curves are kept side by side."""
         names = ("offset", *self._names)
         for model in models:
             self._checked(model)
@@ -224,7 +224,7 @@ class Llr(Step[LlrOptions, LlrExamples]):
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Log-likelihood ratios, natural."""
-        assert fitted is not None  # the procedure fits before it applies
+        assert fitted is not None  # the procedure fits before applying
         columns = self._columns(table, statistics)
         several = fitted.get("mean_of")
         models: list[Json] = several if isinstance(several, list) else [fitted]
@@ -237,7 +237,7 @@ class Llr(Step[LlrOptions, LlrExamples]):
         return result
 
     def _checked(self, model: Json) -> tuple[Fitted, Floats | None]:
-        """Line, and points of the curve, of a fitted value; a ValueError or KeyError says what is wrong with it."""
+        """Line, and points of the curve, of a model; ValueError or KeyError if invalid."""
         line = Fitted(tuple(_number(model, name) for name in self._names), _number(model, "offset"))
         if self.options.curve == "line":
             return line, None
@@ -291,7 +291,7 @@ def _weighted(
 
 
 def _rising(ratio: Floats, hits: Floats, false: Floats, mean: tuple[float, float], odds: float) -> list[list[float]]:
-    """Points of the rising curve from ratios of the line to those that fit best: pool adjacent violators.
+    """Points of the rising curve from ratios of the line to the best-fitting ones: pool adjacent violators.
 
     A hit below all others and a false alarm above them, of mean weight, keep its ends finite (Laplace's rule).
 
@@ -322,8 +322,8 @@ def _rising(ratio: Floats, hits: Floats, false: Floats, mean: tuple[float, float
 
 
 def _on_curve(ratio: Floats, points: Floats) -> Floats:
-    """Ratios of the line moved onto the curve, which is straight between its points; a millionth of the line is added, so that
-    the order stays where the curve is flat."""
+    """Ratios of the line mapped by the piecewise linear curve; a millionth of the line is added, so that
+    the order is kept where the curve is flat."""
     x, y = points.T
     at = np.searchsorted(x, ratio, "right").clip(1, len(x) - 1)
     left, right = x[at - 1], x[at]
@@ -385,7 +385,7 @@ def _deviation(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
 
 
 def _trials(table: pa.Table) -> tuple[Ints, Floats, Ints]:
-    """Query and score of the rows that stand for trials, all of them where nothing else is told; and of each row the query."""
+    """Query and score of the rows that are trials (all without a column `trial`), and the query of each row."""
     _, code = coded(table["query_id"])
     scores = scores_of(table)
     if "trial" not in table.column_names:
@@ -395,7 +395,7 @@ def _trials(table: pa.Table) -> tuple[Ints, Floats, Ints]:
 
 
 def _ranked(table: pa.Table, rank: int) -> Floats:
-    """The score of a rank among its query's trials, from 1; where there are fewer the last."""
+    """The score of a rank (from 1) among its query's trials; the last if there are fewer."""
     code, scores, of = _trials(table)
     order = np.lexsort((-scores, code))
     first = np.searchsorted(code[order], np.arange(of.max() + 2))

@@ -1,8 +1,8 @@
-"""logistic: scores become probabilities, ``p = sigmoid(slope * score + offset)``, fitted on labelled detections.
+"""logistic: converts scores to probabilities, ``p = sigmoid(slope * score + offset)``, fitted on labelled detections.
 
 Labels come from an aligned list (schema TRIALS): a paired detection is a hit, an unpaired one a false alarm. Fitted on all
-of them as they are, p is the probability that a detection with that score is right, as keyword specific thresholds and
-posterior sums want it. With an effective prior given, hits and false alarms are weighted to it, and p is the posterior
+of them unweighted, p is the probability that a detection with that score is correct, as keyword specific thresholds and
+posterior sums need it. With an effective prior, hits and false alarms are weighted to it, and p is the posterior
 at that prior.
 
 Sources: Rodriguez-Fuentes and Penagarikano 2013, section 5 (prior-weighted linear calibration); Brummer and du Preez 2006,
@@ -35,7 +35,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Labelled detections by their score: a value that adds, with a zero.
+    """Labelled detections by score; instances add, with a zero.
 
     Attributes:
         score: float64 (n,), distinct, ascending.
@@ -74,7 +74,7 @@ class Labelled:
 
 
 def _summed(score: Floats, hits: Ints, false_alarms: Ints, missed: int) -> Labelled:
-    distinct, which = np.unique(score + 0.0, return_inverse=True)  # -0.0 and 0.0 are one score
+    distinct, which = np.unique(score + 0.0, return_inverse=True)  # -0.0 and 0.0 are equal
     true, false = (np.zeros(len(distinct), dtype=np.int64) for _ in range(2))
     np.add.at(true, which, hits)
     np.add.at(false, which, false_alarms)
@@ -99,13 +99,13 @@ class Logistic:
 
 
 def fit_logistic(labelled: Labelled, *, prior: float | None = None) -> Logistic:
-    """The logistic of greatest likelihood, made unique and finite by a weak prior on the slope (see `regression`).
+    """The maximum-likelihood logistic, unique and finite by a weak prior on the slope (see `regression`).
 
-    Warns if the slope is not positive: then higher scores are not more likely hits, against this project's convention.
+    Warns if the slope is not positive: higher scores should be more likely hits.
 
     Args:
         labelled: the training data.
-        prior: effective prior that hits are weighted to; None: as they are.
+        prior: effective prior that hits are weighted to; None: unweighted.
 
     Raises:
         UserError: no hits or no false alarms; the prior is not between 0 and 1.
@@ -118,7 +118,7 @@ def fit_logistic(labelled: Labelled, *, prior: float | None = None) -> Logistic:
 
 
 class LogisticOptions(Options):
-    """What the probabilities are for."""
+    """Options of the logistic."""
 
     prior: float | None = Field(
         None, gt=0, lt=1, description="effective prior of the fit; default: as the detections are"
@@ -126,7 +126,7 @@ class LogisticOptions(Options):
 
     @model_serializer(mode="wrap")
     def _only_what_is_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
-        # What was fitted before there was this option has none, and is the same.
+        # Models fitted before this option existed lack it, and are equal.
         return {name: value for name, value in dump(self).items() if value is not None}
 
 
@@ -144,7 +144,7 @@ class LogisticStep(Step[LogisticOptions, Labelled]):
         return Labelled.of(aligned)
 
     def fit(self, parts: Iterable[Labelled]) -> Json:
-        """Slope and offset of greatest likelihood.
+        """Maximum-likelihood slope and offset.
 
         Raises:
             UserError: there are no hits, or no false alarms.
@@ -160,7 +160,7 @@ class LogisticStep(Step[LogisticOptions, Labelled]):
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Probabilities."""
-        assert fitted is not None  # the procedure fits before it applies
+        assert fitted is not None  # the procedure fits before applying
         scores = scores_of(table)
         missing = np.isnan(scores)
         model = Logistic(_number(fitted, "slope"), _number(fitted, "offset"))

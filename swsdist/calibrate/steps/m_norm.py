@@ -1,12 +1,12 @@
-"""m-norm: the scores of a query minus the place where most of its candidates' scores are, over their deviation from it.
+"""m-norm: the scores of a query minus the mode of its candidates' scores, over their deviation from the mode.
 
-The mean of q-norm is drawn by a long tail of poor scores, and by the true occurrences of a frequent query. The mode is
-not: it is the score around which most candidates lie, nearly all of which are non-targets.
+The mean of q-norm is biased by a long tail of poor scores, and by the true occurrences of a frequent query. The mode is
+not: most candidates, nearly all non-targets, lie around it.
 
-It is taken from the counts of all candidates of the query (all examples together) in bins of 1 / 1024: of all windows of half a
-standard deviation the one that holds most, and of equal ones the middle between the first and the last. The deviation is the
+It is computed from a histogram of all candidates of the query (all examples) in bins of 1 / 1024: of all windows of half a
+standard deviation the fullest, and of equal ones the middle between the first and the last. The deviation is the
 root of the mean square of differences from the mode, over the candidates at or above it (`better`: the side on which decisions
-are made), below it (`worse`) or all. Where nothing deviates, the difference from the mode is kept.
+are made), below it (`worse`) or all. If the deviation is 0, the score is the difference from the mode.
 
 Source: Szöke, Burget, Grézl, Černocký and Ondel 2014, "Calibration and fusion of query-by-example systems - BUT SWS 2013"
 (ICASSP), who put the peak of a query's distribution in the place of its mean; window, bins, and which side the deviation is
@@ -33,7 +33,7 @@ Ints = NDArray[np.int64]
 
 
 class MNormOptions(Options):
-    """What the deviation is of."""
+    """The candidates that the deviation is computed from."""
 
     deviation: Literal["better", "worse", "all"] = Field(
         "better", description="of the candidates above the mode, below it, or all"
@@ -50,8 +50,8 @@ class MNorm(Step[MNormOptions, Addable]):
     def apply(
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
-        """Normalised scores; their order within a query stays."""
-        assert statistics is not None  # its entry says that it must come first
+        """Normalised scores; the order within a query is kept."""
+        assert statistics is not None  # the entry demands that this step comes first
         known = histograms(statistics[ScoreHistogram.name])
         names, code = coded(table["query_id"])
         found = []
@@ -64,7 +64,7 @@ class MNorm(Step[MNormOptions, Addable]):
 
 
 def mode_of(bins: Ints, counts: Ints) -> float:
-    """The score around which most candidates lie.
+    """The mode of the candidates' scores.
 
     Args:
         bins: int64 (n,), ascending, of which the score is (bin + 1/2) / BINS.
@@ -75,9 +75,9 @@ def mode_of(bins: Ints, counts: Ints) -> float:
         int((bins * counts).sum()),
         sum(b * b * c for b, c in zip(bins.tolist(), counts.tolist(), strict=True)),
     )
-    # A whole number of bins, from whole numbers: half a window is a quarter of the standard deviation.
+    # An integer number of bins: half a window is a quarter of the standard deviation.
     half = math.isqrt((number * second - first * first) // (16 * number * number))
-    # A window that holds most can be moved until it begins or ends at a bin that holds some.
+    # A fullest window can be moved until it begins or ends at a non-empty bin.
     centres = np.unique(np.concatenate([bins + half, bins - half]))
     upto = np.concatenate([[0], np.cumsum(counts)])
     counts_in_window = (
@@ -92,8 +92,8 @@ def deviation_of(bins: Ints, counts: Ints, mode: float, side: Literal["better", 
 
     Args:
         bins, counts: as of `mode_of`.
-        mode: a whole number of halves of bins.
-        side: of which candidates.
+        mode: an integer number of half bins.
+        side: which candidates count.
     """
     twice = round(2 * BINS * mode)
     if side != "all":

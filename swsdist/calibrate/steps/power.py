@@ -1,4 +1,4 @@
-"""power: probabilities are raised to a power, which flattens or sharpens a query's list before it is summed up.
+"""power: raises probabilities to a power, which flattens or sharpens a query's list before its sum.
 
 ``p^gamma``; before `sto` this is ``p^gamma / sum p^gamma``, the form that Mamou et al. 2013 normalise by. 0 stays 0.
 
@@ -26,7 +26,7 @@ class PowerOptions(Options):
 
 
 class Power(Step[PowerOptions, Addable]):
-    """Each score by itself."""
+    """Applied to each score."""
 
     name = "power"
     version = 1
@@ -35,7 +35,7 @@ class Power(Step[PowerOptions, Addable]):
     def apply(
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
-        """Probabilities again.
+        """Probabilities.
 
         Raises:
             UserError: a score is not a probability.

@@ -1,8 +1,8 @@
 """q-norm: the scores of a query minus their mean, over their standard deviation.
 
-Mean and deviation are those of all candidates of the query (all its examples together), which the search found in the
-collection: almost all are non-targets. They are evaluated once from exact integer sums, in fractions, so they do not depend
-on how the work was cut. Where a query's scores do not vary, or it has a single candidate, the difference from the mean is kept.
+Mean and deviation are those of all candidates of the query (all examples), which the search found in the
+collection: almost all are non-targets. They are computed from exact integer sums, as fractions, so they do not depend
+on sharding. If a query's scores do not vary, or it has a single candidate, the score is the difference from the mean.
 
 Also called z-norm per query; Rodriguez-Fuentes et al., "GTTS systems for the SWS task at MediaEval 2013", section 2.3.
 """
@@ -31,8 +31,8 @@ class QNorm(Step[Options, Addable]):
     def apply(
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
-        """Normalised scores; their order within a query stays."""
-        assert statistics is not None  # its entry says that it must come first
+        """Normalised scores; the order within a query is kept."""
+        assert statistics is not None  # the entry demands that this step comes first
         known = moments(statistics[CostSums.name])
         names, code = coded(table["query_id"])
         mean, deviation = np.array([known[name] for name in names]).reshape(-1, 2)[code].T
@@ -45,7 +45,7 @@ def moments(sums: Tally) -> dict[str, tuple[float, float]]:
 
 
 def example_moments(sums: Tally) -> dict[tuple[str, int], tuple[float, float]]:
-    """The same of the scores of each (query_id, example)."""
+    """Mean and population standard deviation of the scores of each (query_id, example)."""
     found: dict[tuple[str, int], list[tuple[Key, tuple[int, ...]]]] = {}
     for key, row in sums.values.items():
         found.setdefault(key[:2], []).append((key, row))
@@ -54,7 +54,7 @@ def example_moments(sums: Tally) -> dict[tuple[str, int], tuple[float, float]]:
 
 def _moments(rows: Iterable[tuple[Key, tuple[int, ...]]]) -> tuple[float, float]:
     count = 0
-    # Exact: scores that are all equal must deviate by nothing, not by a last bit.
+    # Exact: the deviation of equal scores must be 0, without rounding errors.
     first = second = Fraction(0)
     for (_, _, scale), (candidates, cost_sum, cost_square_sum) in rows:
         count += candidates
@@ -67,5 +67,5 @@ def _moments(rows: Iterable[tuple[Key, tuple[int, ...]]]) -> tuple[float, float]
 def standardised(
     scores: NDArray[np.float64], mean: NDArray[np.float64], deviation: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Scores minus mean, over deviation; the difference where nothing deviates."""
+    """Scores minus mean, over deviation; the difference if the deviation is 0."""
     return np.asarray((scores - mean) / np.where(deviation > 0, deviation, 1.0))

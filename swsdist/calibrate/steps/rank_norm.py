@@ -1,11 +1,11 @@
-"""rank-norm: how far up a score is among all candidates of its query, whatever the scores are.
+"""rank-norm: the rank of a score among all candidates of its query.
 
-With N candidates, of which r are better (of those that share the score's bin, the part that would be above it if they lay
-evenly in it), a score becomes ``-ln((r + 1/2) / (N + 1))``: 0 at the end of the list, and 0.69 more each time that half as
+With N candidates, of which r are better (those in the score's bin count in proportion, as if they lay
+evenly in it), a score becomes ``-ln((r + 1/2) / (N + 1))``: 0 at the end of the list, and 0.69 more each time half as
 many are better. Or ``1 - (r + 1/2) / (N + 1)``, the part of the list that is not better.
 
-Ranks are over all candidates, from their counts in bins of 1 / 1024 (statistic `score-histogram`), so they add up over any cut
-of the work. Equal scores have equal ranks, and no score passes another.
+Ranks are over all candidates, from a histogram in bins of 1 / 1024 (statistic `score-histogram`), so they do not depend on
+sharding. Equal scores have equal ranks, and the order is kept.
 
 Source: the rank among a query's detections as a feature is the ranking-score of Pham et al. 2014, "Discriminative score
 normalization for keyword search decision" (ICASSP). The logarithm is this project's choice: a threshold on it allows each query
@@ -28,7 +28,7 @@ from swsdist.kernels.regression import logarithm
 
 
 class RankNormOptions(Options):
-    """How a rank is written."""
+    """Scale of the ranks."""
 
     scale: Literal["log", "linear"] = Field(
         "log", description="minus the logarithm of the part of the candidates that is better, or 1 minus that part"
@@ -45,8 +45,8 @@ class RankNorm(Step[RankNormOptions, Addable]):
     def apply(
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
-        """Ranks as scores; their order within a query stays."""
-        assert statistics is not None  # its entry says that it must come first
+        """Ranks as scores; the order within a query is kept."""
+        assert statistics is not None  # the entry demands that this step comes first
         known = histograms(statistics[ScoreHistogram.name])
         names, code = coded(table["query_id"])
         scores = scores_of(table)
@@ -61,7 +61,7 @@ class RankNorm(Step[RankNormOptions, Addable]):
 
 
 def ranks(scores: Floats, bins: np.ndarray, counts: np.ndarray) -> Floats:
-    """How many candidates are better, float64 (n,): those of a bin lie evenly in it.
+    """Number of better candidates, float64 (n,), assuming that candidates lie evenly in their bins.
 
     Args:
         scores: float64 (n,), finite.

@@ -1,16 +1,16 @@
 """speaker-norm: q-norm among the documents of one speaker.
 
-A spoken query is nearer to all that its own speaker says, and to voices like that one, whatever is said. With one mean and
-deviation for all documents these scores stand above the others, and true occurrences by other speakers below them. So the
-scores of a query in the documents of a speaker are normalised by their own mean and deviation.
+A spoken query is nearer to all speech of its own speaker and of similar voices. With one mean and
+deviation for all documents, these scores exceed true occurrences by other speakers. So the
+scores of a query in the documents of a speaker are normalised by the mean and deviation of these scores.
 
-A speaker with few candidates has no mean worth the name: the query's moments over the whole collection count as `relevance`
+The mean of a speaker with few candidates is unreliable: the query's moments over the whole collection count as `relevance`
 candidates beside the n of the speaker, ::
 
     mean = (n own + r whole) / (n + r), and so the mean of squares
 
-It looks at the query's own scores only. Documents without a speaker are those of one more. Sums are of whole numbers, and
-moments are evaluated in fractions, so no cut of the work changes them.
+Only the query's own scores are used. Documents without a speaker form one more group. Sums are integers, and
+moments are computed as fractions, so they do not depend on sharding.
 
 Sources: the z-norm of a speaker model by a part of the impostors: Reynolds, Quatieri and Dunn 2000, "Speaker verification using
 adapted Gaussian mixture models", Digital Signal Processing 10 (H-norm, by handset; and `relevance`, section 3.2).
@@ -36,7 +36,7 @@ _Sums = tuple[int, Fraction, Fraction]
 
 
 class SpeakerNormOptions(Options):
-    """How much the whole collection counts."""
+    """The weight of the whole collection."""
 
     relevance: float = Field(
         16.0, gt=0, description="candidates that a query's moments over the whole collection count as"
@@ -53,8 +53,8 @@ class SpeakerNorm(Step[SpeakerNormOptions, Addable]):
     def apply(
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
-        """Normalised scores; their order within a query and a speaker stays."""
-        assert statistics is not None  # its entry says that it must come first
+        """Normalised scores; the order within a query and speaker is kept."""
+        assert statistics is not None  # the entry demands that this step comes first
         whole = {query_id: _sums(rows) for query_id, rows in _by(statistics[CostSums.name], 1).items()}
         mine = {key: _sums(rows) for key, rows in _by(statistics[SpeakerCostSums.name], 2).items()}
         names, code = coded(table["query_id"])

@@ -1,15 +1,15 @@
 """zt-norm: q-normed scores minus the mean of a cohort's scores at the same place, over their standard deviation.
 
-Some places match everything: long documents, noise, a fast speaker. So each document (where documents are places in
-recordings each recording; or a stretch, `window`) is judged by queries that serve for nothing else: the cohort
+Some places match every query: long documents, noise, a fast speaker. So each document (where documents are places in
+recordings each recording; or a stretch, `window`) is normalised by queries without any other use: the cohort
 (`corpus.cohort`). With z the q-normed score of a query at a place, and z_c the best of each cohort query c there,
 
     zt = (z - mean z_c) / deviation z_c
 
-t-norm of z-normed scores. Where a single cohort query was found the difference from it is kept, and where none was, z.
+t-norm of z-normed scores. With a single cohort query the score is the difference from it; without any it is z.
 
-Without `corpus.cohort` the run's other queries are the cohort. Then decisions look at other queries, which evaluations may
-forbid; a query's own score is taken out of the sums.
+Without `corpus.cohort` the run's other queries are the cohort. Decisions then depend on other queries, which evaluations may
+forbid; a query's own score is subtracted from the sums.
 
 Source: Auckenthaler, Carey and Lloyd-Thomas 2000, "Score normalization for text-independent speaker verification systems",
 Digital Signal Processing 10 (t-norm, z-norm, and the two one after the other), with a query for the speaker's model and a place
@@ -33,13 +33,13 @@ from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.core.types import COHORT_SUMS
 from swsdist.kernels.coding import coded
 
-#: A q-normed score is a whole number of 1 / UNIT in sums.
+#: In sums a q-normed score is an integer in units of 1 / UNIT.
 UNIT = 1 << 16
 
-#: By document, channel and window: how many queries, the sum of their best scores and of its squares, in units of 1 / UNIT.
+#: By document, channel and window: number of queries, sum of their best scores and of their squares, in units of 1 / UNIT.
 QUANTITIES = ("queries", "score_sum", "score_square_sum")
 
-#: Names under which a step is given the sums: of a cohort, or of all queries of the run, itself among them.
+#: Names of a step's sums: of a cohort, or of all queries of the run including the query itself.
 COHORT, ALL = "cohort", "all-queries"
 
 
@@ -64,7 +64,7 @@ class ZtNorm(Step[ZtNormOptions, Addable]):
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
     ) -> Floats:
         """Normalised scores."""
-        assert statistics is not None  # its entry says that it must come first
+        assert statistics is not None  # the entry demands that this step comes first
         z = QNorm(Options()).apply(table, None, statistics, point)
         scored = np.flatnonzero(~np.isnan(z))
         result = np.full(len(z), np.nan)
@@ -76,9 +76,9 @@ class ZtNorm(Step[ZtNormOptions, Addable]):
         places, code = _places(there, self.options.window)
         sums = np.array([known.get(place, (0, 0, 0)) for place in places], dtype=object)[code]
         if own:
-            # The same numbers as in the sums: the best score of each query and place is in any list of it.
+            # Equal to those in the sums: every list of a query contains its best score at each place.
             mine = _best(there, code, z[scored])
-            count = (sums[:, 0] > 0).astype(int)  # a place that no sum knows has nothing to be taken out of
+            count = (sums[:, 0] > 0).astype(int)  # nothing to subtract at a place without sums
             sums = sums - np.stack([np.ones(len(mine), int), mine, mine * mine], axis=1) * count[:, None]
         found = {row: _moments(*row) for row in set(map(tuple, sums.tolist()))}
         mean, deviation = np.array([found[row] for row in map(tuple, sums.tolist())]).T
@@ -87,7 +87,7 @@ class ZtNorm(Step[ZtNormOptions, Addable]):
 
 
 def cohort_sums(detections: pa.Table, window: float | None) -> Tally:
-    """What a cohort's queries come to at each place: keys are document, channel and window.
+    """Sums of a cohort's queries at each place; keys are document, channel and window.
 
     Args:
         detections: DETECTIONS with q-normed scores, all of each query.
@@ -117,7 +117,7 @@ def cohort_table(tally: Tally) -> pa.Table:
 
 
 def cohort_of(table: pa.Table) -> Tally:
-    """The sums of a table as `cohort_table` makes them."""
+    """The sums in a table from `cohort_table`."""
     columns = (table[name].to_pylist() for name in COHORT_SUMS.names)
     rows = zip(*columns, strict=True)
     return Tally(QUANTITIES, {(doc, channel, k): (n, int(item), int(two)) for doc, channel, k, n, item, two in rows})
@@ -144,8 +144,8 @@ def _best(table: pa.Table, place: NDArray[np.int64], z: Floats) -> NDArray[np.in
 
 
 def _moments(count: int, first: int, second: int) -> tuple[float, float]:
-    """Mean and deviation; a deviation of 1 where there is none, and a mean of 0 where there is nothing."""
+    """Mean and deviation; the deviation is 1 instead of 0, and the mean 0 without queries."""
     if count < 1:
         return 0.0, 1.0
-    spread = count * second - first * first  # whole numbers: scores that are all equal deviate by nothing
+    spread = count * second - first * first  # integers: the deviation of equal scores is exactly 0
     return first / (count * UNIT), math.sqrt(spread) / (count * UNIT) if spread > 0 else 1.0

@@ -19,7 +19,7 @@ from swsdist.stages.inputs.search_inputs import SearchInputs
 
 def check(inputs: FuseInputs) -> Iterator[Finding]:
     """Findings for each system, including all errors."""
-    known = set()
+    finished_systems = set()
     for system in inputs.options.systems:
         if system.run is None:
             continue
@@ -27,13 +27,13 @@ def check(inputs: FuseInputs) -> Iterator[Finding]:
             chain_run = load_chain_run(Folder(inputs.place(system), inputs.config.storage))
             done = "decide" in chain_run.outcomes
             text = chain_run.run.path() if done else line_of(codes.UNFINISHED_SYSTEM, system=system.name)
-            known |= {system.name} if done else set()
+            finished_systems |= {system.name} if done else set()
             yield Finding(f"{system.name}: run", done, text)
         except SwsdistError as error:
             yield Finding(f"{system.name}: run", False, str(error).replace("\n  remedy:", "; remedy:"))
     inputs.notices.force = True
     try:
-        if all(system.name in known for system in inputs.options.systems):  # others are run first
+        if all(system.name in finished_systems for system in inputs.options.systems):  # others are run first
             inputs.settle()
         for notice in inputs.notices.found.values():
             yield Finding("systems", False if notice.doubted else None, str(notice))

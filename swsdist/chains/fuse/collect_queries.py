@@ -25,12 +25,12 @@ class CollectQueries(Stage[Extracted]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Extracted]]:
         """One task."""
-        own = inputs.chain_inputs(FuseInputs)
-        own.settle()
-        demand_configured(own)
+        fuse_inputs = inputs.chain_inputs(FuseInputs)
+        fuse_inputs.settle()
+        demand_configured(fuse_inputs)
         seen: set[str] = set()
         result: dict[str, Any] = {"examples": 0, "query_ids": [], "frames": 0, "seconds": 0.0, "cuts": []}
-        for chain_run in own.chain_runs.values():
+        for chain_run in fuse_inputs.chain_runs.values():
             for group in chain_run.results("queries", Extracted):
                 fresh = [query_id for query_id in group.query_ids if query_id not in seen]
                 if not fresh:

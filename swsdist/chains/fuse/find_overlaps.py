@@ -54,9 +54,9 @@ class FindOverlaps(BucketStage[Parting]):
     def run(self, task: Task[Parting], context: Context) -> TaskOutput:
         """Suppress overlaps, best first, across queries."""
         payload = task.payload
-        mine = [of_slots(context.read(name), "doc_id", task.slots) for name in payload.files]
-        whole = pa.concat_tables([DETECTIONS.empty_table(), *mine])
-        gone = whole.filter(pa.array(~best_of_overlaps(whole, payload.overlap, between_queries=True))).select(KEY)
+        tables = [of_slots(context.read(name), "doc_id", task.slots) for name in payload.files]
+        table = pa.concat_tables([DETECTIONS.empty_table(), *tables])
+        gone = table.filter(pa.array(~best_of_overlaps(table, payload.overlap, between_queries=True))).select(KEY)
         slots = pa.array([slot_of(query_id) for query_id in gone["query_id"].to_pylist()], pa.int32())
         gone = gone.add_column(0, GONE.field("slot"), slots).sort_by(
             [("slot", "ascending"), *((k, "ascending") for k in KEY)]

@@ -46,10 +46,10 @@ class ImputeScores(BucketStage[Filling]):
         rule: Literal["average", "least"] = "average" if options.missing == "average" else "least"
         rescored = inputs.parts("rescored")
         for receipt in inputs.receipts("joined"):
-            (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
-            mine = [part.name for part in rescored if part.slots == joined.slots]
-            payload = Filling(joined.name, known.name, mine, rule, options.overlap, system)
-            matters = receipt.fingerprint, mine, rule, options.overlap, system
+            (joined,), (statistics,) = receipt.parts("joined"), receipt.parts("known")
+            rescored_files = [part.name for part in rescored if part.slots == joined.slots]
+            payload = Filling(joined.name, statistics.name, rescored_files, rule, options.overlap, system)
+            matters = receipt.fingerprint, rescored_files, rule, options.overlap, system
             yield self.following(receipt, inputs, *matters, payload=payload)
 
     def run(self, task: Task[Filling], context: Context) -> TaskOutput:

@@ -82,8 +82,12 @@ class FuseInputs(CorpusInputs):
             if chain_run.chain.inputs.corpus.own_places != self.corpus.own_places:
                 raise codes.OWN_PLACES_DIFFER(where=f"options.systems: {name} ({chain_run.run.path()})", system=name)
             for what, of in _SEARCHED.items():
-                mine, theirs = of(self), of(chain_run.chain.inputs)
-                odd = sorted(set(mine.to_pylist()) ^ set(theirs.to_pylist())) if not mine.equals(theirs) else []
+                in_corpus, in_system = of(self), of(chain_run.chain.inputs)
+                odd = (
+                    sorted(set(in_corpus.to_pylist()) ^ set(in_system.to_pylist()))
+                    if not in_corpus.equals(in_system)
+                    else []
+                )
                 if odd:
                     self.notices.weigh(
                         codes.UNSHARED_INPUTS,
@@ -91,7 +95,7 @@ class FuseInputs(CorpusInputs):
                         inputs=what,
                         system=name,
                         count=len(odd),
-                        of=len({*mine.to_pylist(), *theirs.to_pylist()}),
+                        of=len({*in_corpus.to_pylist(), *in_system.to_pylist()}),
                         most=1 - SHARED,
                     )
 

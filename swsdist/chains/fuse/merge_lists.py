@@ -47,12 +47,12 @@ class MergeLists(BucketStage[Joining]):
         Raises:
             ConfigError: final scores were fitted on the references of the fusion.
         """
-        own = inputs.chain_inputs(FuseInputs)
-        options, buckets = own.options, inputs.config.reduce.buckets
+        fuse_inputs = inputs.chain_inputs(FuseInputs)
+        options, buckets = fuse_inputs.options, inputs.config.reduce.buckets
         if options.scores == "final":
-            for name, chain_run in own.chain_runs.items():
+            for name, chain_run in fuse_inputs.chain_runs.items():
                 demand_independent(name, chain_run)
-        lists = {name: made.parts for name, made in zip(own.chain_runs, inputs.tables["lists"], strict=True)}
+        lists = {name: parts.parts for name, parts in zip(fuse_inputs.chain_runs, inputs.tables["lists"], strict=True)}
         common = {"scores": options.scores, "meet": options.meet, "overlap": options.overlap}
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
@@ -73,15 +73,15 @@ class MergeLists(BucketStage[Joining]):
             whole = pa.concat_tables([DETECTIONS.empty_table(), *(context.read(name) for name in names)])
             lists[system] = of_slots(whole, "query_id", task.slots)
         standardise = payload.scores == "q-norm"
-        table, known = join_systems(lists, standardise=standardise, meet=payload.meet, overlap=payload.overlap)
-        return self.done(task, context, table, context.publish(task, "known", [known], KNOWN))
+        table, statistics = join_systems(lists, standardise=standardise, meet=payload.meet, overlap=payload.overlap)
+        return self.done(task, context, table, context.publish(task, "known", [statistics], KNOWN))
 
 
 def of_slots(table: pa.Table, column: str, slots: range) -> pa.Table:
     """The rows whose key, the text of a column, hashes into these slots."""
     coded = table[column].combine_chunks().dictionary_encode()
-    mine = np.array([slot_of(key) in slots for key in coded.dictionary.to_pylist()], bool)
-    return table if mine.all() else table.filter(pa.array(mine[coded.indices.to_numpy()]))
+    selected = np.array([slot_of(key) in slots for key in coded.dictionary.to_pylist()], bool)
+    return table if selected.all() else table.filter(pa.array(selected[coded.indices.to_numpy()]))
 
 
 def demand_independent(name: str, chain_run: ChainRun) -> None:

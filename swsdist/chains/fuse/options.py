@@ -13,19 +13,17 @@ from swsdist.core.codes import fuse as codes
 class FusedSystem(Section):
     """One system of a fusion: a finished run of the search chain, or a config that is run first, on the same corpus."""
 
-    name: Annotated[str, Field(min_length=1, pattern=r"^[^/\\:]+$")] = Field(
-        description="what it is called in the fusion"
-    )
+    name: Annotated[str, Field(min_length=1, pattern=r"^[^/\\:]+$")] = Field(description="its name in the fusion")
     run: IsPath | None = Field(None, description="folder of a finished run, local or s3://")
     config: IsPath | None = Field(
         None,
-        description="config that is run first, in RUN/systems/NAME; its corpus, protocol and executor are those of the fusion",
+        description="config that is run first, in RUN/systems/NAME; corpus, protocol and executor are those of the fusion",
     )
 
-    set: tuple[str, ...] = Field((), description="keys of that config that are set, A.B=C each, as with --set")
+    set: tuple[str, ...] = Field((), description="overrides of that config, A.B=C each, as with --set")
 
     @model_validator(mode="after")
-    def _is_one_of_both(self) -> FusedSystem:
+    def _has_run_or_config(self) -> FusedSystem:
         if (self.run is None) == (self.config is None):
             raise codes.RUN_OR_CONFIG.invalid(system=self.name)
         if self.run is not None and self.set:
@@ -37,36 +35,35 @@ class FuseOptions(Section):
     """The options of the chain fuse."""
 
     systems: Annotated[tuple[FusedSystem, ...], ONE_OR_MORE] = Field(
-        (), description="the systems, one at least: {name, run} or {name, config} each"
+        (), description="the systems, at least one: {name, run} or {name, config} each"
     )
     scores: Literal["normalised", "q-norm", "final"] = Field(
         "normalised",
-        description="which scores of a system: normalised, by its steps of calibration before the first that is fitted; "
-        "q-norm, these less their mean, over their standard deviation, of the query's detections in its list; final, those of "
-        "its scored list",
+        description="scores of a system: normalised, after its calibration steps before the first fitted one; "
+        "q-norm, these after z-norm per query over its list; final, those of its scored list",
     )
     meet: Literal["overlap", "middle"] = Field(
         "overlap",
-        description="detections of two systems mean one place if they overlap, or if the mid-point of one lies in the other",
+        description="detections of two systems are one place if they overlap, or if the mid-point of one is in the other",
     )
     overlap: float = Field(
         0.5,
         ge=0,
         lt=1,
-        description="if they overlap: by more than this part of the shorter one; as of two detections of a list",
+        description="overlap: least part of the shorter one",
     )
     missing: Literal["average", "least", "rescore"] = Field(
         "average",
-        description="score of a system that has no detection at a place: the average of the others' there; the least that it "
-        "gave to a detection of the query; or what its method says of that place",
+        description="score of a system without a detection at a place: the average of the others; its least score for the "
+        "query; or the score of its method for the place",
     )
     margin: float = Field(
-        0.1, ge=0, description="rescore: s before and behind a place in which the match may begin and end as well"
+        0.1, ge=0, description="rescore: s before and after a place in which the match may begin and end"
     )
     between_queries: bool = Field(
         False,
-        description="of overlapping detections of different queries the one with the highest fused score stays: what is "
-        "decided of a query then depends on the other queries",
+        description="keep only the one with the highest fused score of overlapping detections of different queries: decisions "
+        "about a query then depend on the other queries",
     )
 
     @model_validator(mode="after")

@@ -20,7 +20,7 @@ from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_sy
 from swsdist.fusion.weights import Fusion
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
-from swsdist.registry.calibration_entries import Looks, looked_at
+from swsdist.registry.calibration_entries import Dependency, decision_dependencies
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
 from swsdist.score.compare.paired import compare
 from swsdist.score.compare.results import Settings
@@ -32,27 +32,31 @@ DRAWS = 1000
 
 def publish(outcome: Outcome, chain_run: ChainRun, force: bool = False) -> ReportData | None:
     """Write the report."""
-    return publish_report(outcome, chain_run, force, _made)
+    return publish_report(outcome, chain_run, force, _fusion_data)
 
 
-def _made(outcome: Outcome, chain_run: ChainRun) -> ReportData:
+def _fusion_data(outcome: Outcome, chain_run: ChainRun) -> ReportData:
     data = build_report(outcome, chain_run)
     inputs: FuseInputs = chain_run.chain.inputs
-    looks: set[Looks] = set(data.looked_at)
+    looks: set[Dependency] = set(data.looked_at)
     if inputs.options.between_queries:
         looks.add("other queries")
     for system in inputs.chain_runs.values():
-        looks |= _looked_at(system, final=inputs.options.scores == "final")
-    order: tuple[Looks, ...] = ("own query", "other queries", "references")
+        looks |= _dependencies(system, final=inputs.options.scores == "final")
+    order: tuple[Dependency, ...] = ("own query", "other queries", "references")
     return replace(data, looked_at=tuple(item for item in order if item in looks), fusion=_fusion(chain_run))
 
 
-def _looked_at(system: ChainRun, *, final: bool) -> set[Looks]:
+def _dependencies(system: ChainRun, *, final: bool) -> set[Dependency]:
     """The dependencies of a system's fused scores: final scores, or those before the first fitted step."""
     settings, cohort = system.config.calibrate, system.config.corpus.cohort is not None
     names = settings.steps if final else settings.unfitted
     fit = settings.fit if final else "none"
-    return set(looked_at(names, settings.entries(), fit=fit, threshold="own", cohort=cohort)) if names else set()
+    return (
+        set(decision_dependencies(names, settings.entries(), fit=fit, threshold="own", cohort=cohort))
+        if names
+        else set()
+    )
 
 
 def _fusion(chain_run: ChainRun) -> FusionReport:
@@ -60,14 +64,18 @@ def _fusion(chain_run: ChainRun) -> FusionReport:
     fusions: list[Fusion] = []
     for part in chain_run.parts("fit", "calibration"):
         fusions = fusions_in(json.loads(chain_run.run.read_bytes(part.name)))
-    joined, made, alone = 0, dict.fromkeys(sorted(inputs.chain_runs), 0), dict.fromkeys(sorted(inputs.chain_runs), 0)
+    joined, detected, alone = (
+        0,
+        dict.fromkeys(sorted(inputs.chain_runs), 0),
+        dict.fromkeys(sorted(inputs.chain_runs), 0),
+    )
     for table in chain_run.read("impute-scores", "filled", ["parts"]):
-        names, _, given = parts_of(table)
+        names, _, present = parts_of(table)
         joined += table.num_rows
-        single = given.sum(axis=1) == 1
+        single = present.sum(axis=1) == 1
         for k, name in enumerate(names):
-            made[name] += int(given[:, k].sum())
-            alone[name] += int((given[:, k] & single).sum())
+            detected[name] += int(present[:, k].sum())
+            alone[name] += int((present[:, k] & single).sum())
     gains = _gains(chain_run)
     weights = _means(fusions)
     rows = []
@@ -81,7 +89,7 @@ def _fusion(chain_run: ChainRun) -> FusionReport:
                 run=system.run.path(),
                 weight=weight,
                 mark=mark,
-                given=made[name] / joined if joined else 0.0,
+                given=detected[name] / joined if joined else 0.0,
                 alone=alone[name] / joined if joined else 0.0,
                 **{key: measures.get(key) for key in ("mtwv", "atwv", "auc", "cnxe_min")},
                 gain=gains.get(name),
@@ -120,7 +128,7 @@ def _gains(chain_run: ChainRun) -> dict[str, Gain]:
     alike = {
         name: part
         for name, part in inputs.chain_runs.items()
-        if (mine := part.results("score", Measured)) and result and mine[0].point == result[0].point
+        if (measured := part.results("score", Measured)) and result and measured[0].point == result[0].point
     }
     if not alike or result[0].measures.get("cnxe_min") is None:
         return {}
@@ -152,12 +160,12 @@ def notices(chain_run: ChainRun) -> list[str]:
     """Notices of a search, and of the fusion."""
     inputs: FuseInputs = chain_run.chain.inputs
     results = of_search.notices(chain_run)
-    common, apart = Counter[tuple[str, str]](), Notices()
+    common, disjoint = Counter[tuple[str, str]](), Notices()
     if (ended := chain_run.outcomes.get("merge-lists")) is not None and not ended.failures:
         for table in chain_run.read("merge-lists", "joined", ["parts"]):
             common.update(count_common_places(table))
-        warn_disjoint_systems(common, apart)
-    results += [str(notice) for notice in apart.found.values()]
+        warn_disjoint_systems(common, disjoint)
+    results += [str(notice) for notice in disjoint.found.values()]
     if not chain_run.config.calibrate.fitted:
         results.append(line_of(codes.UNFITTED_FUSION))
     if inputs.options.between_queries and len(inputs.options.systems):

@@ -19,8 +19,8 @@ from swsdist.core.times import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import KEY, parts_of
 from swsdist.fusion.weights import RESCORED
+from swsdist.methods.create import create, identity
 from swsdist.methods.method import SPANS
-from swsdist.methods.registry import create, identity
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -82,27 +82,27 @@ class Rescore(Stage[Rescoring]):
         Raises:
             ConfigError: a system cannot rescore places.
         """
-        own = inputs.chain_inputs(FuseInputs)
+        fuse_inputs = inputs.chain_inputs(FuseInputs)
         margin, runs = (
-            own.options.margin,
-            {name: system_of(name, chain_run) for name, chain_run in own.chain_runs.items()},
+            fuse_inputs.options.margin,
+            {name: system_of(name, chain_run) for name, chain_run in fuse_inputs.chain_runs.items()},
         )
         for receipt, result in inputs.results("joined", Bucket):
-            (joined,), (known,) = receipt.parts("joined"), receipt.parts("known")
+            (joined,), (statistics_part,) = receipt.parts("joined"), receipt.parts("known")
             for name, run in runs.items():
                 method = [run.reads, run.method, run.store, run.calibrate.model_dump(mode="json")]
                 matters, label = (receipt.fingerprint, name, method, margin), f"{name}, {receipt.label}"
-                payload, work = Rescoring(joined.name, known.name, name, run, margin), result.rows / len(runs)
+                payload, work = Rescoring(joined.name, statistics_part.name, name, run, margin), result.rows / len(runs)
                 slots = range(joined.slots[0], joined.slots[1] + 1)
                 yield inputs.task(*matters, label=label, work=work, payload=payload, slots=slots)
 
     def run(self, task: Task[Rescoring], context: Context) -> TaskOutput:
         """Search these places."""
         table = context.read(task.payload.joined)
-        systems, _, given = parts_of(table)
+        systems, _, present = parts_of(table)
         lacking = table.select(KEY)
         if table.num_rows:
-            lacking = lacking.filter(pa.array(~given[:, systems.index(task.payload.name)]))
+            lacking = lacking.filter(pa.array(~present[:, systems.index(task.payload.name)]))
         rows = rescore_bucket(lacking, task, context) if lacking.num_rows else RESCORED.empty_table()
         return TaskOutput((context.publish(task, "rescored", [rows], RESCORED),), Bucket(rows.num_rows))
 
@@ -143,10 +143,10 @@ def rescore_bucket(lacking: pa.Table, task: Task[Rescoring], context: Context) -
     system, margin = task.payload.system, task.payload.margin
     store = Store.at(*system.store, storage=context.storage)
     method, shift = create(system.search), store.manifest.tick
-    wanted = set(lacking["query_id"].to_pylist())
+    query_ids = set(lacking["query_id"].to_pylist())
     groups = [read_group(context, name) for name in system.queries]
     queries = pa.concat_tables(
-        group.filter(pa.array([query_id in wanted for query_id in group["query_id"].to_pylist()], pa.bool_()))
+        group.filter(pa.array([query_id in query_ids for query_id in group["query_id"].to_pylist()], pa.bool_()))
         for group in groups
     )
     if not queries.num_rows:
@@ -157,8 +157,8 @@ def rescore_bucket(lacking: pa.Table, task: Task[Rescoring], context: Context) -
     results = method.rescore(method.prepare(queries, store), store, pa.table(spans, schema=SPANS))
     rows = match_spans(spans, results)
     score = -results["cost"].to_numpy().astype(np.float64) / results["scale"].to_numpy()
-    there = lacking.take(pa.array(rows, pa.int64()))
-    raw: dict[str, Any] = {name: there[name] for name in KEY}
+    places = lacking.take(pa.array(rows, pa.int64()))
+    raw: dict[str, Any] = {name: places[name] for name in KEY}
     raw |= {name: pa.nulls(len(rows), DETECTIONS.field(name).type) for name in DETECTIONS.names if name not in raw}
     raw |= {"score": score, "example": results["example"]}
     listed = pa.table({name: raw[name] for name in DETECTIONS.names}).cast(DETECTIONS)
@@ -196,13 +196,13 @@ def scale_scores(listed: pa.Table, task: Task[Rescoring], context: Context) -> p
     statistics = from_table(pa.concat_tables(context.read(name) for name in files))
     first, _ = procedures(payload.system.calibrate, TwvParameters(1, 1.0))
     listed = first.scores(listed, statistics)
-    known = context.read(payload.known)
-    mine = [row for row in known.to_pylist() if row["system"] == payload.name]
-    scale = {row["query_id"]: (row["mean"], row["deviation"]) for row in mine}
+    statistics_part = context.read(payload.known)
+    system_rows = [row for row in statistics_part.to_pylist() if row["system"] == payload.name]
+    scale = {row["query_id"]: (row["mean"], row["deviation"]) for row in system_rows}
     # A query without detections of the system has no scale, if its list has scales.
     changed = any(pair != (0.0, 1.0) for pair in scale.values())
-    there = [query_id in scale or not changed for query_id in listed["query_id"].to_pylist()]
-    listed = listed.filter(pa.array(there, pa.bool_()))
+    places = [query_id in scale or not changed for query_id in listed["query_id"].to_pylist()]
+    listed = listed.filter(pa.array(places, pa.bool_()))
     pairs = np.array([scale.get(name, (0.0, 1.0)) for name in listed["query_id"].to_pylist()], np.float64).reshape(
         -1, 2
     )

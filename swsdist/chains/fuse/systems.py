@@ -21,11 +21,11 @@ def configs(inputs: FuseInputs) -> dict[str, Config]:
         ConfigError: a config cannot be read, is wrong, or is of another chain.
     """
     results: dict[str, Config] = {}
-    mine = inputs.config
+    fused = inputs.config
     for system in inputs.options.systems:
         if system.config is None:
             continue
-        corpus = mine.corpus.model_dump(mode="json", exclude_defaults=True)
+        corpus = fused.corpus.model_dump(mode="json", exclude_defaults=True)
         config = load_config(system.config, system.set, corpus=corpus, run=inputs.place(system))
         if not is_chain(CHAINS, config.chain, "searches"):
             fusible = ", ".join(name for name in CHAINS if is_chain(CHAINS, name, "searches"))
@@ -35,11 +35,11 @@ def configs(inputs: FuseInputs) -> dict[str, Config]:
                 chain=config.chain,
                 fusible=fusible,
             )
-        shared = {name: getattr(mine, name) for name in ("executor", "storage", "strict", "force", "score")}
+        shared = {name: getattr(fused, name) for name in ("executor", "storage", "strict", "force", "score")}
         index = config.index
         if index.store is None:
             key = fingerprint([feature.matters() for feature in config.features])[:16]
-            place = f"{mine.run.rstrip('/')}/systems/stores/{key}"
+            place = f"{fused.run.rstrip('/')}/systems/stores/{key}"
             index = index.model_copy(update={"store": place})
         results[system.name] = config.model_copy(update={**shared, "index": index})
     return results
@@ -53,12 +53,14 @@ def demand_configured(inputs: FuseInputs) -> None:
     """
     for name, config in configs(inputs).items():
         was = inputs.chain_runs[name].config
-        if differ := [key for key, value in _of_results(config).items() if _of_results(was).get(key) != value]:
+        if differ := [
+            key for key, value in _result_settings(config).items() if _result_settings(was).get(key) != value
+        ]:
             raise codes.CHANGED_SYSTEM_CONFIG(
                 where=f"options.systems: {name} ({config.run})", system=name, keys=", ".join(differ)
             )
 
 
-def _of_results(config: Config) -> dict[str, str]:
+def _result_settings(config: Config) -> dict[str, str]:
     corpus = config.corpus.model_dump(mode="json")
     return {**settings_of(config), **{f"corpus.{name}": str(value) for name, value in corpus.items()}}

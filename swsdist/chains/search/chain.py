@@ -24,11 +24,11 @@ from swsdist.chains.search.report.publish import FILES, publish_report
 from swsdist.chains.search.report.reporting import rejected_rows
 from swsdist.config import Config
 from swsdist.core.codes import chains as codes
-from swsdist.methods.registry import create
+from swsdist.methods.create import create
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
-from swsdist.registry.entries import those
+from swsdist.registry.entries import names_where
 from swsdist.registry.registries import CALIBRATION, FIRST_PASSES, METHODS
 from swsdist.registry.registry import Entry
 from swsdist.score.measures.protocol import protocol_of
@@ -69,7 +69,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         raise codes.UNUSED_COHORT(
             where="corpus.cohort",
             steps=", ".join(config.calibrate.steps),
-            cohort_steps=" or ".join(those(CALIBRATION, "cohort")),
+            cohort_steps=" or ".join(names_where(CALIBRATION, "cohort")),
         )
     if config.corpus.own_places == "leave-out" and protocol_of(config.score).trials != "time":
         raise codes.OWN_PLACES_WITHOUT_TIMES(where="corpus.own_places")
@@ -107,9 +107,9 @@ def build(config: Config, ledger: Ledger) -> Chain:
     )
 
 
-def _cohort(given: bool) -> Iterator[Step | Stage]:
+def _cohort(has_cohort: bool) -> Iterator[Step | Stage]:
     """The steps that search a cohort, if there is one, and sum the scores of the cohort, or of all queries, at each place."""
-    if not given:
+    if not has_cohort:
         yield Cohort()
         return
     queries = {"queries": "queries.cohort:groups"}

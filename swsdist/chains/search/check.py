@@ -18,11 +18,11 @@ from swsdist.corpora import kinds
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Given, columns_of, frame_shift, kind_of, spoken_by
+from swsdist.features.interface import Precomputed, columns_of, for_speaker, frame_shift, kind_of
 from swsdist.features.sources import Source
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import FEW, REJECTED, Notices
-from swsdist.methods.query.hearing import hear
+from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.pipeline.finding import Finding
 from swsdist.registry.registries import METHODS
 from swsdist.stages.inputs.corpus_documents import compare, places_in
@@ -51,7 +51,7 @@ def check(inputs: SearchInputs) -> Iterator[Finding]:
     """Check everything that is cheap to read, and report all findings, including all errors."""
     parts, complaints = dict(_Checking(inputs).parts()), set[str]()
     for name, look in parts.items():
-        result, wanted = len(inputs.notices.found), len(inputs.notices.wanted)
+        result, documents = len(inputs.notices.found), len(inputs.notices.wanted)
         try:
             results = [*look()]
             inputs.check_tables()
@@ -64,7 +64,7 @@ def check(inputs: SearchInputs) -> Iterator[Finding]:
         yield from results
         for notice in list(inputs.notices.found.values())[result:]:
             yield Finding(name, False if notice.doubted else None, str(notice))
-        for notice in list(inputs.notices.wanted.values())[wanted:]:
+        for notice in list(inputs.notices.wanted.values())[documents:]:
             yield Finding(name, True, str(notice))
 
 
@@ -72,7 +72,7 @@ class _Checking:
     """The parts of a check; later ones use the tables of earlier ones."""
 
     def __init__(self, inputs: SearchInputs) -> None:
-        self._own = inputs
+        self._inputs = inputs
         inputs.notices.force = True  # implausible inputs become findings
         self._corpus, self._storage = inputs.config.corpus, inputs.config.storage
         self._seconds: dict[tuple[str, int], float] = {}
@@ -92,9 +92,9 @@ class _Checking:
         yield "run", self._run
 
     def _documents(self) -> Iterator[Finding]:
-        table, notices = self._own.corpus.documents, Notices(force=True)
-        if not self._own.from_audio:
-            rows = list(self._own.corpus_documents.values())
+        table, notices = self._inputs.corpus.documents, Notices(force=True)
+        if not self._inputs.from_audio:
+            rows = list(self._inputs.corpus_documents.values())
             lengths = document_seconds(rows, self._storage)
             self._seconds = {(r["doc_id"], r["channel"]): n for r, n in zip(rows, lengths, strict=True) if n}
             hours, silent = sum(lengths) / 3600, sum(not row["path"] for row in rows)
@@ -126,16 +126,16 @@ class _Checking:
         rows = [{"doc_id": name, "channel": k, "duration": length} for (name, k), length in self._seconds.items()]
         note_durations(table, pa.Table.from_pylist(rows, MEASURED), self._corpus.documents, self._storage, notices)
         hours = sum(self._seconds.values()) / 3600
-        where = f", places in {len(paths)} recordings" if self._own.corpus.placed else ""
+        where = f", places in {len(paths)} recordings" if self._inputs.corpus.placed else ""
         counted = "" if len(results) == table.num_rows or where else f" channels of {len(results)} recordings"
         text = f"{len(self._seconds)} of {table.num_rows}{counted}, {hours:.4g} h{where}"
         yield Finding("documents", bool(self._seconds), text)
-        yield from _unusable("documents", bad, len(paths), "recordings")
-        yield from _odd("documents", notices)
+        yield from _rejection_finding("documents", bad, len(paths), "recordings")
+        yield from _notice_findings("documents", notices)
 
     def _queries(self) -> Iterator[Finding]:
-        table, trim = self._own.corpus.queries, self._own.config.queries.trim == "auto"
-        if any(isinstance(source.extractor, Given) for source in self._own.features.sources):
+        table, trim = self._inputs.corpus.queries, self._inputs.config.queries.trim == "auto"
+        if any(isinstance(source.extractor, Precomputed) for source in self._inputs.features.sources):
             ids = set(table["query_id"].to_pylist())
             text = f"{len(ids)}, {table.num_rows} examples; not trimmed: their frames are given"
             yield Finding("queries", True, text)
@@ -148,119 +148,119 @@ class _Checking:
                 texts += 1
                 continue
             try:
-                heard = hear(row, _RATE, self._storage, trim)
+                speech = trim_to_speech(row, _RATE, self._storage, trim)
             except AudioError as error:
                 bad.append((f"{row['query_id']}, example {row['example']}", error))
                 continue
-            lengths[row["query_id"], row["example"]] = heard.seconds
-            cut += bool(heard.before or heard.after)
+            lengths[row["query_id"], row["example"]] = speech.seconds
+            cut += bool(speech.before or speech.after)
         text = f"{len({key[0] for key in lengths})} spoken ones, {len(lengths)} examples, {sum(lengths.values()):.4g} s"
         text += f"; of {cut} the background around the speech is cut off" if cut else ""
         text += f"; {texts} {'query is' if texts == 1 else 'queries are'} text only" if texts else ""
-        if self._own.query_inputs is not None:
-            text += f"; of another corpus, {self._own.query_inputs.config.corpus.documents}"
-        method = self._own.config.search.method
+        if self._inputs.query_inputs is not None:
+            text += f"; of another corpus, {self._inputs.query_inputs.config.corpus.documents}"
+        method = self._inputs.config.search.method
         if texts and not lengths and METHODS[method].queries == "spoken":
             text += f", and the method {method} takes spoken ones: give recordings of them (corpus.spoken, or the column path)"
             yield Finding("queries", False, text)
         else:
             yield Finding("queries", bool(lengths or texts), text)
-        yield from _unusable("queries", bad, table.num_rows, "examples")
+        yield from _rejection_finding("queries", bad, table.num_rows, "examples")
         notices = Notices(force=True)
         note_query_lengths(lengths, max(self._seconds.values(), default=0.0), str(self._corpus.queries), notices)
-        yield from _odd("queries", notices)
+        yield from _notice_findings("queries", notices)
 
     def _cohort(self) -> Iterator[Finding]:
-        table = self._own.corpus.cohort
+        table = self._inputs.corpus.cohort
         ids = set(table["query_id"].to_pylist())
         yield Finding(
             "cohort", True, f"{len(ids)} queries, {table.num_rows} examples; they are searched, and never scored"
         )
 
     def _references(self) -> Iterator[Finding]:
-        table, notices = self._own.corpus.references, Notices(force=True)
+        table, notices = self._inputs.corpus.references, Notices(force=True)
         assert table is not None
         if table.num_rows:
-            check_scorable(self._own.corpus.documents, self._corpus.documents, table, self._own.folds)
-        known = seconds_of(self._own.corpus.documents, table["doc_id"])
-        rest = {key: seconds for key, seconds in self._seconds.items() if key not in known}
-        if self._own.corpus.tabled and not self._own.corpus.placed:
+            check_scorable(self._inputs.corpus.documents, self._corpus.documents, table, self._inputs.folds)
+        reference_seconds = seconds_of(self._inputs.corpus.documents, table["doc_id"])
+        rest = {key: seconds for key, seconds in self._seconds.items() if key not in reference_seconds}
+        if self._inputs.corpus.tabled and not self._inputs.corpus.placed:
             note_late_references(table, rest, str(self._corpus.references), self._storage, notices)
-        asked = set(self._own.corpus.queries["query_id"].to_pylist())
-        never = asked - set(table["query_id"].to_pylist())
-        text = f"{table.num_rows} true occurrences of {len(asked) - len(never)} queries"
+        query_ids = set(self._inputs.corpus.queries["query_id"].to_pylist())
+        never = query_ids - set(table["query_id"].to_pylist())
+        text = f"{table.num_rows} true occurrences of {len(query_ids) - len(never)} queries"
         text += f"; {len(never)} queries have none, the first: {min(never)}" if never else ""
         yield Finding("references", True, text)
-        yield from _odd("references", notices)
+        yield from _notice_findings("references", notices)
 
     def _features(self) -> Iterator[Finding]:
-        for source in self._own.features.sources:
+        for source in self._inputs.features.sources:
             for track in source.tracks:
                 width = track.stop - track.first
                 shift = 1000 * frame_shift(source.extractor)
                 kind = kind_of(source.extractor)
                 text = f"{track.name}: {width} {kind} each {shift:g} ms ({', '.join(columns_of(source.extractor)[:3])}, ...)"
                 yield Finding("features", True, text)
-            if isinstance(source.extractor, Given):
-                yield from self._given(source, source.extractor)
+            if isinstance(source.extractor, Precomputed):
+                yield from self._precomputed(source, source.extractor)
             else:  # a second of noise
                 noise = np.random.default_rng(0).normal(0, 0.01, source.extractor.sample_rate).astype(np.float32)
-                for _ in in_blocks(spoken_by(source.extractor, None), [noise]):
+                for _ in in_blocks(for_speaker(source.extractor, None), [noise]):
                     pass
         if self._corpus.queries is not None:
-            self._own.config.search.placed(self._own.features.tracks)
-            self._own.demand_marks()
+            self._inputs.config.search.placed(self._inputs.features.tracks)
+            self._inputs.demand_marks()
 
-    def _given(self, source: Source, given: Given) -> Iterator[Finding]:
+    def _precomputed(self, source: Source, extractor: Precomputed) -> Iterator[Finding]:
         """Count documents with frames, and read those of the first."""
-        asked = {"documents": list(self._own.corpus_documents.values())}
+        query_ids = {"documents": list(self._inputs.corpus_documents.values())}
         if self._corpus.queries is not None:
-            asked["examples of queries"] = self._own.examples
-        for word, rows in asked.items():
+            query_ids["examples of queries"] = self._inputs.examples
+        for word, rows in query_ids.items():
             lacking = [row for row in rows if row["items"][source.fingerprint] is None]
             text = f"{source.tracks[0].name}: frames of {len(rows) - len(lacking)} of {len(rows)} {word}"
             text += f"; the first without: {lacking[0]['key']}" if lacking else ""
             none = bool(rows) and len(lacking) == len(rows)
             if none:
-                keys = list(islice(given.items(word != "documents", self._storage), _KEYS))
+                keys = list(islice(extractor.items(word != "documents", self._storage), _KEYS))
                 text += f"; there are frames of the keys {', '.join(keys)}, ..." if keys else "; there are none at all"
             yield Finding("features", False if none else None if lacking else True, text)
-        for row in asked["documents"]:
+        for row in query_ids["documents"]:
             if row["items"][source.fingerprint] is not None:
-                for _ in precomputed_frames(row_for(source, row), given, Folder(".", self._storage)):
+                for _ in precomputed_frames(row_for(source, row), extractor, Folder(".", self._storage)):
                     pass
                 return
 
     def _store(self) -> Iterator[Finding]:
-        state = self._own.store.load()
-        manifest = self._own.store.manifest
+        state = self._inputs.store.load()
+        manifest = self._inputs.store.manifest
         if manifest is None:
-            text = f"{self._own.store.folder.path()}: there is none yet"
+            text = f"{self._inputs.store.folder.path()}: there is none yet"
         else:
-            wanted = self._own.corpus_documents
-            known, same = compare(wanted, state, dict(self._own.features.recipes))
-            new, changed = int((~known).sum()), int((known & ~same).sum())
-            gone = int((places_in(state.keys, wanted.keys_) < 0).sum())
-            text = f"{self._own.store.folder.path()}: {manifest.counts['documents']:.0f} documents; "
+            documents = self._inputs.corpus_documents
+            reference_seconds, same = compare(documents, state, dict(self._inputs.features.recipes))
+            new, changed = int((~reference_seconds).sum()), int((reference_seconds & ~same).sum())
+            gone = int((places_in(state.keys, documents.keys_) < 0).sum())
+            text = f"{self._inputs.store.folder.path()}: {manifest.counts['documents']:.0f} documents; "
             text += f"the corpus has {new} new, {changed} changed, {gone} gone"
         yield Finding("store", True, text)
 
     def _calibration(self) -> Iterator[Finding]:
-        settings = self._own.config.calibrate
-        for check in document_checks(self._own.config):
-            check(self._own.corpus.documents)
+        settings = self._inputs.config.calibrate
+        for check in document_checks(self._inputs.config):
+            check(self._inputs.corpus.documents)
         if settings.fit in ("none", "crossfit", "oracle"):
             return
         data = calibration_file(settings.fit, self._storage)
-        note_provenance(data, settings.fit, self._own.config, self._own, self._own.notices)
+        note_provenance(data, settings.fit, self._inputs.config, self._inputs, self._inputs.notices)
         yield Finding("calibration", True, settings.fit)
 
     def _search(self) -> Iterator[Finding]:
-        self._own.demand_gpu()
+        self._inputs.demand_gpu()
         yield from ()
 
     def _run(self) -> Iterator[Finding]:
-        root = self._own.config.run
+        root = self._inputs.config.run
         if is_remote(root):
             return
         place = Path(root)
@@ -270,11 +270,11 @@ class _Checking:
         yield Finding("run", writable, root if writable else f"{root}: {place} cannot be written to")
 
 
-def _odd(name: str, notices: Notices) -> Iterator[Finding]:
+def _notice_findings(name: str, notices: Notices) -> Iterator[Finding]:
     return (Finding(name, False if item.doubted else None, str(item)) for item in notices.found.values())
 
 
-def _unusable(name: str, bad: list[tuple[str, AudioError]], of: int, what: str) -> Iterator[Finding]:
+def _rejection_finding(name: str, bad: list[tuple[str, AudioError]], of: int, what: str) -> Iterator[Finding]:
     if bad:
         place, error = bad[0]
         first = str(error).replace("\n  remedy:", "; remedy:")

@@ -103,7 +103,7 @@ def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], l
     """Read all lists, and score them at all points, system by system.
 
     Args:
-        given: a sweep with lists.
+        spec: a sweep with lists.
         notices: receives warnings.
 
     Returns:
@@ -117,16 +117,18 @@ def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], l
     assert spec.file.lists is not None
     if others := sorted(set(measure_names(spec.file.measures)) - set(RESCORED)):
         raise codes.LIST_MEASURE(where=spec.at("measures"), known=", ".join(RESCORED), measure=others[0])
-    wanted = [_list_point(spec, number, keys) for number, keys in enumerate(spec.points, 1)]
+    list_points = [_list_point(spec, number, keys) for number, keys in enumerate(spec.points, 1)]
     systems = list(_lists(spec, notices))
     results: list[PointResult] = []
     for system in systems:
-        rows = [(dict(keys), at, number) for number, (keys, at) in enumerate(zip(spec.points, wanted, strict=True), 1)]
-        rows += _oracles(wanted) if spec.file.oracle_kst else []
+        rows = [
+            (dict(keys), at, number) for number, (keys, at) in enumerate(zip(spec.points, list_points, strict=True), 1)
+        ]
+        rows += _oracles(list_points) if spec.file.oracle_kst else []
         for keys, at, number in rows:
             with _of_point(spec, number):
                 results.append(
-                    _scored(
+                    _score_point(
                         spec,
                         system,
                         at,
@@ -134,14 +136,14 @@ def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], l
                         len(results) + 1,
                     )
                 )
-    alphas = sorted({at.alpha for at in wanted if at.method in ("kst", "sto")})
+    alphas = sorted({at.alpha for at in list_points if at.method in ("kst", "sto")})
     return results, [entry for system in systems for entry in system.entries.values()], alphas
 
 
-def _oracles(wanted: list[_ListPoint]) -> list[tuple[Keys, _ListPoint, int]]:
+def _oracles(list_points: list[_ListPoint]) -> list[tuple[Keys, _ListPoint, int]]:
     """Oracle KST for each beta and each sequence of steps before kst or sto."""
     results: dict[str, tuple[Keys, _ListPoint, int]] = {}
-    for number, at in enumerate(wanted, 1):
+    for number, at in enumerate(list_points, 1):
         if at.method in ("kst", "sto"):
             keys: Keys = {} if at.beta is None else {"score.beta": at.beta}
             keys["calibrate.steps"] = [*at.steps[:-1], "oracle-kst"]
@@ -222,7 +224,7 @@ def _of_point(spec: SweepSpec, number: int) -> Iterator[None]:
         raise of_point(error, spec.where(number)) from None
 
 
-def _scored(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys, number: int) -> PointResult:
+def _score_point(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys, number: int) -> PointResult:
     beta = item.task.beta if at.beta is None else at.beta
     measure, task = spec.file.objective.measure, item.task
     if at.method is not None:
@@ -236,11 +238,13 @@ def _scored(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys, num
         task = replace(
             task, point=replace(task.point, beta=beta), notices=Notices()
         )  # warnings were given for the list
-        made = calibrate(item.system, item.request(at), task, scored=lambda _: item.undecided)
-        whole = evaluate(task, replace(item.system, detections=made.detections), by_type=False).whole
-        assert whole.actual is not None  # with decisions and references
-        fit, terms = made.fit, whole.per_term.filter(pc.greater(whole.per_term["ntrue"], 0))
-        measures = dict(zip(RESCORED, (whole.actual.twv, whole.actual.pmiss, whole.actual.pfa), strict=True))
+        calibrated = calibrate(item.system, item.request(at), task, scored=lambda _: item.undecided)
+        evaluated = evaluate(task, replace(item.system, detections=calibrated.detections), by_type=False).whole
+        assert evaluated.actual is not None  # with decisions and references
+        fit, terms = calibrated.fit, evaluated.per_term.filter(pc.greater(evaluated.per_term["ntrue"], 0))
+        measures = dict(
+            zip(RESCORED, (evaluated.actual.twv, evaluated.actual.pmiss, evaluated.actual.pfa), strict=True)
+        )
         column = {"atwv": "twv"}.get(measure, measure.removeprefix("atwv_"))
         values = dict(zip(terms["query_id"].to_pylist(), terms[column].to_pylist(), strict=True))
     oracle = fit == "oracle" or at.oracle

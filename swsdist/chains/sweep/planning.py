@@ -33,7 +33,7 @@ from swsdist.core.errors import ConfigError, StoreError, UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kinds import kind_of
-from swsdist.features.registry import create, create_transform
+from swsdist.features.extractors import create, create_transform
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain
 from swsdist.pipeline.inspection.loading import config_of, plan_of
@@ -141,7 +141,7 @@ def plan_sweep(
     """Make the config of each point.
 
     Args:
-        given: the sweep.
+        spec: the sweep.
         corpus, run: a corpus file and run folder in place of the sweep's, relative to the working directory.
         sets: `a.b=value` each, for all points; they override the file's `set`, and points override both.
 
@@ -150,40 +150,40 @@ def plan_sweep(
             the same.
     """
     refuse_unused_sets(spec, sets, corpus)
-    made: list[PlannedPoint] = []
+    points: list[PlannedPoint] = []
     groups: dict[str, PointGroup] = {}
     seen = set[str]()
-    known: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     beside: dict[str, object] = {}
-    wanted = set(measure_names(spec.file.measures))
+    measures = set(measure_names(spec.file.measures))
     for number, keys in enumerate(spec.points, 1):
         with _of_point(spec, number):
             config = _config(spec, keys, number, corpus, run, sets)
-            method = _method(config, wanted)
+            method = _method(config, measures)
             if method in ("kst", "sto"):
                 alpha_of(config.calibrate)
             rules, line = scored_by(config), protocol_of(config.score).describe()
         if is_chain(CHAINS, config.chain, "of_points"):
             raise codes.SWEPT_CHAIN(where=spec.where(number, "chain"), chain=config.chain)
-        name = fingerprint(settings_of(config), _rest(config))[:12]
-        if name in known:
+        name = fingerprint(settings_of(config), _other_settings(config))[:12]
+        if name in numbers:
             raise codes.DUPLICATE_POINTS(
-                where=spec.where(number), first=known[name], second=number, keys=keys_text(keys)
+                where=spec.where(number), first=numbers[name], second=number, keys=keys_text(keys)
             )
-        known[name] = number
+        numbers[name] = number
         config = _with_store(config, beside, spec.where(number))
         shared = f"search-{_group(config, method)[:12]}" if method is not None else ""
         _check_names(spec, number, config, shared or name, seen)
         fit = config.calibrate.fit
-        made.append(PlannedPoint(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, line, config))
+        points.append(PlannedPoint(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, line, config))
         if shared:
-            groups.setdefault(shared, PointGroup(shared, config)).points.append(made[-1])
+            groups.setdefault(shared, PointGroup(shared, config)).points.append(points[-1])
     if spec.file.oracle_kst:
         if not any(group.by_term for group in groups.values()):
             raise codes.ORACLE_WITHOUT_KST(where=spec.at("oracle_kst"), measures=", ".join(RESCORED))
         for group in groups.values():
-            made += _oracles(group, len(made)) if group.by_term else []
-    return Plans(tuple(made), {point.name: point for point in made if point.method is None}, groups)
+            points += _oracles(group, len(points)) if group.by_term else []
+    return Plans(tuple(points), {point.name: point for point in points if point.method is None}, groups)
 
 
 def keys_text(keys: Keys) -> str:
@@ -208,10 +208,12 @@ def _config(
     file = spec.file
     folder = folder_of(str(spec.path))
     base = [FileAssignment(f"{key}={_text(value)}", folder, spec.at("set", key)) for key, value in file.set.items()]
-    mine = [FileAssignment(f"{key}={_text(value)}", folder, spec.where(number, key)) for key, value in keys.items()]
+    point_values = [
+        FileAssignment(f"{key}={_text(value)}", folder, spec.where(number, key)) for key, value in keys.items()
+    ]
     # Relative to the working directory, as on the command line; those of the file are absolute.
     corpus, run = (path and _absolute(path) for path in (corpus or file.corpus, run or file.run))
-    every: list[Assignment] = [*base, *sets, *mine]
+    every: list[Assignment] = [*base, *sets, *point_values]
     if isinstance(file.config, str):
         return load_config(file.config, every, corpus=corpus, run=run)
     values: dict[str, object] = {"system": Path(spec.path).stem, **(file.config or {})}
@@ -224,7 +226,7 @@ def _check_names(spec: SweepSpec, number: int, config: Config, plan: str, seen: 
     """Check that a point's files exist, and that its components accept their options.
 
     Args:
-        given: the sweep.
+        spec: the sweep.
         number: of the point.
         config: of the point; for a fusion, the configs of its systems are checked too.
         plan: a name for its plan, which several points may share.
@@ -262,12 +264,12 @@ def _name_checks(config: Config) -> Iterator[tuple[str, object, Callable[[], obj
             yield f"corpus.{name}", path, partial(kind_of, path, kind, ENDINGS, storage)
     if not is_chain(CHAINS, config.chain, "joined"):
         for feature in config.features:
-            yield "features", feature.model_dump(mode="json"), partial(_make, feature)
+            yield "features", feature.model_dump(mode="json"), partial(_check_features, feature)
     for name, read in files_of(config).items():
         yield "calibrate.fit", name, read
 
 
-def _make(features: Features) -> None:
+def _check_features(features: Features) -> None:
     """Check an extractor and its transforms separately, since some must be fitted before they can be chained."""
     create(features.name, features.options)
     for transform in features.transforms:
@@ -279,7 +281,7 @@ def _of_point(spec: SweepSpec, number: int, of: str = "") -> Iterator[None]:
     """Add the point, and the key of the sweep's file, to errors of the point's config.
 
     Args:
-        given: the sweep.
+        spec: the sweep.
         number: of the point.
         of: the key of the config that is checked; empty: the message names it.
     """
@@ -314,11 +316,11 @@ def _text(value: object) -> str:
     return shown(value).replace("$", "$$")
 
 
-def _rest(config: Config) -> Mapping[str, object]:
+def _other_settings(config: Config) -> Mapping[str, object]:
     return config.model_dump(mode="json", include={"corpus", "chain", "options"})
 
 
-def _with_store(config: Config, known: dict[str, object], where: str) -> Config:
+def _with_store(config: Config, numbers: dict[str, object], where: str) -> Config:
     """The config with a store for its features, since a store holds the features of one config.
 
     A sweep in the folder of a run uses the run's store for the run's features.
@@ -326,18 +328,18 @@ def _with_store(config: Config, known: dict[str, object], where: str) -> Config:
     features = config.model_dump(mode="json", include={"features"})
     corpus = config.corpus.model_dump(mode="json", include={"documents", "speakers", "prefer", "audio"})
     if config.index.store is not None:
-        if known.setdefault(config.index.store, features) != features:
+        if numbers.setdefault(config.index.store, features) != features:
             raise codes.SHARED_STORE_FEATURES(where=f"{where}: index.store {config.index.store}")
         return config
-    if "" not in known:
-        known[""] = _of_run(config)
-    own = config.store
-    if known[""] != {**features, "corpus": corpus}:
-        own = f"{config.run.rstrip('/')}/stores/{fingerprint(features, corpus)[:12]}"
-    return config.model_copy(update={"index": config.index.model_copy(update={"store": own})})
+    if "" not in numbers:
+        numbers[""] = _run_features(config)
+    store = config.store
+    if numbers[""] != {**features, "corpus": corpus}:
+        store = f"{config.run.rstrip('/')}/stores/{fingerprint(features, corpus)[:12]}"
+    return config.model_copy(update={"index": config.index.model_copy(update={"store": store})})
 
 
-def _of_run(config: Config) -> object:
+def _run_features(config: Config) -> object:
     """Features and corpus of the run in the sweep's folder, if any."""
     run = Folder(config.run, config.storage)
     try:
@@ -364,9 +366,9 @@ def _method(config: Config, measures: set[str]) -> Decides | None:
         if fitted[-1] in ("kst", "sto") and not looks:
             return "kst" if fitted[-1] == "kst" else "sto"
     # Scores independent of beta, without a step's threshold.
-    own = any(entries[name].operating_point or entries[name].own_threshold for name in settings.steps)
-    here = settings.fit in ("crossfit", "oracle") and measures <= set(FITTED)
-    return "fitted" if not fitted and not own and here else None
+    store = any(entries[name].operating_point or entries[name].own_threshold for name in settings.steps)
+    fits_here = settings.fit in ("crossfit", "oracle") and measures <= set(FITTED)
+    return "fitted" if not fitted and not store and fits_here else None
 
 
 def _group(config: Config, method: Decides) -> str:
@@ -396,18 +398,18 @@ def alpha_of(settings: Calibrate) -> float:
 
 def _oracles(group: PointGroup, before: int) -> list[PlannedPoint]:
     """Oracle KST for each beta of a group."""
-    made: dict[object, PlannedPoint] = {}
+    points: dict[object, PlannedPoint] = {}
     for point in list(group.points):
         beta = point.config.score.beta
-        if beta in made:
+        if beta in points:
             continue
         steps = [*point.config.calibrate.steps[:-1], "oracle-kst"]
         keys: Keys = {key: value for key, value in point.keys.items() if key != "calibrate.alpha"}
         name = f"point-{fingerprint(point.name, 'oracle-kst')[:12]}"
-        number = before + len(made) + 1
+        number = before + len(points) + 1
         keys["calibrate.steps"] = steps
-        made[beta] = PlannedPoint(
+        points[beta] = PlannedPoint(
             number, keys, name, point.fit, True, "oracle-kst", point.scored_by, point.protocol, point.config
         )
-    group.points.extend(made.values())
-    return list(made.values())
+    group.points.extend(points.values())
+    return list(points.values())

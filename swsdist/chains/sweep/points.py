@@ -165,16 +165,16 @@ def _range(given: Mapping[str, object], where: SweepPlace) -> list[object]:
         if scale == "log" or not 0 < many <= MOST_POINTS or last < first:
             raise codes.EMPTY_RANGE(where=str(where), first=first, last=last, step=step)
         exact = [Decimal(str(first)) + k * Decimal(str(step)) for k in range(many)]
-        whole = all(isinstance(given[name], int) for name in ("from", "to", "step"))
-        return [int(value) if whole else float(value) for value in exact]
+        integral = all(isinstance(given[name], int) for name in ("from", "to", "step"))
+        return [int(value) if integral else float(value) for value in exact]
     count = given["count"]
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_POINTS:
         raise codes.RANGE_COUNT(where=str(where), value=shown(count))
     if scale == "log" and not 0 < first <= last:
         raise codes.LOG_OF_ZERO(where=str(where))
-    made = np.geomspace(first, last, count) if scale == "log" else np.linspace(first, last, count)
+    values = np.geomspace(first, last, count) if scale == "log" else np.linspace(first, last, count)
     # Twelve digits, so that values equal those in the table, on every machine.
-    return [float(f"{value:.12g}") for value in made]
+    return [float(f"{value:.12g}") for value in values]
 
 
 def _distribution(value: object, where: SweepPlace) -> Callable[[np.random.Generator], object]:
@@ -210,8 +210,11 @@ def _number(value: object, where: SweepPlace, name: str) -> float:
     return float(value)
 
 
-def _refuse_unknown_keys(value: Mapping[str, object], known: set[str], where: SweepPlace) -> None:
-    if others := sorted(set(value) - known):
+def _refuse_unknown_keys(value: Mapping[str, object], allowed: set[str], where: SweepPlace) -> None:
+    if others := sorted(set(value) - allowed):
         raise codes.UNKNOWN_SWEEP_KEY(
-            where=str(where), key=others[0], meant=suggestion(others[0], sorted(known)), known=", ".join(sorted(known))
+            where=str(where),
+            key=others[0],
+            meant=suggestion(others[0], sorted(allowed)),
+            known=", ".join(sorted(allowed)),
         )

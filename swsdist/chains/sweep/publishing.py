@@ -18,7 +18,7 @@ from swsdist.chains.sweep.running import PointResult, SweepRun, point_at
 from swsdist.core.codes import sweep as codes
 from swsdist.io.filesystem import Folder
 from swsdist.io.tables import write_csv
-from swsdist.report.study import captioned, study_files, study_tables
+from swsdist.report.study import captioned_figures, study_files, study_tables
 from swsdist.report.summary import span
 from swsdist.report.sweep import SweepData, plots, render_sweep
 
@@ -40,7 +40,7 @@ _MOST_PROTOCOLS = 3
 def data_of(
     spec: SweepSpec,
     name: str,
-    found: RankedPoints,
+    ranked: RankedPoints,
     results: Sequence[PointResult],
     notices: Sequence[str] = (),
     studied: Study | None = None,
@@ -48,9 +48,9 @@ def data_of(
     """The data of a sweep's page.
 
     Args:
-        given: its file.
+        spec: its file.
         name: of the sweep.
-        found: its table.
+        ranked: its table.
         results: of all points.
         notices: for readers.
         studied: the study of KST and STO, if requested.
@@ -70,26 +70,26 @@ def data_of(
     ]
     if shared:
         about.append(("CPU", f"{span(shared)}; without sharing: {span(alone)}"))
-    said = [*notices]
-    if len(found.rankings) > 1:
-        said.append(
-            f"The points have {len(found.rankings)} scoring setups (column scored_by). They are ranked and tested "
+    notes = [*notices]
+    if len(ranked.rankings) > 1:
+        notes.append(
+            f"The points have {len(ranked.rankings)} scoring setups (column scored_by). They are results and tested "
             "against each other only within a setup."
         )
     if spec.repeated:
-        said.append(f"{spec.repeated} draws repeated a point and are left out.")
+        notes.append(f"{spec.repeated} draws repeated a point and are left out.")
     return SweepData(
         name,
-        found.table,
-        found.keys,
-        found.measures,
+        ranked.table,
+        ranked.keys,
+        ranked.measures,
         objective.measure,
         objective.sign < 0,
-        found.rankings,
+        ranked.rankings,
         spec.file.tests.level,
         tuple(about),
-        tuple(said),
-        tuple(captioned(studied)) if studied is not None else (),
+        tuple(notes),
+        tuple(captioned_figures(studied)) if studied is not None else (),
         tuple(study_tables(studied)) if studied is not None else (),
         (
             (TABLE, "the table"),
@@ -105,33 +105,33 @@ def place_of(spec: SweepSpec) -> str:
     return f"sweeps/{Path(spec.path).stem}"
 
 
-def publish(run: Folder, spec: SweepSpec, data: SweepData, results: RankedPoints, studied: Study | None) -> None:
+def publish(run: Folder, spec: SweepSpec, data: SweepData, ranked: RankedPoints, studied: Study | None) -> None:
     """Write all files into the sweep's folder in the run folder.
 
     Args:
         run: the run folder.
-        given: the sweep's file.
+        spec: the sweep's file.
         data: of the page.
-        found: the table.
+        ranked: the table.
         studied: the study of KST and STO, if requested.
     """
-    texts = {VALUES: _values(spec, data, results), PAGE: render_sweep(data)}
+    texts = {VALUES: _values(spec, data, ranked), PAGE: render_sweep(data)}
     if studied is not None:
         texts |= {f"study/{name}": text for name, text in study_files(studied).items()}
     texts |= {f"plots/{name}.svg": svg for name, (_, svg) in plots(data).items()}
     place = place_of(spec)
-    for name, table in ((TABLE, results.table), (QUERIES, results.queries)):
+    for name, table in ((TABLE, ranked.table), (QUERIES, ranked.queries)):
         with run.temporary(".parquet") as path:
             pq.write_table(table, path)
             run.publish(path, f"{place}/{name}")
     with run.temporary(".csv") as path:
-        write_csv(results.table, results.table.schema, path)
+        write_csv(ranked.table, ranked.table.schema, path)
         run.publish(path, f"{place}/{TABLE_CSV}")
     for name, text in texts.items():
         run.write_bytes(f"{place}/{name}", text.encode())
 
 
-def _values(spec: SweepSpec, data: SweepData, results: RankedPoints) -> str:
+def _values(spec: SweepSpec, data: SweepData, ranked: RankedPoints) -> str:
     rows = {row["point"]: row for row in data.table.to_pylist()}
     values = {
         "schema": SCHEMA,
@@ -144,7 +144,7 @@ def _values(spec: SweepSpec, data: SweepData, results: RankedPoints) -> str:
         "scored_by": [ranking.scored_by for ranking in data.rankings] if len(data.rankings) > 1 else None,
         "points": data.table.num_rows,
         "failed": {number: row["failed"] for number, row in rows.items() if row["failed"]},
-        "best": [rows[number] for number in results.best[: None if len(data.rankings) > 1 else 10]],
+        "best": [rows[number] for number in ranked.best[: None if len(data.rankings) > 1 else 10]],
     }
     return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -161,7 +161,7 @@ def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: floa
         alphas: of the curves.
         alpha: to compare at; None: the best of each method.
     """
-    results: list[StudyEntry] = []
+    ranked: list[StudyEntry] = []
     oracles = {result.point.number for result in swept.results if result.point.oracle}
     for number, (name, group) in enumerate(plans.groups.items(), 1):
         if name not in swept.rescorings or not group.by_term:
@@ -181,10 +181,10 @@ def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: floa
             if not key.startswith(("calibrate.steps", "calibrate.alpha"))
         }
         label = keys_text(inner) if inner and len(plans.groups) > 1 else group.config.system
-        label = label if label not in [item.name for item in results] else f"{label} ({number})"
+        label = label if label not in [item.name for item in ranked] else f"{label} ({number})"
         fit = "oracle" if point.number in oracles else point.fit
-        results.append(StudyEntry(label, group.config.system, scored, at.trials, at.beta, fit))
-    return study(results, alphas=list(alphas), alpha=alpha) if results else None
+        ranked.append(StudyEntry(label, group.config.system, scored, at.trials, at.beta, fit))
+    return study(ranked, alphas=list(alphas), alpha=alpha) if ranked else None
 
 
 def alphas_of(spec: SweepSpec, plans: Plans) -> list[float]:

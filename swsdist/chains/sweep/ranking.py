@@ -82,18 +82,20 @@ def rank_points(
     columns["oracle"] = pa.array([result.point.oracle for result in results])
     for name in shown_measures:
         columns[name] = pa.array([result.measures.get(name) for result in results], pa.float64())
-    rankings, found = [], dict[int, dict[str, float | None]]()
+    rankings, rows_by_number = [], dict[int, dict[str, float | None]]()
     alike = _by_scoring(results)
     for text, some in alike.items():
         ranking, rows = _rank(text, some, objective, tests)
         rankings.append(ranking)
-        found |= rows
+        rows_by_number |= rows
     told_of = {item.point.number: text for text, some in alike.items() for item in some}
     ranks = {number: rank for ranking in rankings for rank, number in enumerate(ranking.best, 1)}
     columns["scored_by"] = pa.array([told_of[result.point.number] or None for result in results], pa.string())
     columns["rank"] = pa.array([ranks.get(result.point.number) for result in results], pa.int64())
-    for name in dict.fromkeys(name for row in found.values() for name in row):
-        columns[name] = pa.array([found.get(result.point.number, {}).get(name) for result in results], pa.float64())
+    for name in dict.fromkeys(name for row in rows_by_number.values() for name in row):
+        columns[name] = pa.array(
+            [rows_by_number.get(result.point.number, {}).get(name) for result in results], pa.float64()
+        )
     columns["cpu_s"] = pa.array([result.cpu for result in results], pa.float64())
     columns["cpu_share_s"] = pa.array([result.share for result in results], pa.float64())
     columns["digest"] = pa.array(
@@ -116,12 +118,12 @@ def digest_of(point_result: PointResult, measures: Sequence[str]) -> str:
 
 
 def _column(values: Sequence[object]) -> pa.Array:
-    known = [value for value in values if value is not None]
-    if known and all(isinstance(value, bool) for value in known):
+    values_known = [value for value in values if value is not None]
+    if values_known and all(isinstance(value, bool) for value in values_known):
         return pa.array(values, pa.bool_())
-    if known and all(isinstance(value, int) and not isinstance(value, bool) for value in known):
+    if values_known and all(isinstance(value, int) and not isinstance(value, bool) for value in values_known):
         return pa.array(values, pa.int64())
-    if known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
+    if values_known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values_known):
         return pa.array([None if value is None else float(str(value)) for value in values], pa.float64())
     return pa.array([None if value is None else shown(value) for value in values], pa.string())
 
@@ -130,17 +132,17 @@ def _by_scoring(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
     """Points by scoring setup, keyed by the differing keys of the setups in one line."""
     every = [result.point.scored_by for result in results]
     telling: list[str] = []
-    ways = 1
+    groups = 1
     for key in dict.fromkeys(key for item in every for key in item):
         more = len({tuple(item.get(name) for name in (*telling, key)) for item in every})
-        if more > ways:  # keys that follow from others, as a cost from beta, are omitted
+        if more > groups:  # keys that follow from others, as a cost from beta, are omitted
             telling.append(key)
-            ways = more
-    found: dict[str, list[PointResult]] = {}
+            groups = more
+    rows_by_number: dict[str, list[PointResult]] = {}
     for result in results:
         text = ", ".join(f"{key}: {result.point.scored_by.get(key)}" for key in telling)
-        found.setdefault(text, []).append(result)
-    return found
+        rows_by_number.setdefault(text, []).append(result)
+    return rows_by_number
 
 
 def _rank(
@@ -151,8 +153,8 @@ def _rank(
     ranked = sorted(rated, key=lambda item: (-objective.sign * item.measures[objective.measure], item.point.number))
     best = [item for item in ranked if not item.point.oracle] or ranked
     tested = bool(best) and all(item.values for item in rated)
-    found = _intervals_and_tests(rated, best[0], objective, tests) if tested else {}
-    return Ranking(text, tuple(item.point.number for item in best), tested), found
+    rows_by_number = _intervals_and_tests(rated, best[0], objective, tests) if tested else {}
+    return Ranking(text, tuple(item.point.number for item in best), tested), rows_by_number
 
 
 def _intervals_and_tests(

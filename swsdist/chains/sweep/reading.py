@@ -115,7 +115,7 @@ class SweepFile(Section):
 
     @field_validator("objective", mode="before")
     @classmethod
-    def _a_measure_alone(cls, value: object) -> object:
+    def _measure_name(cls, value: object) -> object:
         return {"measure": value} if isinstance(value, str) else value
 
 
@@ -204,10 +204,10 @@ def refuse_unused_sets(spec: SweepSpec, sets: Sequence[str], corpus: str | None)
 def _refuse_unused(spec: SweepSpec, keys: Iterable[str], text: Callable[[str], str]) -> None:
     for key in keys:
         # A point that sets `features` also overrides `features.name`.
-        own = [next((item for item in point if f"{key}.".startswith(f"{item}.")), None) for point in spec.points]
-        if None in own:
+        prefixes = [next((item for item in point if f"{key}.".startswith(f"{item}.")), None) for point in spec.points]
+        if None in prefixes:
             continue
-        first = str(own[0])
+        first = str(prefixes[0])
         raise codes.UNUSED_SETTING(where=text(key), key=key, point_key=first, first=spec.places[0].below(first).line)
 
 
@@ -223,14 +223,14 @@ def _validated(values: object, draft: Draft) -> SweepFile | None:
             if item["type"] == "missing":
                 draft.complain(item["loc"], config_codes.MISSING_KEY, allowed=f"{name}: ...", meaning="")
             elif item["type"] == "extra_forbidden":
-                keys = _known(item["loc"][:-1])
+                keys = _allowed_keys(item["loc"][:-1])
                 draft.complain(place, config_codes.UNKNOWN_KEY, meant=suggestion(name, keys), keys=", ".join(keys))
             else:
                 draft.complain_of(place, item)
         return None
 
 
-def _known(place: tuple[int | str, ...]) -> list[str]:
+def _allowed_keys(place: tuple[int | str, ...]) -> list[str]:
     models: dict[str, type[Section]] = {
         "points": Points,
         "objective": Objective,
@@ -293,6 +293,6 @@ def _points(file: SweepFile, where: SweepPlace, name: str) -> SweepSpec:
     made = SweepSpec(name, file, tuple(results), tuple(places), SweepPlace(where.origins), repeated)
     for number, point in enumerate(results, 1):
         for key in point:
-            if any(key == own or key.startswith(f"{own}.") for own in NOT_OF_POINTS):
+            if any(key == prefixes or key.startswith(f"{prefixes}.") for prefixes in NOT_OF_POINTS):
                 raise codes.FIXED_KEY(where=made.where(number, key), key=key)
     return made

@@ -45,7 +45,6 @@ class PointResult:
         point: of the plan.
         measures: by name; None if undefined.
         values: of each query with references, by id; their mean is the objective. Empty if the objective is not a mean.
-        threshold: of the decisions, if the same for all queries.
         cpu: CPU seconds of all its tasks.
         share: the same, with each task's cost divided by the number of its points.
         failed: the error message, if it failed.
@@ -105,14 +104,14 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> SweepRun:
         f"{name}.points": _rescoring(group, searches[name]) for name, group in plans.groups.items() if name in searches
     }
     rescored = _run_all(scored, None, progress, swept, failed)
-    own = _run_all({name: point.config for name, point in plans.single.items()}, None, progress, swept, failed)
+    single = _run_all({name: point.config for name, point in plans.single.items()}, None, progress, swept, failed)
     swept.searches = searches
     swept.rescorings = {name: rescored[f"{name}.points"] for name in plans.groups if f"{name}.points" in rescored}
-    uses = _task_uses([*own.values()], swept)
+    uses = _task_uses([*single.values()], swept)
     results: dict[int, PointResult] = {}
     for name, point in plans.single.items():
-        if name in own:
-            results[point.number] = _own_plan_result(point, own[name], objective, uses)
+        if name in single:
+            results[point.number] = _own_plan_result(point, single[name], objective, uses)
         else:
             results[point.number] = PointResult(point, failed=failed[name])
     for name, group in plans.groups.items():
@@ -122,7 +121,7 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> SweepRun:
         else:
             results |= _group_results(group, swept.searches[name], swept.rescorings[name], objective, uses)
     swept.results = [results[point.number] for point in plans.points]
-    swept.notices = _notices([*searches.values(), *own.values()])
+    swept.notices = _notices([*searches.values(), *single.values()])
     return swept
 
 
@@ -137,8 +136,8 @@ def _notices(chain_runs: Sequence[ChainRun]) -> list[str]:
                 rejected.setdefault((row["kind"], row["reason"]), []).append(row)
         for (kind, reason), rows in sorted(rejected.items()):
             first = rows[0]
-            said = f"{len(rows)} {kind}(s) rejected, {reason}; the first: {first['path'] or first['id']}: {first['message']}"
-            results[said] = None
+            line = f"{len(rows)} {kind}(s) rejected, {reason}; the first: {first['path'] or first['id']}: {first['message']}"
+            results[line] = None
     return list(results)
 
 
@@ -221,7 +220,7 @@ def values_of(point: PlannedPoint, search: ChainRun) -> Values:
 # -- results --------------------------------------------------------------------------------------------------------
 
 
-def _task_uses(own: list[ChainRun], swept: SweepRun) -> dict[tuple[str, str], int]:
+def _task_uses(single: list[ChainRun], swept: SweepRun) -> dict[tuple[str, str], int]:
     """How many points need a task."""
     results: dict[tuple[str, str], int] = {}
 
@@ -230,7 +229,7 @@ def _task_uses(own: list[ChainRun], swept: SweepRun) -> dict[tuple[str, str], in
             key = receipt.stage, receipt.fingerprint
             results[key] = results.get(key, 0) + many
 
-    for chain_run in own:
+    for chain_run in single:
         count(chain_run, 1)
     for name, chain_run in swept.rescorings.items():
         many = len(chain_run.config.options["points"])  # type: ignore[arg-type]
@@ -305,11 +304,11 @@ def _group_results(
     ids = {point.number: values_of(point, search) for point in group.points}
     rows: dict[str, Values] = {}
     shares: dict[str, float] = {}
-    whole: dict[str, float] = {}
+    cpu_by_point: dict[str, float] = {}
     for receipt in chain_run.receipts("score_points"):
         points = receipt.result["points"]
         for item in points:
-            whole[point_id(item)] = receipt.cost.cpu
+            cpu_by_point[point_id(item)] = receipt.cost.cpu
             shares[point_id(item)] = receipt.cost.cpu / len(points)
     for table in chain_run.read("score_points", "rescored"):
         for row in table.to_pylist():
@@ -331,7 +330,7 @@ def _group_results(
             replace(point, oracle=True) if of_scored else point,
             {name: row[name] for name in (RESCORED if group.by_term else FITTED)},
             values,
-            round(cpu + whole[point_id(at)], 3),
+            round(cpu + cpu_by_point[point_id(at)], 3),
             round(share + shares[point_id(at)], 6),
         )
     return results

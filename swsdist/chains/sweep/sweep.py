@@ -60,13 +60,13 @@ def run_sweep_file(
     spec = read_sweep(path)
     at = spec.file.report_alpha
     notices = Notices()
-    found: Study | None = None
+    study_result: Study | None = None
     text: list[str] = []
     if spec.file.lists is not None:
         folder = _folder_of_lists(spec, corpus, run, sets)
         demand_run_folder(folder)
         results, systems, alphas = sweep_lists(spec, notices)
-        found = study(systems, alphas=alphas, alpha=at) if spec.file.report == "kst" else None
+        study_result = study(systems, alphas=alphas, alpha=at) if spec.file.report == "kst" else None
         tasks_done, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
     else:
         plans = plan_sweep(spec, corpus=corpus, run=run, sets=sets)
@@ -75,16 +75,16 @@ def run_sweep_file(
         folder, name = Folder(config.run, config.storage), config.system
         demand_run_folder(folder)
         swept = run_sweep(plans, spec.file.objective.measure, progress)
-        found, text = study_of(plans, swept, alphas, at) if alphas else None, list(swept.notices)
+        study_result, text = study_of(plans, swept, alphas, at) if alphas else None, list(swept.notices)
         results, tasks_done = swept.results, swept.tasks_done
     table = rank_points(results, measure_names(spec.file.measures), spec.file.objective, spec.file.tests)
     text += [str(notice) for notice in notices.found.values()]
-    data = data_of(spec, f"Sweep of {name}", table, results, text, found)
-    publish(folder, spec, data, table, found)
+    data = data_of(spec, f"Sweep of {name}", table, results, text, study_result)
+    publish(folder, spec, data, table, study_result)
     place = folder.path(place_of(spec))
     lines = text_lines(data)
-    if found is not None:
-        lines += ["", *studied.text_lines(found)]
+    if study_result is not None:
+        lines += ["", *studied.text_lines(study_result)]
     return SweepOutcome(results, table, (*text, *data.notices[len(text) :]), place, tasks_done, lines)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import IncompleteError, StoreError, UserError
+from swsdist.core.errors import IncompleteError, OddError, StoreError, UserError
 
 NO_SUCH_CODE = Code("no-such-code", UserError, "there is no code {code}{meant}", "`swsdist explain` lists all codes")
 SECRET_ON_COMMAND_LINE = Code(
@@ -36,8 +36,8 @@ NO_OUTPUT_FOLDER = Code("no-output-folder", UserError, "the folder does not exis
 OUTPUT_NOT_WRITABLE = Code(
     "output-not-writable", UserError, "no permission to write here", "check the permissions, or name another place"
 )
-FOLDER_NOT_EMPTY = Code("folder-not-empty", UserError, "the folder is not empty", "name a new folder")
-FILE_EXISTS = Code("file-exists", UserError, "the file exists", "name another, or give --force")
+OUTPUT_NOT_EMPTY = Code("output-not-empty", UserError, "the folder is not empty", "name a new folder")
+OUTPUT_EXISTS = Code("output-exists", UserError, "the file exists", "name another, or give --force")
 NOTHING_TO_SAVE = Code(
     "nothing-to-save", UserError, "nothing is fitted, so there is nothing to save", "remove --save, or {remedy}"
 )
@@ -112,6 +112,14 @@ QUERIES_SKIPPED = Code(
     IncompleteError,
     "{count} of {of} {what} skipped: {errors}",
     "correct or remove them; the others were searched",
+)
+
+QUERY_SKIPPED = Code("query-skipped", OddError, "skipped: {where_from}: {reason}")
+NO_HITS = Code("no-hits", OddError, "no hits of {queries}{why}")
+HIT_IS_QUERY = Code("hit-is-query", OddError, "hit {number} of {query} is the query itself, in a searched recording")
+NO_CLIP = Code("no-clip", OddError, "no clip of hit {number}, {document}: {reason}")
+HITS_WITHOUT_RECORDING = Code(
+    "hits-without-recording", OddError, "{count} hit{s} without a recording, and without a clip"
 )
 
 # Stores

@@ -20,8 +20,8 @@ _BYTES = 64
 def write_document(file: BinaryIO, document: Document) -> None:
     """Append a document."""
     speaker = document.speaker
-    known = [document.labels is not None, speaker is not None]
-    np.save(file, np.array([len(document.blocks), *known], np.int64), allow_pickle=False)
+    flags = [document.labels is not None, speaker is not None]
+    np.save(file, np.array([len(document.blocks), *flags], np.int64), allow_pickle=False)
     for block in document.blocks:
         np.save(file, block.astype("<f4"), allow_pickle=False)
     if document.labels is not None:
@@ -32,12 +32,12 @@ def write_document(file: BinaryIO, document: Document) -> None:
 
 def read_documents(file: BinaryIO) -> Iterator[Document]:
     """Documents that were appended, one after the other."""
-    whole = io.BytesIO(file.read())
-    while whole.tell() < whole.getbuffer().nbytes:
-        blocks, labelled, named = np.load(whole, allow_pickle=False).tolist()
-        frames = [np.load(whole, allow_pickle=False) for _ in range(blocks)]
-        labels = np.load(whole, allow_pickle=False) if labelled else None
-        speaker = np.load(whole, allow_pickle=False).tobytes().decode() if named else None
+    stream = io.BytesIO(file.read())
+    while stream.tell() < stream.getbuffer().nbytes:
+        blocks, labelled, named = np.load(stream, allow_pickle=False).tolist()
+        frames = [np.load(stream, allow_pickle=False) for _ in range(blocks)]
+        labels = np.load(stream, allow_pickle=False) if labelled else None
+        speaker = np.load(stream, allow_pickle=False).tobytes().decode() if named else None
         yield Document(frames, speaker, labels)
 
 
@@ -59,8 +59,8 @@ def summed(several: Iterable[Totals]) -> Totals:
 def _packed(array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype != object:
         return array.astype("<i8")
-    whole = b"".join(int(value).to_bytes(_BYTES, "little", signed=True) for value in array.tolist())
-    return np.frombuffer(whole, np.uint8).reshape(len(array), _BYTES)
+    stream = b"".join(int(value).to_bytes(_BYTES, "little", signed=True) for value in array.tolist())
+    return np.frombuffer(stream, np.uint8).reshape(len(array), _BYTES)
 
 
 def _unpacked(array: NDArray[Any]) -> NDArray[Any]:

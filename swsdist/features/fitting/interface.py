@@ -50,11 +50,11 @@ class Rounds(Protocol):
 
     speech: bool
 
-    def totals(self, known: Model | None, document: Document) -> Totals:
+    def totals(self, model: Model | None, document: Document) -> Totals:
         """What a document adds; `known` is what the step before came to, None at first."""
         ...
 
-    def go_on(self, known: Model | None, totals: Totals) -> Step:
+    def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The step at the end of a round, from the sum over all documents.
 
         Raises:
@@ -123,10 +123,10 @@ class Learning(Fitted, Protocol):
         ...
 
 
-def added(one: Totals, other: Totals) -> Totals:
+def added(totals: Totals, other: Totals) -> Totals:
     """Both together; what only one has is 0 in the other."""
-    both = {name: one[name] + other[name] for name in one if name in other}
-    return {**one, **other, **both}
+    both = {name: totals[name] + other[name] for name in totals if name in other}
+    return {**totals, **other, **both}
 
 
 def fit(rounds: Rounds, documents: Sequence[Document]) -> Model:
@@ -138,11 +138,11 @@ def fit(rounds: Rounds, documents: Sequence[Document]) -> Model:
     """
     if not any(map(len, (block for document in documents for block in document.blocks))):
         raise codes.NO_FRAMES_TO_FIT()
-    known: Model | None = None
+    model: Model | None = None
     while True:
         totals: Totals = {}
         for document in documents:
-            totals = added(totals, rounds.totals(known, document))
-        known, done = rounds.go_on(known, totals)
+            totals = added(totals, rounds.totals(model, document))
+        model, done = rounds.go_on(model, totals)
         if done:
-            return known
+            return model

@@ -89,7 +89,7 @@ def _read(path: str, identity: str) -> Labels:
     rows: dict[tuple[str, int] | str, list[tuple[float, float, str]]] = {}
     if path.lower().endswith(".mlf"):
         for name, lines in read_mlf(file).items():
-            rows[PurePosixPath(name).stem] = [(one.start, one.end, one.label) for one in lines]
+            rows[PurePosixPath(name).stem] = [(line.start, line.end, line.label) for line in lines]
     else:
         for row in read_ctm(str(file)).to_pylist():
             span = row["start"], row["start"] + row["duration"], row["word"]

@@ -148,28 +148,28 @@ class MixtureRounds:
         self.components, self.iterations, self.least_variance = components, iterations, least_variance
         self.speech = speech
 
-    def totals(self, known: Model | None, document: Document) -> Totals:
+    def totals(self, model: Model | None, document: Document) -> Totals:
         """Sums of frames and squares, at first; then of those times posteriors."""
-        if known is None:
+        if model is None:
             return Sums.of_document(document).totals()
-        made = Expected.of(Mixture.of(known), document.blocks)
+        made = Expected.of(Mixture.of(model), document.blocks)
         frames = sum(map(len, document.blocks))
         return {"frames": np.array([frames, made.likelihood]), "counts": made.counts, "sums": made.sums}
 
-    def go_on(self, known: Model | None, totals: Totals) -> Step:
+    def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The next mixture."""
-        if known is None:
+        if model is None:
             sums = Sums.of_totals(totals)
             if sums.frames < self.components * _FEWEST:
                 raise codes.TOO_FEW_FRAMES(where="components", frames=sums.frames, components=self.components)
             mean, deviation = sums.mean_and_deviation()
-            one = np.ones((1, len(mean)))
-            return self._going_on(Mixture(mean, deviation, np.ones(1), 0 * one, one), [], 0)
-        before = Mixture.of(known)
+            unit = np.ones((1, len(mean)))
+            return self._going_on(Mixture(mean, deviation, np.ones(1), 0 * unit, unit), [], 0)
+        before = Mixture.of(model)
         frames, likelihood = totals["frames"].tolist()
-        told: Any = known.settings["likelihoods"]
-        likelihoods = [*told, round(likelihood / _LIKELIHOOD_STEPS / frames, 6)]
-        left: Any = known.settings["left"]
+        likelihoods_so_far: Any = model.settings["likelihoods"]
+        likelihoods = [*likelihoods_so_far, round(likelihood / _LIKELIHOOD_STEPS / frames, 6)]
+        left: Any = model.settings["left"]
         return self._going_on(self._maximised(before, totals, frames), likelihoods, left - 1)
 
     def towards(self, known: Model | None, totals: Totals) -> Step:
@@ -178,9 +178,9 @@ class MixtureRounds:
         return Step(replace(model, name=_DONE) if done else model, False)
 
     @staticmethod
-    def is_done(known: Model | None) -> TypeGuard[Model]:
+    def is_done(model: Model | None) -> TypeGuard[Model]:
         """Whether `towards` came to its end."""
-        return known is not None and known.name == _DONE
+        return model is not None and model.name == _DONE
 
     def _going_on(self, mixture: Mixture, likelihoods: list[float], left: int) -> Step:
         """What follows: another round, a split, or the end."""
@@ -247,7 +247,7 @@ def mixture_model(weights: Floats, means: Floats, variances: Floats) -> Model:
     right = part.ndim == 1 and centres.ndim == 2 and centres.shape == widths.shape and len(part) == len(centres) > 0
     if (
         not right
-        or not all(np.isfinite(each).all() for each in given)
+        or not all(np.isfinite(item).all() for item in given)
         or not (part > 0).all()
         or not (widths > 0).all()
     ):

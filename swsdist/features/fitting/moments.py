@@ -125,11 +125,11 @@ class OfMean:
     def __init__(self, solve: Callable[[NDArray[np.float64], NDArray[np.float64]], Model]) -> None:
         self._solve = solve
 
-    def totals(self, known: Model | None, document: Document) -> Totals:
+    def totals(self, model: Model | None, document: Document) -> Totals:
         """Sums of frames and of their squares."""
         return Sums.of_document(document).totals()
 
-    def go_on(self, known: Model | None, totals: Totals) -> Step:
+    def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The model."""
         return Step(self._solve(*Sums.of_totals(totals).mean_and_deviation()), True)
 
@@ -142,22 +142,22 @@ class OfCovariance:
     def __init__(self, solve: Callable[[Moments], Model]) -> None:
         self._solve = solve
 
-    def totals(self, known: Model | None, document: Document) -> Totals:
+    def totals(self, model: Model | None, document: Document) -> Totals:
         """Sums of frames, or of products of their columns."""
-        if known is None:
+        if model is None:
             return Sums.of_document(document).totals()
-        whole = products(document.blocks, *mean_and_deviation(known))
+        whole = products(document.blocks, *mean_and_deviation(model))
         return {"frames": np.array([sum(map(len, document.blocks))]), "products": whole}
 
-    def go_on(self, known: Model | None, totals: Totals) -> Step:
+    def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The mean and deviation, or the model."""
-        if known is None:
+        if model is None:
             return Step(Sums.of_totals(totals).model(), False)
         return Step(
-            self._solve(moments(int(totals["frames"][0]), totals["products"], *mean_and_deviation(known))), True
+            self._solve(moments(int(totals["frames"][0]), totals["products"], *mean_and_deviation(model))), True
         )
 
 
-def mean_and_deviation(known: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def mean_and_deviation(model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Those that a model holds: float64 (columns,) each."""
-    return np.asarray(known.arrays["mean"], np.float64), np.asarray(known.arrays["deviation"], np.float64)
+    return np.asarray(model.arrays["mean"], np.float64), np.asarray(model.arrays["deviation"], np.float64)

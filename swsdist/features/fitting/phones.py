@@ -67,26 +67,26 @@ class PhoneRounds:
         self.mixture, self.names, self.prior = mixture, tuple(names), prior
         self.speech = mixture.speech
 
-    def totals(self, known: Model | None, document: Document) -> Totals:
+    def totals(self, model: Model | None, document: Document) -> Totals:
         """Those of the mixture; at last posteriors by label."""
-        if not self.mixture.is_done(known):
-            return self.mixture.totals(known, document)
+        if not self.mixture.is_done(model):
+            return self.mixture.totals(model, document)
         frames, labels = labelled(document)
-        mixture = Mixture.of(known)
+        mixture = Mixture.of(model)
         counts = np.zeros((len(self.names), mixture.components), np.int64)
         for first in range(0, len(frames), _ROWS):
             whole = np.rint(mixture.posteriors(frames[first : first + _ROWS]) * _STEPS).astype(np.int64)
             np.add.at(counts, labels[first : first + _ROWS], whole)
         return {"counts": counts}
 
-    def go_on(self, known: Model | None, totals: Totals) -> Step:
+    def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The mixture goes on; then the estimator.
 
         Raises:
             DataError: no frame has a label.
         """
-        if not self.mixture.is_done(known):
-            return self.mixture.towards(known, totals)
+        if not self.mixture.is_done(model):
+            return self.mixture.towards(model, totals)
         counts = totals["counts"] / _STEPS
         used = counts.sum(axis=1) >= 1
         if not used.any():
@@ -95,6 +95,6 @@ class PhoneRounds:
         spread = of_phones.sum(axis=1) / of_phones.sum()
         smoothed = of_phones.T + self.prior * spread
         conditional = smoothed / smoothed.sum(axis=1, keepdims=True)
-        names = [name for name, one in zip(self.names, used.tolist(), strict=True) if one]
-        settings = {**known.settings, "labels": names}
-        return Step(Model("phones", 1, {**known.arrays, "conditional": conditional}, settings), True)
+        names = [name for name, is_used in zip(self.names, used.tolist(), strict=True) if is_used]
+        settings = {**model.settings, "labels": names}
+        return Step(Model("phones", 1, {**model.arrays, "conditional": conditional}, settings), True)

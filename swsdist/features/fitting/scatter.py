@@ -76,12 +76,12 @@ class OfClasses:
             transform,
         )
 
-    def totals(self, known: Model | None, document: Document) -> Totals:
+    def totals(self, model: Model | None, document: Document) -> Totals:
         """Sums of frames; then of frames and of products of their columns, by class."""
         frames, labels = labelled(document)
-        if known is None:
+        if model is None:
             return Sums.of([frames], frames.shape[1]).totals()
-        mean, deviation = mean_and_deviation(known)
+        mean, deviation = mean_and_deviation(model)
         columns, classes = len(mean), len(self.names)
         of_products = classes if self.heteroscedastic else 1
         if of_products * columns**2 > _MOST:
@@ -100,19 +100,19 @@ class OfClasses:
             whole[0] = products([frames], mean, deviation)
         return {"counts": counts, "sums": sums, "products": whole}
 
-    def go_on(self, known: Model | None, totals: Totals) -> Step:
+    def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The mean and deviation; then the projection.
 
         Raises:
             DataError: no frame has a label.
             ConfigError: there are fewer discriminants than columns asked for.
         """
-        if known is None:
+        if model is None:
             sums = Sums.of_totals(totals)
             if not sums.frames:
                 raise no_labels(self.transform)
             return Step(sums.model(), False)
-        mean, deviation = mean_and_deviation(known)
+        mean, deviation = mean_and_deviation(model)
         found = _classes(totals, self.heteroscedastic)
         axes = hlda(found, self.columns) if self.heteroscedastic else lda(found, self.columns, self.transform)
         made = projection(mean, directed(axes) / deviation[:, None], deviation)
@@ -122,8 +122,8 @@ class OfClasses:
 def labelled(document: Document) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """The frames of a document that have a label, and their labels."""
     assert document.labels is not None
-    known = document.labels >= 0
-    return np.concatenate(document.blocks)[known], document.labels[known]
+    model = document.labels >= 0
+    return np.concatenate(document.blocks)[model], document.labels[model]
 
 
 def no_labels(transform: str) -> DataError:
@@ -135,7 +135,7 @@ def _classes(totals: Totals, heteroscedastic: bool) -> Classes:
     counts, sums, whole = totals["counts"], totals["sums"], totals["products"]
     rare = counts < sums.shape[1]
     if heteroscedastic and rare.any():  # those without a covariance of their own are one class
-        counts, sums, whole = (_joined(each, rare) for each in (counts, sums, whole))
+        counts, sums, whole = (_joined(item, rare) for item in (counts, sums, whole))
     used = counts > 0
     counts, sums = counts[used].astype(np.float64), sums[used] / _STEPS
     means = sums / counts[:, None]

@@ -35,31 +35,31 @@ class WarpRounds:
         self.mixture, self.factors = mixture, list(factors)
         self.speech = mixture.speech
 
-    def totals(self, known: Model | None, document: Document) -> Totals:
+    def totals(self, model: Model | None, document: Document) -> Totals:
         """Those of the mixture; at last likelihoods under each factor, by speaker."""
         frames = np.concatenate(document.blocks)
         under = np.split(frames, len(self.factors), axis=1)
-        if not self.mixture.is_done(known):
+        if not self.mixture.is_done(model):
             plain = under[self.factors.index(1.0)]
             block = normalised(plain) if len(plain) >= _FEWEST else plain[:0]
-            return self.mixture.totals(known, Document([block.astype(np.float32)]))
+            return self.mixture.totals(model, Document([block.astype(np.float32)]))
         if document.speaker is None or len(frames) < _FEWEST:
             return {}
-        made = likelihoods(Mixture.of(known), under)
+        made = likelihoods(Mixture.of(model), under)
         return {f"{_SPEAKER}{document.speaker.encode().hex()}": np.array([len(frames), *made], object)}
 
-    def go_on(self, known: Model | None, totals: Totals) -> Step:
+    def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The mixture goes on; then the best factor of each speaker."""
-        if not self.mixture.is_done(known):
-            return self.mixture.towards(known, totals)
+        if not self.mixture.is_done(model):
+            return self.mixture.towards(model, totals)
         found: dict[str, float] = {}
         for name in sorted(totals):
             frames, *made = totals[name].tolist()
             if frames >= _FEWEST:
                 speaker = bytes.fromhex(name.removeprefix(_SPEAKER)).decode()
                 found[speaker] = self.factors[self.best(made, self.factors)]
-        settings: dict[str, object] = {**known.settings, "speakers": list(found)}
-        arrays: dict[str, NDArray[Any]] = {**known.arrays, "factors": np.array(list(found.values()), np.float64)}
+        settings: dict[str, object] = {**model.settings, "speakers": list(found)}
+        arrays: dict[str, NDArray[Any]] = {**model.arrays, "factors": np.array(list(found.values()), np.float64)}
         return Step(Model("vtln", 1, arrays, settings), True)
 
     @staticmethod
@@ -81,4 +81,4 @@ def likelihoods(mixture: Mixture, under: Sequence[NDArray[np.float32]]) -> list[
     """Sums of ln densities, in steps of 2^-20, of the same frames under each factor."""
     if not len(under[0]):
         return [0] * len(under)
-    return [Expected.of(mixture, [normalised(each).astype(np.float32)]).likelihood for each in under]
+    return [Expected.of(mixture, [normalised(item).astype(np.float32)]).likelihood for item in under]

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from swsdist.audio.reader import read_blocks
 from swsdist.features.blocks import in_blocks
+from swsdist.features.extractors import create
 from swsdist.features.interface import Extractor, frame_shift
 from swsdist.features.phnrec.decoder import decode
 from swsdist.features.phnrec.weights import read_recogniser
-from swsdist.features.registry import create
 
 
 class SpokenPhone(NamedTuple):
@@ -48,10 +48,10 @@ def transcriber(weights: str) -> Transcriber:
     Raises:
         ConfigError: it is not the folder of one.
     """
-    known = read_recogniser(weights)
+    recogniser = read_recogniser(weights)
     extractor = create("phnrec", {"weights": weights, "units": "states", "non_speech": "keep"}, where="weights")
     assert isinstance(extractor, Extractor)  # of audio
-    return Transcriber(extractor, known.phones, known.penalty)
+    return Transcriber(extractor, recogniser.phones, recogniser.penalty)
 
 
 def transcribe(
@@ -78,4 +78,4 @@ def transcribe(
     audio = read_blocks(path, channel=channel, rate=extractor.sample_rate, storage=storage)
     labels = decode(in_blocks(extractor, audio), by.phones, by.penalty if penalty is None else penalty)
     shift = frame_shift(extractor)
-    return [SpokenPhone(one.first * shift, one.stop * shift, one.phone, one.score) for one in labels]
+    return [SpokenPhone(label.first * shift, label.stop * shift, label.phone, label.score) for label in labels]

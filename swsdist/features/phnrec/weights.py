@@ -215,7 +215,7 @@ def _readbinary_file(path: Path) -> Weights:
     data = _read(path)
     if len(data) < 16:
         raise _damaged(path, f"{len(data)} bytes")
-    layers, inputs, hidden, outputs = (int(one) for one in np.frombuffer(data[:16], "<i4"))
+    layers, inputs, hidden, outputs = (int(item) for item in np.frombuffer(data[:16], "<i4"))
     if layers != 2 or min(inputs, hidden, outputs) < 1:
         raise _damaged(path, f"{layers} layers of {inputs}, {hidden} and {outputs}")
     i, h, o = (-(-size // 4) * 4 for size in (inputs, hidden, outputs))
@@ -269,7 +269,7 @@ def _vectors(path: Path, wanted: tuple[str, ...]) -> list[NDArray[np.float32]]:
 
 
 def _finite(path: Path, net: Weights) -> Weights:
-    if not all(np.isfinite(one).all() for one in net):
+    if not all(np.isfinite(item).all() for item in net):
         raise _damaged(path, "a number is not finite")
     return net
 

@@ -106,7 +106,7 @@ class Ssl(Options):
             detail = as_file_fault(error, where).message if isinstance(error, OSError) else str(error)
             raise codes.UNREADABLE_LAYER_WEIGHTS(where=where, detail=detail) from error
         numbers = isinstance(found, list) and all(
-            isinstance(one, int | float) and not isinstance(one, bool) and np.isfinite(one) for one in found
+            isinstance(item, int | float) and not isinstance(item, bool) and np.isfinite(item) for item in found
         )
         if not numbers:
             raise codes.BAD_LAYER_WEIGHTS(where=f"{_WHERE}.weights: {self.weights}")

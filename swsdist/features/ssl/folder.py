@@ -87,7 +87,7 @@ class _Values(NamedTuple):
             ConfigError: it is not there, or something else.
         """
         value = self.values.get(name)
-        if isinstance(value, list) and value and all(isinstance(one, int) and one > 0 for one in value):
+        if isinstance(value, list) and value and all(isinstance(item, int) and item > 0 for item in value):
             return value
         raise self._lacks((name,), "a list of positive integers")
 
@@ -191,7 +191,7 @@ def _weights(place: Path) -> list[Path]:
     if (place / INDEX).is_file():
         index = _read(place / INDEX)
         named = index.values.get("weight_map")
-        parts = sorted({str(one) for one in named.values()}) if isinstance(named, dict) else []
+        parts = sorted({str(item) for item in named.values()}) if isinstance(named, dict) else []
         for part in parts:
             if Path(part).name != part or not (place / part).is_file():
                 raise codes.MODEL_FILE_MISSING(where=str(index.path), file=part, command=_GET)

@@ -56,7 +56,7 @@ class Network:
         try:
             with _quiet(), torch.random.fork_rng(devices=()):  # what is only trained with is drawn
                 front = AutoFeatureExtractor.from_pretrained(self._folder, local_files_only=True)
-                model, told = AutoModel.from_pretrained(
+                model, report = AutoModel.from_pretrained(
                     self._folder, local_files_only=True, use_safetensors=True, output_loading_info=True
                 )
         except Exception as error:  # of many kinds, and none of ours
@@ -66,7 +66,7 @@ class Network:
         if model.config.is_encoder_decoder:
             model = model.get_encoder()
         have = {name for name, _ in model.named_parameters()}
-        missing = {str(name) for name in told["missing_keys"]} | {str(one[0]) for one in told["mismatched_keys"]}
+        missing = {str(name) for name in report["missing_keys"]} | {str(item[0]) for item in report["mismatched_keys"]}
         lacking = sorted(
             name
             for name in missing
@@ -109,9 +109,9 @@ class Network:
 def _shorten(model: Any, top: int, layers: int) -> None:
     """Leave out layers above the one after the highest that is wanted, where the list of layers is known."""
     for part in (model, getattr(model, "encoder", None)):
-        known = getattr(part, "layers", None)
-        if part is not None and known is not None and len(known) == layers:
-            part.layers = known[: top + 1]
+        layer_list = getattr(part, "layers", None)
+        if part is not None and layer_list is not None and len(layer_list) == layers:
+            part.layers = layer_list[: top + 1]
             return
 
 

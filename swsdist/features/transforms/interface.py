@@ -20,8 +20,8 @@ from swsdist.features.interface import (
     SHARED_FRAMES,
     Extractor,
     Framed,
-    Given,
     Kind,
+    Precomputed,
     columns_of,
     files_of,
     kind_of,
@@ -93,13 +93,17 @@ def context_of(transform: Transform) -> int | None:
     return context
 
 
-def transformed(inner: Extractor | Given, transforms: Sequence[Transform]) -> Extractor | Given:
+def transformed(inner: Extractor | Precomputed, transforms: Sequence[Transform]) -> Extractor | Precomputed:
     """An extractor and the transforms behind it, which is an extractor again, or given frames and these.
 
     Raises:
         ConfigError: a transform does not take what comes before it, or the extractor yields several tracks.
     """
-    return TransformedGiven(inner, transforms) if isinstance(inner, Given) else TransformedExtractor(inner, transforms)
+    return (
+        TransformedPrecomputed(inner, transforms)
+        if isinstance(inner, Precomputed)
+        else TransformedExtractor(inner, transforms)
+    )
 
 
 class Transformed:
@@ -127,7 +131,7 @@ class Transformed:
             if len(set(shape.columns)) < len(shape.columns):
                 raise codes.AMBIGUOUS_COLUMNS(where="features.transforms", name=transform.name)
         self.columns, self.kind = shape
-        contexts = [each for each in map(context_of, transforms) if each is not None]
+        contexts = [item for item in map(context_of, transforms) if item is not None]
         self.reach = sum(contexts) if len(contexts) == len(transforms) else None
         self.name, self.version, self.dimension = inner.name, inner.version, len(shape.columns)
         self.sample_rate, self.frame_length, self.hop = inner.sample_rate, inner.frame_length, inner.hop
@@ -154,13 +158,13 @@ class Transformed:
         return self.inner.describe()
 
     def of_speaker(self, speaker: str | None) -> Self:
-        """The same behind the extractor of a speaker's recordings (`features.interface.spoken_by`)."""
+        """The same behind the extractor of a speaker's recordings (`features.interface.for_speaker`)."""
         made = getattr(self.inner, "of_speaker", None)
         return self if made is None else type(self)(made(speaker), self.transforms)
 
     def files(self) -> list[Path]:
         """Files of all of them."""
-        return [path for one in (self.inner, *self.transforms) for path in files_of(one)]
+        return [path for transform in (self.inner, *self.transforms) for path in files_of(transform)]
 
 
 def _surrounded(
@@ -214,10 +218,10 @@ class TransformedExtractor(Transformed):
         return frames
 
 
-class TransformedGiven(Transformed):
-    """Given frames again (`features.interface.Given`); arguments and errors as of `Transformed`."""
+class TransformedPrecomputed(Transformed):
+    """Given frames again (`features.interface.Precomputed`); arguments and errors as of `Transformed`."""
 
-    inner: Given
+    inner: Precomputed
 
     def items(self, queries: bool, storage: Mapping[str, object]) -> Mapping[str, Item]:
         """Where the frames are, before they are transformed."""

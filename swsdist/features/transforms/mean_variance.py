@@ -60,12 +60,12 @@ class MeanVariance(FittedTransform[_Moments]):
         mean, deviation = self.held
         values, prior = (frames.astype(np.float64) - mean) / deviation, self.corpus_frames
         count = max(1, len(values) + prior)
-        own = values.sum(axis=0) / count
-        made: NDArray[np.float64] = values - own
+        mean_shift = values.sum(axis=0) / count
+        made: NDArray[np.float64] = values - mean_shift
         if self.variance:
             # In deviations of the corpus its mean is 0 and its second moment 1.
             second = ((values**2).sum(axis=0) + prior) / count
-            made /= np.sqrt(np.maximum(second - own**2, _LEAST))
+            made /= np.sqrt(np.maximum(second - mean_shift**2, _LEAST))
         return made.astype(np.float32)
 
     def rounds(self) -> Rounds:

@@ -60,7 +60,7 @@ class Projection(NamedTuple):
         right = mean.ndim == 1 and mean.shape == deviation.shape and matrix.ndim == 2 and len(matrix) == len(mean)
         with np.errstate(over="ignore"):
             wide = deviation[:, None] * matrix if right else matrix
-        finite = all(np.isfinite(each).all() for each in (mean, deviation, wide))
+        finite = all(np.isfinite(item).all() for item in (mean, deviation, wide))
         if not right or not finite or not matrix.shape[1] or not (deviation > 0).all():
             raise codes.BAD_PROJECTION_ARRAYS(mean=mean.shape, deviation=deviation.shape, matrix=matrix.shape)
         if len(mean) > _MOST:

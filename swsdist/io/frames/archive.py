@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import io as codes
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.io.frames.ark import KALDI
 from swsdist.io.frames.hdf5 import HDF5
@@ -63,11 +64,7 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
             items = known.find(file, info.identity, info.size, options)
         for each, item in items:
             if each in found:
-                raise DataError(
-                    f"there are frames of {each!r} twice: in {found[each].file} too",
-                    where=item.file,
-                    remedy="each key stands once: take one out, or name one of the files",
-                )
+                raise codes.DUPLICATE_FRAMES(where=item.file, key=each, file=found[each].file)
             found[each] = item
     return found
 
@@ -113,9 +110,7 @@ def _files(path: str, form: Form, storage: Mapping[str, object]) -> Iterator[tup
         if known is None and not is_remote(path) and not Path(path).exists():
             raise _nothing(path)
         if known is None:
-            raise UserError(
-                f"the ending of this file is none of {_endings()}", where=path, remedy="say the format (form)"
-            )
+            raise codes.UNKNOWN_FRAMES_ENDING(where=path, endings=_endings())
         stem = path.rpartition("/")[2].rpartition(".")[0]
         yield known, path, stem, _info(path, storage)
         return
@@ -130,17 +125,13 @@ def _files(path: str, form: Form, storage: Mapping[str, object]) -> Iterator[tup
         forms = {name: form for name in listed if name.lower().endswith(FORMATS[form].endings)}
     several = {one for one in forms.values() if one is not None}
     if form != "auto" and not several:
-        raise UserError(
-            f"the format is said to be {form}, and no file in this folder ends in {' or '.join(FORMATS[form].endings)}",
-            where=folder.path(),
-            remedy=f"{_there(listed)}; say the format that they have (form), or auto: by the ending",
+        raise codes.NO_FILES_OF_FORMAT(
+            where=folder.path(), form=form, endings=" or ".join(FORMATS[form].endings), found=_there(listed)
         )
     if len(several) != 1:
         what = f"files of several formats: {', '.join(sorted(several))}" if several else "no files of frames"
-        raise UserError(
-            f"there are {what} in this folder",
-            where=folder.path(),
-            remedy=f"name a file, or the format; {_endings()}" + ("" if several else f"; {_there(listed)}"),
+        raise codes.NO_SINGLE_FORMAT(
+            where=folder.path(), what=what, endings=_endings(), found="" if several else f"; {_there(listed)}"
         )
     lists = any(name.lower().endswith(".scp") for name in forms)
     for name, one in forms.items():
@@ -172,4 +163,4 @@ def _info(path: str, storage: Mapping[str, object]) -> Info:
 
 
 def _nothing(path: str) -> UserError:
-    return UserError("there is no such file or folder", where=path, remedy="look at the path")
+    return codes.NO_SUCH_FILE(where=path, what="file or folder")

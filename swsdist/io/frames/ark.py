@@ -19,7 +19,8 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from swsdist.core.errors import DataError, StorageError
+from swsdist.core.codes import io as codes
+from swsdist.core.errors import StorageError
 from swsdist.io import failures
 from swsdist.io.filesystem import identify, is_remote, locate
 from swsdist.io.frames.item import MISSING, UNREADABLE, Format, Item, RawFrames, damage_errors, damaged, open_file
@@ -81,11 +82,7 @@ def _header(file: BinaryIO, path: str) -> _Header | None:
         return None
     kind = _token(file)
     if kind not in _PLAIN and kind not in _COMPRESSED:
-        raise DataError(
-            f"it holds {kind.decode('ascii', 'replace')!r}, and not a matrix (FM, DM, CM, CM2, CM3)",
-            where=path,
-            remedy="write matrices, a row a frame, for example with copy-feats",
-        )
+        raise codes.NOT_A_MATRIX(where=path, kind=kind.decode("ascii", "replace"))
     least, span = struct.unpack("<ff", _exactly(file, 8)) if kind in _COMPRESSED else (0.0, 0.0)
     rows, columns = struct.unpack("<ii", _exactly(file, 8)) if kind in _COMPRESSED else _sizes(file)
     if rows < 0 or columns < 0:
@@ -224,19 +221,15 @@ def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Ite
             try:
                 line = raw.decode().strip()
             except UnicodeDecodeError as error:
-                raise DataError(f"it is not UTF-8 ({error})", where=f"{path}, line {number}") from error
+                raise codes.NOT_UTF8(where=f"{path}, line {number}", text=error) from error
             if not line:
                 continue
             (key, rest), where = [*line.split(None, 1), ""][:2], f"{path}, line {number}"
             if rest.endswith("|") or rest.startswith("|"):
-                raise DataError(
-                    f"the frames of {key!r} come from a command, which is not run",
-                    where=where,
-                    remedy="run it yourself, and name the archive that it writes (copy-feats ... ark,scp:x.ark,x.scp)",
-                )
+                raise codes.FRAMES_FROM_COMMAND(where=where, key=key)
             place = _PLACE.fullmatch(rest)
             if place is None:
-                raise DataError("this is no KEY FILE:OFFSET", where=where, remedy="correct the line")
+                raise codes.MALFORMED_SCP_LINE(where=where)
             name = place["file"]
             file_ = name if name.startswith("/") or is_remote(name) else folder.path(name)
             at = place["offset"] or "0"

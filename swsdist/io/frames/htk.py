@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import io as codes
 from swsdist.io.frames.item import Format, RawFrames, damage_errors, damaged, read_all
 
 _HEADER = struct.Struct(">iihh")
@@ -57,11 +57,7 @@ def header(path: str, data: bytes) -> Header:
         raise damaged(path, f"{frames} frames of {width} bytes: it is not HTK, which is big-endian")
     base = _NOT_VECTORS.get(kind & 0o77)
     if base is not None or kind & _QUANTISED:
-        raise DataError(
-            f"it holds {base or 'vectors with a codebook (_V)'}, and not vectors of numbers",
-            where=path,
-            remedy="convert it with HCopy, for example with TARGETKIND = MFCC",
-        )
+        raise codes.NOT_HTK_VECTORS(where=path, kind=base or "vectors with a codebook (_V)")
     return Header(frames, period * 1e-7, width, kind)
 
 
@@ -100,11 +96,7 @@ def write_parameters(frames: NDArray[np.floating], shift: float, out: Path, kind
         DataError: there are more columns than the format has room for.
     """
     if frames.shape[1] > _FLOATS:
-        raise DataError(
-            f"{frames.shape[1]} columns, a frame of HTK's has at most {_FLOATS}",
-            where=str(out),
-            remedy="write fewer columns, or another format",
-        )
+        raise codes.TOO_MANY_HTK_COLUMNS(where=str(out), columns=frames.shape[1], most=_FLOATS)
     header = _HEADER.pack(len(frames), round(shift * 1e7), 4 * frames.shape[1], kind)
     out.write_bytes(header + frames.astype(">f4").tobytes())
 

@@ -9,7 +9,8 @@ from typing import BinaryIO, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import ConfigError, DataError, UserError
+from swsdist.core.codes import io as codes
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.io.filesystem import open_path
 
 #: Frames as a file has them: an array of whatever shape and type, which is checked by who reads it.
@@ -80,7 +81,7 @@ class Format(NamedTuple):
 
 def missing_library(library: str, extra: str, where: str) -> ConfigError:
     """What to say where an optional library is not installed."""
-    return ConfigError(f"the library {library} is not installed", where=where, remedy=f"pip install 'swsdist[{extra}]'")
+    return codes.MISSING_FRAMES_LIBRARY(where=where, library=library, extra=extra)
 
 
 @contextmanager
@@ -89,9 +90,9 @@ def damage_errors(path: str, *kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise UserError("there is no such file", where=path, remedy="look at the path") from error
+        raise codes.NO_SUCH_FILE(where=path, what="file") from error
     except PermissionError as error:
-        raise UserError("it may not be read", where=path, remedy="look at its permissions") from error
+        raise codes.UNREADABLE_FILE(where=path) from error
     except kinds as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
@@ -100,8 +101,8 @@ def damage_errors(path: str, *kinds: type[Exception]) -> Iterator[None]:
 
 def damaged(path: str, error: object, key: str | None = None) -> DataError:
     """The error of a file, or of a key in it, that cannot be understood."""
-    what = f"the frames of {key!r} are" if key else "it is"
-    return DataError(f"{what} damaged or cut off ({error})", where=path, remedy="write it, or copy it, again")
+    subject = f"the frames of {key!r} are" if key else "the file is"
+    return codes.DAMAGED_FRAMES_FILE(where=path, subject=subject, error=error)
 
 
 def read_all(path: str, storage: Mapping[str, object]) -> bytes:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from swsdist.core.errors import TableError
+from swsdist.core.codes import io as codes
 from swsdist.io.frames.item import Format, Item, RawFrames, damage_errors, damaged, open_file
 
 _BROKEN = (pa.ArrowException, OSError, ValueError)
@@ -79,9 +79,7 @@ def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) ->
     several = {doc_id for doc_id, n in Counter(doc_id for doc_id, _ in dict.fromkeys(keys)).items() if n > 1}
     for (doc_id, channel), at in zip(keys, places, strict=True):
         if doc_id is None:
-            raise TableError(
-                "a row has no doc_id", where=f"{path}, row group {at.replace(':', ', row ')}", remedy="give it one"
-            )
+            raise codes.ROW_WITHOUT_ID(where=f"{path}, row group {at.replace(':', ', row ')}")
         key = f"{doc_id}-{channel}" if doc_id in several else str(doc_id)
         yield key, Item("parquet", path, at, f"{identity}@{at}", size // max(1, len(keys)))
 
@@ -89,19 +87,11 @@ def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) ->
 def _check(schema: Any, path: str) -> None:
     for name in ("doc_id", "frames"):
         if name not in schema.names:
-            raise TableError(
-                f"there is no column {name}; there are {', '.join(schema.names)}",
-                where=path,
-                remedy="a row a document: doc_id, frames, maybe channel",
-            )
+            raise codes.NO_FRAMES_COLUMN(where=path, column=name, columns=", ".join(schema.names))
     kind = schema.field("frames").type
     binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     if not binary and not (_is_list(kind) and _is_list(kind.value_type)):
-        raise TableError(
-            f"the column frames is of type {kind}",
-            where=path,
-            remedy="a list of lists of numbers, or binary: little-endian float32, frame after frame",
-        )
+        raise codes.BAD_FRAMES_TYPE(where=path, type=kind)
 
 
 def _is_list(kind: Any) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import io as codes
 from swsdist.core.types import LEXEMES
 from swsdist.io.compressed import lines
 from swsdist.io.fields import batches, decimal, fits, number, split, time
@@ -78,20 +78,14 @@ def write_ctm(lexemes: pa.Table | Iterable[pa.RecordBatch], out: Path) -> None:
 
 def _word(fields: list[str], where: str) -> tuple[str, int, float, float, str, str | None, str | None]:
     if len(fields) >= _LEAST and fields[4].upper() in _ALTERNATION:
-        raise DataError(
-            "it holds an alternation (several readings that count as right)",
-            where=where,
-            remedy="keep one reading of each, and take out <ALT_BEGIN>, <ALT> and <ALT_END>",
-        )
+        raise codes.CTM_ALTERNATION(where=where)
     if not _LEAST <= len(fields) <= len(_NAMES):
-        raise DataError(
-            f"there are {len(fields)} fields",
-            where=where,
-            remedy=f"give 5 to 8: {' '.join(_NAMES[:_LEAST])} [{' '.join(_NAMES[_LEAST:])}]",
+        raise codes.CTM_FIELD_COUNT(
+            where=where, fields=len(fields), names=f"{' '.join(_NAMES[:_LEAST])} [{' '.join(_NAMES[_LEAST:])}]"
         )
     begin, duration = time(fields[2], "begin", where), time(fields[3], "duration", where)
     if not math.isfinite(begin + duration):
-        raise DataError(f"begin + duration is {begin + duration}", where=where, remedy="give seconds")
+        raise codes.INFINITE_CTM_TIME(where=where, time=begin + duration)
     given = [None if field in _NOT_GIVEN else field for field in fields[_LEAST:]] + [None] * (len(_NAMES) - len(fields))
     confidence, kind, speaker = given
     if confidence is not None:
@@ -103,10 +97,10 @@ def _line(row: Mapping[str, Any], where: str) -> str:
     kind, speaker = row["kind"], row["speaker"]
     for name, value in (("file", row["doc_id"]), ("word", row["word"]), ("type", kind), ("speaker", speaker)):
         if value is not None and (fault := _fault(name, value)):
-            raise DataError(f"{name} {value!r} cannot stand in a CTM: it {fault}", where=where, remedy="rename it")
+            raise codes.INVALID_CTM_NAME(where=where, name=name, value=value, fault=fault)
     for name, seconds in (("start", row["start"]), ("duration", row["duration"])):
         if not 0 <= seconds < math.inf:
-            raise DataError(f"{name} of {row['word']!r} is {seconds}", where=where, remedy="give seconds, from 0")
+            raise codes.INVALID_CTM_TIME(where=where, name=name, word=row["word"], value=seconds)
     fields = [row["doc_id"], str(row["channel"]), decimal(row["start"]), decimal(row["duration"]), row["word"]]
     if speaker is not None:
         fields += ["NA", kind or "NA", speaker]

@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr
 
 import pyarrow as pa
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import io as codes
 from swsdist.core.types import EXCERPTS
 from swsdist.io.compressed import short
 from swsdist.io.nist.xml import Element, Fields, elements, note_channels
@@ -43,10 +43,10 @@ def read_ecf(path: str, storage: Mapping[str, object] | None = None, *, notices:
             continue
         if depth == 1:
             if element.name != "ecf":
-                raise DataError(
-                    f"the outermost element is <{short(element.name)}>",
+                raise codes.WRONG_ROOT_ELEMENT(
                     where=f"{path}, line {element.line}",
-                    remedy="name an ECF: <ecf ...> with <excerpt .../> in it",
+                    element=short(element.name),
+                    expected="an ECF: <ecf ...> with <excerpt .../> in it",
                 )
             language = element.attributes.get("language")
         elif element.name == "excerpt":
@@ -63,7 +63,7 @@ def read_ecf(path: str, storage: Mapping[str, object] | None = None, *, notices:
                 }
             )
     if not rows:
-        raise DataError("it holds no excerpt", where=path, remedy="an ECF lists what was searched: <excerpt .../>")
+        raise codes.EMPTY_ECF(where=path)
     note_channels(channels, path, notices)
     return pa.Table.from_pylist(rows, EXCERPTS)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import io as codes
 from swsdist.core.types import LEXEMES
 from swsdist.io.compressed import LONGEST_LINE, lines, opened, short
 from swsdist.io.nist.xml import LATEST, channel_number, note_channels, seconds
@@ -141,10 +141,8 @@ def _read_lines(path: str, storage: Mapping[str, object] | None, fields: int | N
         count = len(line.split(";;", 1)[0].split()) if fields else len(values)
         if (fields is not None and count != fields) or (kind in kept and count < _LEAST - (kind == "SPEAKER")):
             wanted = f"{fields}" if fields else f"at least {_LEAST - (kind == 'SPEAKER')}"
-            raise DataError(
-                f"a {short(kind)} line has {count} fields",
-                where=f"{path}, line {number}",
-                remedy=f"give {wanted}: type file channel begin duration token sub-type speaker confidence",
+            raise codes.RTTM_FIELD_COUNT(
+                where=f"{path}, line {number}", type=short(kind), fields=count, expected=wanted
             )
         if kind not in kept:
             continue
@@ -190,6 +188,6 @@ def _lines(kind: str, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
             names = [row["doc_id"], token, row["kind"] or "<NA>", row["speaker"] or "<NA>"]
             for name in names:
                 if not name or ";;" in name or len(name.split()) != 1:
-                    raise DataError(f"{name!r} cannot stand in an RTTM", remedy="take out blanks and ;;")
+                    raise codes.INVALID_RTTM_NAME(name=name)
             file, token, sub, speaker = names
             yield f"{kind} {file} {row['channel']} {row['start']!r} {row['duration']!r} {token} {sub} {speaker} <NA>\n"

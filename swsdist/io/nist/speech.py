@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import io as codes
 from swsdist.io.compressed import opened
 from swsdist.io.nist.rttm import read_rttm
 from swsdist.io.tables import read_table
@@ -42,7 +42,7 @@ def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Ta
         return read_table(path, SPEECH, storage=storage)
     found = read_rttm(path, storage).speakers
     if not found.num_rows:
-        raise DataError("it has no SPEAKER records", where=path, remedy="give an RTTM that says where speech is")
+        raise codes.NO_SPEAKER_RECORDS(where=path)
     ends = np.array([round(end, 4) for end in (found["start"].to_numpy() + found["duration"].to_numpy()).tolist()])
     columns = [found["doc_id"].cast(pa.string()), found["channel"], found["start"], pa.array(ends, pa.float64())]
     return pa.table(columns, schema=SPEECH)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import io as codes
 from swsdist.io.compressed import short
 from swsdist.io.nist.systemlist_dialect import KWSLIST, STDLIST, Dialect, RawList
 from swsdist.io.nist.systemlist_lines import read_lines
@@ -110,11 +110,7 @@ def _read_elements(path: str, storage: Mapping[str, object] | None) -> RawList:
         elif element.name == dialect.item:
             fields = Fields(path, element)
             if not lists:
-                raise DataError(
-                    f"a <{dialect.item}> stands in no <{dialect.group}>",
-                    where=fields.where,
-                    remedy=f"put each detection in its query's <{dialect.group}>",
-                )
+                raise codes.DETECTION_OUTSIDE_LIST(where=fields.where, item=dialect.item, group=dialect.group)
             files.append(fields.text("file"))
             fields.channel()
             channels.append(fields.text("channel"))
@@ -123,7 +119,7 @@ def _read_elements(path: str, storage: Mapping[str, object] | None) -> RawList:
             scores.append(fields.number("score"))
             decisions.append(fields.text("decision"))
     if dialect is None:
-        raise DataError("it is empty", where=path, remedy="name a STDLIST or KWSLIST")
+        raise codes.EMPTY_SYSTEM_LIST(where=path)
     columns = [pa.array(files, pa.string()).dictionary_encode(), pa.array(channels, pa.string()).dictionary_encode()]
     columns += [pa.array(values, pa.float64()) for values in (starts, durations, scores)]
     columns.append(pa.array(decisions, pa.string()).dictionary_encode())
@@ -134,10 +130,10 @@ def _dialect(element: Element, path: str) -> Dialect:
     for known in (STDLIST, KWSLIST):
         if element.name == known.root:
             return known
-    raise DataError(
-        f"the outermost element is <{short(element.name)}>",
+    raise codes.WRONG_ROOT_ELEMENT(
         where=f"{path}, line {element.line}",
-        remedy="name a system list: a STDLIST (<stdlist>) or a KWSLIST (<kwslist>)",
+        element=short(element.name),
+        expected="a system list: a STDLIST (<stdlist>) or a KWSLIST (<kwslist>)",
     )
 
 
@@ -149,10 +145,10 @@ def _check_limits(attributes: Mapping[str, str], path: str) -> None:
         return
     where = f"{path}: <{KWSLIST.root}>"
     if len(given) == 1:
-        raise DataError(f"it has {given[0]} alone", where=where, remedy=f"give both {' and '.join(names)}, or neither")
+        raise codes.LONE_SCORE_LIMIT(where=where, limit=given[0], limits=" and ".join(names))
     low, high = (decimal(attributes[name], name, where) for name in names)
     if low > high:
-        raise DataError(f"min_score {low} is above max_score {high}", where=where, remedy="exchange them")
+        raise codes.SCORE_LIMITS_EXCHANGED(where=where, low=low, high=high)
 
 
 def _queries(raw: RawList, path: str, notices: Notices | None) -> tuple[list[str | None], dict[str, str]]:
@@ -165,10 +161,8 @@ def _queries(raw: RawList, path: str, notices: Notices | None) -> tuple[list[str
         if query in last:
             where = attributes.get("where", path) + f": {short(query)}"
             if notices is None:
-                raise DataError("a query has two lists", where=where, remedy="put its detections into one list")
-            notices.add(
-                "queries have two lists, of which the last counts", where=where, remedy="put their detections into one"
-            )
+                raise codes.DUPLICATE_QUERY_LIST(where=where)
+            notices.add(codes.REPEATED_QUERY_LIST, where=where, count=1)
             owner[last[query]] = None
         last[query] = k
         owner.append(query)
@@ -193,10 +187,8 @@ def _table(raw: RawList, owner: list[str | None], path: str, notices: Notices | 
         group = int(np.searchsorted(first, rows[0], side="right")) - 1
         where = f"{path}: {short(word)!r}, of a detection of {short(raw.lists[group][raw.dialect.query])}"
         if notices is None:
-            raise DataError("a decision is neither YES nor NO", where=where, remedy="write YES or NO")
-        notices.add(
-            "decisions are neither YES nor NO and count as NO", where=where, remedy="write YES or NO", count=len(rows)
-        )
+            raise codes.BAD_DECISION(where=where)
+        notices.add(codes.DECISION_COUNTED_AS_NO, where=where, count=len(rows))
     numbers = channel.combine_chunks()
     note_channels(numbers.dictionary.to_pylist(), path, notices)
     table_of = np.array([channel_number(text, path) for text in numbers.dictionary.to_pylist()], dtype=np.int32)

@@ -30,7 +30,7 @@ from xml.sax.saxutils import escape
 
 import pyarrow as pa
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import io as codes
 from swsdist.io.fields import decimal
 from swsdist.io.nist.systemlist_dialect import KWSLIST, STDLIST, Dialect
 
@@ -127,11 +127,7 @@ def _write(
 
         def begin(query: str) -> None:
             if query in done:
-                raise DataError(
-                    f"the detections of query {query!r} do not stand together",
-                    where=str(out),
-                    remedy="sort the detections by query_id",
-                )
+                raise codes.SCATTERED_DETECTIONS(where=str(out), query=query)
             done.add(query)
             shown = {dialect.query: names.query(query), dialect.time: decimal(seconds), dialect.oov: "0"}
             text.write(f"<{dialect.group} {_attributes(shown)}>\n")
@@ -143,11 +139,7 @@ def _write(
                 begin(query)
                 current = query
             if not math.isfinite(score):
-                raise DataError(
-                    f"query {query!r} has the score {score} in document {doc_id!r}",
-                    where=str(out),
-                    remedy="run the normalisation again; scores must be finite",
-                )
+                raise codes.NON_FINITE_SCORE(where=str(out), query=query, score=score, document=doc_id)
             text.write(
                 f'<{dialect.item} file="{names.file(doc_id)}" channel="{channel}" tbeg="{decimal(start)}" '
                 f'dur="{_difference(end, start)}" score="{decimal(score)}" decision="{"YES" if decision else "NO"}"/>\n'
@@ -188,10 +180,7 @@ class _Names:
             self._check(doc_id, "document", f"holds {bad[0]!r}" if bad else None)
             other = self._documents.setdefault(name, doc_id)
             if other != doc_id:
-                raise UserError(
-                    f"the NIST programs cannot tell documents {other!r} and {doc_id!r} apart: both are {name!r} to them",
-                    remedy=f"give them different last names, or leave {self._dialect.root} out of report.exports",
-                )
+                raise codes.AMBIGUOUS_NIST_DOCUMENTS(first=other, second=doc_id, name=name, list=self._dialect.root)
             self._files[doc_id] = name
         return self._files[doc_id]
 
@@ -202,10 +191,7 @@ class _Names:
         if not name.isprintable():
             fault = "holds a control character"
         if fault:
-            raise UserError(
-                f"the NIST program that reads a {self._dialect.root} cannot work with {kind} {name!r}: its id {fault}",
-                remedy=f"rename it, or leave {self._dialect.root} out of report.exports",
-            )
+            raise codes.INVALID_NIST_NAME(list=self._dialect.root, kind=kind, name=name, fault=fault)
 
 
 def _attributes(values: dict[str, str]) -> str:

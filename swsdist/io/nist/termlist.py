@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pyarrow as pa
 
-from swsdist.core.errors import DataError
+from swsdist.core.codes import io as codes
 from swsdist.core.types import TERMS
 from swsdist.io.compressed import short
 from swsdist.io.nist.xml import Element, elements
@@ -77,43 +77,27 @@ def read_termlist(
         elif element.attributes is not None and element.name == dialect.term:
             row = {"query_id": _id(element, dialect, where)}
             if notices is not None and dialect is _TLIST and next(iter(element.attributes)) != dialect.id:
-                notices.add(
-                    "terms have another attribute before termid; STDEval would leave them out without a word",
-                    where=f"{where}: {short(row['query_id'])}",
-                    remedy="write termid first",
-                )
+                notices.add(codes.TERMID_NOT_FIRST, where=f"{where}: {short(row['query_id'])}", count=1)
         elif element.attributes is None:
             if element.name == dialect.text:
                 row["term"] = " ".join(element.text.split())
                 if notices is not None and element.decoded:
-                    notices.add(
-                        "terms are written with entities, which are decoded here; the NIST programs would look for "
-                        "`&amp;` and the like as they stand, and not find them",
-                        where=f"{where}: {short(row['term'])}",
-                        remedy="write the characters themselves where XML allows it",
-                    )
+                    notices.add(codes.TERM_WITH_ENTITIES, where=f"{where}: {short(row['term'])}", count=1)
             elif element.name == "name":
                 name = element.text.strip()
             elif element.name == "value" and name and name not in TERMS.names:
                 row[name] = element.text.strip()
             elif element.name == dialect.term:
                 if not row.get("term"):
-                    raise DataError(
-                        f"term {short(row['query_id'])!r} has no text", where=where, remedy=f"give <{dialect.text}>"
-                    )
+                    raise codes.TERM_WITHOUT_TEXT(where=where, term=short(row["query_id"]), element=dialect.text)
                 if row["query_id"] in rows:
-                    message = "terms have an id that another term has, too; the last one counts"
                     if notices is None or not duplicates:
-                        raise DataError(
-                            f"term {short(row['query_id'])!r} is a duplicate",
-                            where=where,
-                            remedy="drop or rename one",
-                        )
-                    notices.add(message, where=f"{where}: {short(row['query_id'])}", remedy="drop or rename one")
+                        raise codes.DUPLICATE_TERM(where=where, term=short(row["query_id"]))
+                    notices.add(codes.REPEATED_TERM, where=f"{where}: {short(row['query_id'])}", count=1)
                     del rows[row["query_id"]]
                 rows[row["query_id"]] = row
     if dialect is None or not rows:
-        raise DataError("it holds no term", where=path, remedy="a term list names what was looked for")
+        raise codes.EMPTY_TERM_LIST(where=path)
     extra = dict.fromkeys(name for row in rows.values() for name in row if name not in TERMS.names)
     schema = pa.schema([*TERMS, *(pa.field(name, pa.string()) for name in extra)])
     lowercase = dialect is _TLIST or root.get("compareNormalize", "") == "lowercase"
@@ -161,15 +145,13 @@ def _dialect(element: Element, where: str) -> _Dialect:
     for known in (_TLIST, _KWLIST):
         if element.name == known.root:
             return known
-    raise DataError(
-        f"the outermost element is <{short(element.name)}>",
-        where=where,
-        remedy="name a TLIST (<termlist>) or KWLIST (<kwlist>)",
+    raise codes.WRONG_ROOT_ELEMENT(
+        where=where, element=short(element.name), expected="a TLIST (<termlist>) or KWLIST (<kwlist>)"
     )
 
 
 def _id(element: Element, dialect: _Dialect, where: str) -> str:
     value = (element.attributes or {}).get(dialect.id, "")
     if not value:
-        raise DataError(f"<{dialect.term}> has no {dialect.id}", where=where, remedy=f"give {dialect.id}=...")
+        raise codes.TERM_WITHOUT_ID(where=where, element=dialect.term, attribute=dialect.id)
     return value

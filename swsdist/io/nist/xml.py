@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 from xml.parsers import expat
 
+from swsdist.core.codes import Code
+from swsdist.core.codes import io as codes
 from swsdist.core.errors import DataError
 from swsdist.io.compressed import opened, short
 from swsdist.io.fields import number
@@ -95,27 +97,20 @@ class _Reader:
         try:
             self._parser.Parse(block, not block)
         except expat.ExpatError as error:
-            raise DataError(
-                f"it is not well-formed XML ({expat.ErrorString(error.code)}, column {error.offset + 1})",
-                where=f"{self._path}, line {error.lineno}",
-                remedy="correct it there, or write the list again",
+            raise codes.MALFORMED_XML(
+                where=f"{self._path}, line {error.lineno}", error=expat.ErrorString(error.code), column=error.offset + 1
             ) from error
         except (LookupError, ValueError) as error:
-            raise self._fault(
-                f"it is in an encoding that cannot be read ({short(str(error))})",
-                "write it in UTF-8, and say so in its first line",
-            ) from error
+            raise self._fault(codes.UNKNOWN_XML_ENCODING, error=short(str(error))) from error
         self._unread = 0 if self._heard else self._unread + len(block)
         if self._unread > _MOST_UNREAD:
-            raise self._fault(
-                f"in {_MOST_UNREAD >> 20} MiB there is no end of a tag or comment", "look whether it is a list at all"
-            )
+            raise self._fault(codes.UNENDING_TAG, size=_MOST_UNREAD >> 20)
         return self._found
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._heard = True
         if len(self._texts) == _DEEPEST:
-            raise self._fault(f"more than {_DEEPEST} elements stand in each other", "look whether it is a list at all")
+            raise self._fault(codes.DEEP_NESTING, most=_DEEPEST)
         if self._has_doctype:
             self._check_tag()
         self._texts.append([])
@@ -137,9 +132,7 @@ class _Reader:
             return  # or the blanks between elements would add up in the element that holds them
         self._lengths[-1] += len(data)
         if self._lengths[-1] > _LONGEST_TEXT:
-            raise self._fault(
-                f"an element has more than {_LONGEST_TEXT} characters of text", "look whether it is a list at all"
-            )
+            raise self._fault(codes.LONG_XML_TEXT, most=_LONGEST_TEXT)
         texts.append(data)
         if len(data) == 1 and not data.isspace() and self._raw(2).lstrip(b"\0").startswith(b"&"):
             self._decoded[-1] = True
@@ -149,19 +142,13 @@ class _Reader:
 
     def _attribute_declared(self, element: str, name: str, kind: str, default: str | None, required: bool) -> None:
         if default is not None:
-            raise self._fault(
-                f"it declares a value of attribute {short(name)!r} for where there is none",
-                "write the attribute itself wherever it belongs",
-            )
+            raise self._fault(codes.DEFAULT_ATTRIBUTE, name=short(name))
 
     def _entity_declared(self, name: str, *_: object) -> None:
-        raise self._fault(
-            f"it declares an entity ({short(name)!r})",
-            "write the text itself; lists with entities of their own are not read, they may be meant to do harm",
-        )
+        raise self._fault(codes.DECLARED_ENTITY, name=short(name))
 
     def _skipped(self, name: str, *_: object) -> None:
-        raise self._fault(f"entity {short(name)!r} is not declared", "write the text itself")
+        raise self._fault(codes.UNDECLARED_ENTITY, name=short(name))
 
     def _check_tag(self) -> None:
         raw = self._raw()
@@ -172,7 +159,7 @@ class _Reader:
             text = raw.decode("latin-1")
         tag = _TAG.match(text)
         if tag is None:
-            raise self._fault("a tag cannot be told from what follows", "take out the <!DOCTYPE ...>")
+            raise self._fault(codes.UNREADABLE_TAG)
         if reference := _REFERENCE.search(tag[0]):
             self._skipped(reference[1])
 
@@ -181,8 +168,8 @@ class _Reader:
         context: bytes | None = self._parser.GetInputContext()
         return (context or b"")[:most]
 
-    def _fault(self, message: str, remedy: str) -> DataError:
-        return DataError(message, where=f"{self._path}, line {self._parser.CurrentLineNumber}", remedy=remedy)
+    def _fault(self, code: Code[DataError], **values: object) -> DataError:
+        return code(where=f"{self._path}, line {self._parser.CurrentLineNumber}", **values)
 
 
 class Fields:
@@ -208,11 +195,7 @@ class Fields:
         value = self._values.get(name, "")
         if not value:
             known = short(", ".join(self._values), 200) or "none"
-            raise DataError(
-                f"<{self._name}> has no attribute {name!r}",
-                where=self.where,
-                remedy=f"add {name}=...; its attributes are: {known}",
-            )
+            raise codes.MISSING_ATTRIBUTE(where=self.where, element=self._name, attribute=name, attributes=known)
         return value
 
     def number(self, name: str) -> float:
@@ -254,9 +237,7 @@ def seconds(text: str, name: str, where: str) -> float:
     """
     value = decimal(text, name, where)
     if not 0 <= value <= LATEST:
-        raise DataError(
-            f"{name} is {short(text)!r}", where=where, remedy=f"give the {name} in seconds, from 0 to {LATEST:.0f}"
-        )
+        raise codes.BAD_TIME(where=where, name=name, text=short(text))
     return value + 0.0
 
 
@@ -270,7 +251,7 @@ def channel_number(text: str, where: str) -> int:
         return int(text)
     if text.upper() in _LETTERS:
         return _LETTERS[text.upper()]
-    raise DataError(f"channel is {short(text)!r}", where=where, remedy="give a channel as 1, 2, ... (or A, B, ...)")
+    raise codes.BAD_CHANNEL(where=where, text=short(text))
 
 
 def note_channels(texts: Iterable[str], path: str, notices: Notices | None) -> None:
@@ -283,9 +264,4 @@ def note_channels(texts: Iterable[str], path: str, notices: Notices | None) -> N
     """
     odd = next((text for text in texts if text != str(channel_number(text, path))), None)
     if notices is not None and odd is not None:
-        notices.add(
-            "lists write a channel as a letter or with a 0 before it, here the same as its number; the NIST programs "
-            "compare channels as they are written",
-            where=f"{path}: channel {odd!r}",
-            remedy="write 1, 2, ... in all lists",
-        )
+        notices.add(codes.UNUSUAL_CHANNEL, where=f"{path}: channel {odd!r}", count=1)

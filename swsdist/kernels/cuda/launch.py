@@ -74,7 +74,7 @@ def _on_device(function: Function) -> Function:
     compiled = numba.njit(function)
 
     def call(*arguments: object) -> object:
-        return compiled(*(one if np.isscalar(one) else np.asarray(one) for one in arguments))
+        return compiled(*(argument if np.isscalar(argument) else np.asarray(argument) for argument in arguments))
 
     return cast(Function, call)
 

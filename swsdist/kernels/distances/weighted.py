@@ -56,4 +56,4 @@ def weighted_sum(parts: Sequence[Part], dimension: int, where: str = "streams") 
 
 def _fill(parts: tuple[Part, ...], values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
     made = [part.distance.fill(np.array(values[:, part.first : part.stop], order="C"), side, where) for part in parts]
-    return Prepared(np.concatenate([one.frames for one in made], axis=1), sum(one.saturated for one in made))
+    return Prepared(np.concatenate([item.frames for item in made], axis=1), sum(item.saturated for item in made))

@@ -56,13 +56,13 @@ MOST_FRAMES = (1 << _FRAME_BITS) - LONGEST_QUERY
 NOWHERE = 1 << 14
 
 
-def _lower(one: tuple[Value, Value, Value], other: tuple[Value, Value, Value]) -> tuple[Value, Value, Value]:
+def _lower(item: tuple[Value, Value, Value], other: tuple[Value, Value, Value]) -> tuple[Value, Value, Value]:
     """Of two (sum, length, start) the one of the lower average; the first of equals."""
-    left, right = single(other[0]) * single(one[1]), single(one[0]) * single(other[1])
+    left, right = single(other[0]) * single(item[1]), single(item[0]) * single(other[1])
     return (
-        choose(left, right, other[0], one[0]),
-        choose(left, right, other[1], one[1]),
-        choose(left, right, other[2], one[2]),
+        choose(left, right, other[0], item[0]),
+        choose(left, right, other[1], item[1]),
+        choose(left, right, other[2], item[2]),
     )
 
 

@@ -52,10 +52,10 @@ LONGEST_QUERY = RECURRENCES["non-segmental"].longest_query
 NOWHERE = 1 << 14
 
 
-def _lower(one: tuple[Value, Value], other: tuple[Value, Value]) -> tuple[Value, Value]:
+def _lower(item: tuple[Value, Value], other: tuple[Value, Value]) -> tuple[Value, Value]:
     """Of two (sum, length and frames) the one of the lower average; the first of equals."""
-    left, right = other[0] * (one[1] >> SHIFT), one[0] * (other[1] >> SHIFT)
-    return choose(left, right, other[0], one[0]), choose(left, right, other[1], one[1])
+    left, right = other[0] * (item[1] >> SHIFT), item[0] * (other[1] >> SHIFT)
+    return choose(left, right, other[0], item[0]), choose(left, right, other[1], item[1])
 
 
 def cell(

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from swsdist.config.search import DistanceTerm, Search
 from swsdist.core.errors import UserError, recast
 from swsdist.features.statistics import Statistics
+from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.distances.registry import create
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 
 
@@ -51,6 +51,6 @@ def offset_and_scale(search: Search, statistics: Statistics) -> tuple[NDArray[np
     offset, scale = statistics.offset_and_scale("none")
     for term in search.terms():
         of_all = statistics.offset_and_scale(term.normalise)
-        for own, whole in zip((offset, scale), of_all, strict=True):
-            own[term.first : term.stop] = whole[term.first : term.stop]
+        for stream_values, stream_statistics in zip((offset, scale), of_all, strict=True):
+            stream_values[term.first : term.stop] = stream_statistics[term.first : term.stop]
     return offset, scale

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from swsdist.kernels.peaks import COLUMNS
 
 
-class Found(NamedTuple):
+class Matches(NamedTuple):
     """Candidates as parallel arrays, ordered by query, document, end frame.
 
     Attributes:
@@ -74,16 +74,16 @@ def joined(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return rows
 
 
-def gathered(found: list[NDArray[np.int64]], most: NDArray[np.int64], fill: float) -> Found:
+def best_matches(found: list[NDArray[np.int64]], most: NDArray[np.int64], fill: float) -> Matches:
     """The best of what was found.
 
     Args:
         found: rows as `pruned` takes them, in parts; it is emptied, so that no row is held twice for longer than it must.
         most: int64 (documents,), candidates kept per query and document.
-        fill: see `Found`.
+        fill: see `Matches`.
     """
     rows = pruned(joined(found), most)
-    return Found(
+    return Matches(
         rows[:, 0].astype(np.int32),
         rows[:, 1].astype(np.int32),
         rows[:, 2].copy(),

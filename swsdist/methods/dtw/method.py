@@ -111,7 +111,7 @@ class Dtw:
     def any_columns(self) -> tuple[Search, int]:
         """The section, and a dimension: which kernels there are depends on neither, so each track may have any columns."""
         given = self._settings
-        last = max(one.columns[1] if one.columns else 1 for one in given.streams) if given.streams else 1
+        last = max(stream.columns[1] if stream.columns else 1 for stream in given.streams) if given.streams else 1
         placed = given.placed({term.track: (0, last) for term in given.terms() if term.track is not None}, alike=False)
         return placed, max(term.stop or 1 for term in placed.terms())
 

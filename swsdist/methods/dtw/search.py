@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
-from swsdist.kernels.distances.registry import create as create_distance
-from swsdist.kernels.recurrences.registry import create as create_recurrence
+from swsdist.kernels.distances.create import create as create_distance
+from swsdist.kernels.recurrences.create import create as create_recurrence
+from swsdist.methods.dtw.backends.create import create
 from swsdist.methods.dtw.backends.interface import Backend, Work
 from swsdist.methods.dtw.backends.pieces import Piece, cut
-from swsdist.methods.dtw.backends.registry import create
-from swsdist.methods.dtw.matches import Found, gathered, joined, pruned
+from swsdist.methods.dtw.matches import Matches, best_matches, joined, pruned
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 
-#: Found candidates are pruned to the best per query and document whenever so many more have come together as there were.
+#: Matches candidates are pruned to the best per query and document whenever so many more have come together as there were.
 _PRUNE_AT = 400_000
 
 
@@ -30,7 +30,7 @@ def search(
     documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]],
     most: NDArray[np.int64],
     settings: Settings,
-) -> Found:
+) -> Matches:
     """Candidates of every example in every document.
 
     Args:
@@ -45,12 +45,12 @@ def search(
         ConfigError: there is no such recurrence or backend, or the recurrence does not take such an option.
     """
     if not examples:
-        return gathered([], most, 1.0)
+        return best_matches([], most, 1.0)
     work = Work(examples, create_recurrence(settings.recurrence, settings.options), most, settings)
     return run(create(settings.backend, work), documents, work)
 
 
-def run(backend: Backend, documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work: Work) -> Found:
+def run(backend: Backend, documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work: Work) -> Matches:
     """What a backend finds in documents."""
     found: list[NDArray[np.int64]] = []
     held = used = laid = 0
@@ -64,7 +64,7 @@ def run(backend: Backend, documents: Iterable[tuple[int, Iterable[NDArray[np.flo
             found = [pruned(joined(found), work.most)]
             held = len(found[0])
             prune_at = 2 * held + _PRUNE_AT
-    return gathered(found, work.most, used / laid if laid else 1.0)
+    return best_matches(found, work.most, used / laid if laid else 1.0)
 
 
 def _pieces(documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work: Work) -> Iterator[Piece]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.audio.marks import unpacked
+from swsdist.audio.marks import unpack_marks
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
 from swsdist.core.partition import SLOTS, slot_of
@@ -19,7 +19,7 @@ from swsdist.core.types import CANDIDATES
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
-from swsdist.methods.dtw.matches import Found
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.averaging import averaged
@@ -155,7 +155,7 @@ class Documents:
             return int(sum(self.table["frames"].to_pylist()))
         return sum(map(len, self._spoken))
 
-    def in_frames_of_the_recording(self, found: Found) -> Found:
+    def in_frames_of_the_recording(self, found: Matches) -> Matches:
         """What was found, where frames were left out: first and last frames are those of the recording."""
         if self._spoken is None:
             return found
@@ -172,10 +172,10 @@ class Documents:
         return sum(self._saturated.values())
 
     def _prepared(self, key: _Key, blocks: Iterable[Block], factor: int, side: Side) -> Iterator[NDArray[np.float32]]:
-        own = self._own[self._index[key]]
-        if id(own) not in self._scaling:
-            self._scaling[id(own)] = offset_and_scale(self._config, own)
-        offset, scale = self._scaling[id(own)]
+        statistics = self._own[self._index[key]]
+        if id(statistics) not in self._scaling:
+            self._scaling[id(statistics)] = offset_and_scale(self._config, statistics)
+        offset, scale = self._scaling[id(statistics)]
         where = f"document {key[0]}, channel {key[1]}"
         self._saturated[self._index[key]] = 0
         for features in averaged((block.features for block in blocks), factor):
@@ -194,7 +194,7 @@ def _spoken_frames(documents: pa.Table, store: Store) -> list[NDArray[np.int64]]
     for row in documents.select(["doc_id", "frames", "speech"]).to_pylist():
         if row["speech"] is None:
             raise codes.UNKNOWN_SPEECH(where=store.folder.path(), doc_id=row["doc_id"])
-        found.append(np.flatnonzero(unpacked(row["speech"], row["frames"])))
+        found.append(np.flatnonzero(unpack_marks(row["speech"], row["frames"])))
     return found
 
 
@@ -215,11 +215,11 @@ def _those(blocks: Iterable[Block], frames: NDArray[np.int64]) -> Iterator[Block
 
 def search_shard(
     store: Store, shard: str, examples: list[Example], search_config: Search
-) -> tuple[pa.Table, Found, int]:
+) -> tuple[pa.Table, Matches, int]:
     """Candidates of the examples in the live documents of a shard.
 
     Returns:
-        The shard's documents (a row each, in the order that `Found.document` counts), what was found, and how many frames
+        The shard's documents (a row each, in the order that `Matches.document` counts), what was found, and how many frames
         were searched.
 
     Raises:
@@ -248,7 +248,7 @@ def engine_settings(search_config: Search, distance: Distance, shift: float) -> 
 
 
 def candidate_tables(
-    documents: pa.Table, examples: list[Example], found: Found, unit: int, buckets: int
+    documents: pa.Table, examples: list[Example], found: Matches, unit: int, buckets: int
 ) -> Iterator[tuple[int, pa.Table]]:
     """What was found as tables of CANDIDATES, one a bucket that has any, by bucket, and so sorted by slot.
 

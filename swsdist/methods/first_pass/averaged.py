@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsdist.methods.dtw.matches import Found
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
-from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work, here, no_windows
-from swsdist.methods.first_pass.rescoring import everywhere, visit
+from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work, has_windows, no_windows
+from swsdist.methods.first_pass.rescoring import search_all, visit
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Averaged:
 
     def _level(
         self, material: Material, budget: Budget, factor: int, times: int, windows: Windows | None
-    ) -> tuple[Found, int]:
+    ) -> tuple[Matches, int]:
         """Candidates on averaged frames, everywhere or in windows; and the cells."""
         examples = material.examples(factor)
         near = max(1, round(material.window / factor))
@@ -62,25 +62,25 @@ class Averaged:
         most = material.most if last else budget.most(material, times)
         if windows is not None:
             coarse = windows._replace(first=windows.first // factor, stop=-(-windows.stop // factor))
-            documents = material.documents(factor, here(windows, len(lengths)))
+            documents = material.documents(factor, has_windows(windows, len(lengths)))
             visited = visit(examples, documents, lengths, coarse, most, material.distance, near)
             return visited.found, visited.work.cells
         if budget.over == "collection" and not last:
             documents = material.documents(factor, None)
-            best = everywhere(examples, documents, budget.count(material, times), material.distance, near)
+            best = search_all(examples, documents, budget.count(material, times), material.distance, near)
             return best.found, best.work.cells
         settings = Settings(material.distance, near, 16, 2000)
         found = search(examples, material.documents(factor, None), most, settings)
         return found, int(lengths.sum()) * sum(len(example.frames) for example in examples)
 
 
-def around(found: Found, factor: int, margin: int) -> Windows:
+def around(found: Matches, factor: int, margin: int) -> Windows:
     """Windows of frames that are not averaged, around the ends of paths on averaged ones."""
     first = found.end_frame * factor
     return Windows(found.query, found.document, first - margin, first + factor + margin, found.cost)
 
 
-def _in_frames(found: Found, factor: int, material: Material) -> Found:
+def _in_frames(found: Matches, factor: int, material: Material) -> Matches:
     """Candidates on averaged frames with their times in frames that are not. Costs stay sums over averaged query frames."""
     stop = np.minimum((found.end_frame + 1) * factor, material.lengths[found.document])
     start = (found.end_frame + 1 - found.frames) * factor

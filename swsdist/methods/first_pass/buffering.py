@@ -30,7 +30,7 @@ class Stretch(NamedTuple):
     last: bool
 
 
-class Laid(NamedTuple):
+class LaneGroups(NamedTuple):
     """Frames in groups of sixteen.
 
     Attributes:
@@ -42,7 +42,7 @@ class Laid(NamedTuple):
     start: NDArray[np.int64]
 
 
-class Held(NamedTuple):
+class FrameBuffer(NamedTuple):
     """Stretches that are held at once.
 
     Attributes:
@@ -55,7 +55,7 @@ class Held(NamedTuple):
     bases: list[int]
     pairs: NDArray[np.int32]
 
-    def lay(self, first: NDArray[np.int64], columns: NDArray[np.int64]) -> Laid:
+    def lay(self, first: NDArray[np.int64], columns: NDArray[np.int64]) -> LaneGroups:
         """Windows of so many columns from the frames `first` on, each in groups of its own."""
         groups = -(-columns // WIDTH)
         total = int(groups.sum())
@@ -63,7 +63,7 @@ class Held(NamedTuple):
         pairs = self.pairs.shape[1]
         out = products.aligned(whole * pairs * WIDTH, np.int32)
         windows.lay(self.pairs, first, groups, out.reshape(whole, pairs, WIDTH))
-        return Laid(out.view(np.int16), np.cumsum(groups) - groups)
+        return LaneGroups(out.view(np.int16), np.cumsum(groups) - groups)
 
 
 def stretches(document: int, blocks: Iterable[Frames], overlap: int) -> Iterator[Stretch]:
@@ -82,14 +82,14 @@ def stretches(document: int, blocks: Iterable[Frames], overlap: int) -> Iterator
         yield Stretch(document, offset, np.concatenate(held) if len(held) > 1 else held[0], True)
 
 
-def together(stream: Iterable[Stretch], distance: Distance) -> Iterator[Held]:
+def buffered(stream: Iterable[Stretch], distance: Distance) -> Iterator[FrameBuffer]:
     """Stretches, as many at a time as are held at once."""
     order = products.layout(distance).order
     held: list[Stretch] = []
     have = 0
-    for one in stream:
-        held.append(one)
-        have += len(one.frames)
+    for item in stream:
+        held.append(item)
+        have += len(item.frames)
         if have >= _HELD:
             yield _held(held, order)
             held, have = [], 0
@@ -97,9 +97,9 @@ def together(stream: Iterable[Stretch], distance: Distance) -> Iterator[Held]:
         yield _held(held, order)
 
 
-def _held(some: list[Stretch], order: NDArray[np.int64]) -> Held:
-    frames = np.concatenate([one.frames for one in some]) if len(some) > 1 else some[0].frames
-    bases = np.cumsum([0, *(len(one.frames) for one in some[:-1])]).tolist()
+def _held(some: list[Stretch], order: NDArray[np.int64]) -> FrameBuffer:
+    frames = np.concatenate([item.frames for item in some]) if len(some) > 1 else some[0].frames
+    bases = np.cumsum([0, *(len(item.frames) for item in some[:-1])]).tolist()
     packed = np.empty((len(frames), len(order)), np.int16)
     windows.pack(np.ascontiguousarray(frames), order, packed)
-    return Held(some, bases, packed.view(np.int32))
+    return FrameBuffer(some, bases, packed.view(np.int32))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
-from swsdist.methods.first_pass.buffering import stretches, together
+from swsdist.methods.first_pass.buffering import buffered, stretches
 from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work
 from swsdist.methods.first_pass.rescoring import Limits
 
@@ -45,7 +45,7 @@ class Coarse:
         examples = material.examples(self.factor)
         room = Room(np.int16)
         query_distances = [QueryDistances(example.frames, material.distance, room) for example in examples]
-        sizes = np.array([one.frames for one in query_distances], np.int64)
+        sizes = np.array([query_distance.frames for query_distance in query_distances], np.int64)
         longest = int(sizes.max(initial=1))
         lengths = -(-material.lengths // self.factor)
         # Of a document its best windows, or of all the best; then a document may have any number.
@@ -57,7 +57,7 @@ class Coarse:
         work = 0
         documents = material.documents(self.factor, None)
         parts = (part for index, blocks in documents for part in stretches(index, blocks, longest))
-        for held in together(parts, material.distance):
+        for held in buffered(parts, material.distance):
             laid = held.lay(np.array([0], np.int64), np.array([len(held.pairs)], np.int64))
             work += int(sizes.sum()) * len(held.pairs)
             document = np.array([part.document for part in held.stretches], np.int64)
@@ -72,9 +72,9 @@ class Coarse:
             minima = np.empty(-(-len(held.pairs) // WIDTH) * WIDTH, np.int16)
             allowed = np.minimum(most[document], [len(part.frames) + 2 for part in held.stretches])
             found = np.empty((int(allowed.sum()), 3), np.int64)
-            for k, one in enumerate(query_distances):
-                column_minima(one(laid.source), one.height, one.frames, minima)
-                count = least_sums(minima, table, one.frames, allowed, limits.now[k], found)
+            for k, item in enumerate(query_distances):
+                column_minima(item(laid.source), item.height, item.frames, minima)
+                count = least_sums(minima, table, item.frames, allowed, limits.now[k], found)
                 new = found[:count]
                 limits.add(k, new[:, 2])
                 rows.append(np.column_stack([np.full(count, k), document[new[:, 0]], new[:, 1:]]))

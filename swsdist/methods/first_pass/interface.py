@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance
-from swsdist.methods.dtw.matches import Found
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.query.example import Example
 
 Frames = NDArray[np.float32]
@@ -170,7 +170,7 @@ class Proposals(NamedTuple):
 
     windows: Windows
     work: Work
-    found: Found | None = None
+    found: Matches | None = None
     factor: int = 1
     indexing: Work = Work()
 
@@ -183,7 +183,7 @@ class FirstPass(Protocol):
         ...
 
 
-def here(windows: Windows, documents: int) -> NDArray[np.bool_]:
+def has_windows(windows: Windows, documents: int) -> NDArray[np.bool_]:
     """Which documents have windows: bool (documents,)."""
     mask = np.zeros(documents, bool)
     mask[windows.document] = True

@@ -30,8 +30,8 @@ from swsdist.kernels import postings
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.averaged import around
-from swsdist.methods.first_pass.buffering import stretches, together
-from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposals, Windows, Work, here
+from swsdist.methods.first_pass.buffering import buffered, stretches
+from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposals, Windows, Work, has_windows
 from swsdist.methods.first_pass.rescoring import visit
 from swsdist.methods.query.example import Example
 
@@ -87,7 +87,7 @@ class Quantised:
         examples = material.examples(self.factor)
         windows, looked = self._voted(examples, material, landmarks, table, lengths, budget)
         near = max(1, round(material.window / self.factor))
-        documents = material.documents(self.factor, here(windows, len(lengths)))
+        documents = material.documents(self.factor, has_windows(windows, len(lengths)))
         most = budget.most(material)
         verified = visit(examples, documents, lengths, windows, most, material.distance, near)
         chosen = budget.choose(around(verified.found, self.factor, self.margin), material)
@@ -115,7 +115,7 @@ class Quantised:
         hours = material.collection / 3600
         share = self.reach / (max(hours, 1e-9) ** 0.5 if self.slower else 1.0)
         probes = int(min(max(1, round(share * len(landmarks.query))), len(landmarks.query)))
-        (held,) = together(stretches(0, [landmarks.document], 0), material.distance)
+        (held,) = buffered(stretches(0, [landmarks.document], 0), material.distance)
         laid = held.lay(np.array([0], np.int64), np.array([len(landmarks.document)], np.int64))
         room = np.empty((total // 5 + 1, 2), np.int64)
         room_of_distances = Room(np.int16)
@@ -162,8 +162,8 @@ def _places(table: pa.Table, lengths: NDArray[np.int64], start: NDArray[np.int64
         StoreError: a posting is in no document, or beyond its end: the index, which a store may keep, is of others.
     """
     document, frame = table["document"].to_numpy(), table["frame"].to_numpy()
-    known = bool(((document >= 0) & (document < len(lengths))).all())
-    if not known or not ((frame >= 0) & (frame < lengths[document])).all():
+    in_range = bool(((document >= 0) & (document < len(lengths))).all())
+    if not in_range or not ((frame >= 0) & (frame < lengths[document])).all():
         raise codes.OTHER_INDEX(where="search.first_pass")
     places: NDArray[np.int32] = (start[document] + frame).astype(np.int32)
     return places
@@ -180,7 +180,7 @@ def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:
     query_distances = QueryDistances(landmarks.query, material.distance, Room(np.int16))
     columns: list[tuple[NDArray[np.int32], ...]] = []
     stream = (part for index, blocks in material.documents(factor, None) for part in stretches(index, blocks, 0))
-    for held in together(stream, material.distance):
+    for held in buffered(stream, material.distance):
         codewords = np.empty(len(held.pairs), np.int32)
         for first in range(0, len(codewords), _FRAMES):
             some = codewords[first : first + _FRAMES]
@@ -188,8 +188,12 @@ def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:
             padded = np.empty(-(-len(some) // WIDTH) * WIDTH, np.int32)
             postings.nearest(query_distances(laid.source), query_distances.height, query_distances.frames, padded)
             some[:] = padded[: len(some)]
-        document = np.concatenate([np.full(len(one.frames), one.document, np.int32) for one in held.stretches])
-        frame = np.concatenate([one.offset + np.arange(len(one.frames), dtype=np.int32) for one in held.stretches])
+        document = np.concatenate(
+            [np.full(len(stretch.frames), stretch.document, np.int32) for stretch in held.stretches]
+        )
+        frame = np.concatenate(
+            [stretch.offset + np.arange(len(stretch.frames), dtype=np.int32) for stretch in held.stretches]
+        )
         columns.append((codewords, document, frame.astype(np.int32)))
     code, document, frame = (np.concatenate(parts) for parts in zip(*columns, strict=True))
     order = np.lexsort((frame, document, code))

@@ -7,7 +7,7 @@ Windows of an example that overlap are one; long ones are taken apart, which cha
 Documents come as blocks and are held a stretch at a time, some of them together, so that each example meets many windows in
 one call.
 
-`everywhere` is the same for whole documents, where only the best candidates of all are wanted: each example's limit falls as
+search_all is the same for whole documents, where only the best candidates of all are wanted: each example's limit falls as
 better ones are found, and what is above it is never written down.
 """
 
@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from swsdist.kernels import windows
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.recurrences.packing import StateType, packing
-from swsdist.methods.dtw.matches import Found, gathered
+from swsdist.methods.dtw.matches import Matches, best_matches
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
-from swsdist.methods.first_pass.buffering import Laid, stretches, together
+from swsdist.methods.first_pass.buffering import LaneGroups, buffered, stretches
 from swsdist.methods.first_pass.interface import Documents, Windows, Work
 from swsdist.methods.query.example import Example
 
@@ -39,7 +39,7 @@ _COLUMNS = 1 << 13
 class Visited(NamedTuple):
     """What was found in windows, and at what cost."""
 
-    found: Found
+    found: Matches
     work: Work
 
 
@@ -78,22 +78,22 @@ def visit(
     by_document = np.argsort(parts.document, kind="stable")
     done = np.zeros(len(parts.document), bool)
     stream = (part for index, blocks in documents for part in stretches(index, blocks, overlap))
-    for held in together(stream, distance):
+    for held in buffered(stream, distance):
         rows, shifts = [], []
-        for one, base in zip(held.stretches, held.bases, strict=True):
-            mine = by_document[ends[one.document - 1] if one.document else 0 : ends[one.document]]
-            mine = mine[~done[mine] & (one.last | (parts.right[mine] <= one.offset + len(one.frames)))]
-            done[mine] = True
-            rows.append(mine)
-            shifts.append(np.full(len(mine), base - one.offset))
+        for item, base in zip(held.stretches, held.bases, strict=True):
+            due = by_document[ends[item.document - 1] if item.document else 0 : ends[item.document]]
+            due = due[~done[due] & (item.last | (parts.right[due] <= item.offset + len(item.frames)))]
+            done[due] = True
+            rows.append(due)
+            shifts.append(np.full(len(due), base - item.offset))
         row, shift = np.concatenate(rows), np.concatenate(shifts)
         order = np.lexsort((row, parts.example[row]))
         row, shift = row[order], shift[order]
         bounds = np.searchsorted(parts.example[row], np.arange(len(examples) + 1))
         for k in np.flatnonzero(np.diff(bounds)).tolist():
-            own = parts.take(row[bounds[k] : bounds[k + 1]])
-            for now in _calls(own.right - own.left):
-                of = own.take(now)
+            example_parts = parts.take(row[bounds[k] : bounds[k + 1]])
+            for now in _calls(example_parts.right - example_parts.left):
+                of = example_parts.take(now)
                 columns = of.right - of.left
                 laid = held.lay(of.left + shift[bounds[k] :][now], columns)
                 table = np.column_stack(
@@ -105,16 +105,16 @@ def visit(
                 where = (index, of.document[place], of.left[place] + rows_found[:, 1])
                 found.append(np.column_stack([*where, rows_found[:, 2:]]))
                 cells += int(sizes[k] * columns.sum())
-    return Visited(gathered(found, most, 1.0), Work(cells=cells))
+    return Visited(best_matches(found, most, 1.0), Work(cells=cells))
 
 
 def warm(distance: Distance, window: int) -> None:
     """Load the kernels of visits, by a visit of one frame by one frame."""
     frame = np.zeros((1, distance.columns), np.float32)
-    everywhere([Example("", 1, frame)], [(0, [frame])], 1, distance, window)
+    search_all([Example("", 1, frame)], [(0, [frame])], 1, distance, window)
 
 
-def everywhere(examples: list[Example], documents: Documents, count: int, distance: Distance, window: int) -> Visited:
+def search_all(examples: list[Example], documents: Documents, count: int, distance: Distance, window: int) -> Visited:
     """The `count` candidates of least cost of each example in all documents; more where the last are of equal cost."""
     sizes = [len(example.frames) for example in examples]
     room = Rooms()
@@ -124,13 +124,13 @@ def everywhere(examples: list[Example], documents: Documents, count: int, distan
     found: list[NDArray[np.int64]] = []
     cells = 0
     stream = (part for index, blocks in documents for part in stretches(index, blocks, before + window))
-    for held in together(stream, distance):
-        columns = np.array([len(one.frames) for one in held.stretches], np.int64)
-        offset = np.array([one.offset for one in held.stretches], np.int64)
-        document = np.array([one.document for one in held.stretches], np.int64)
+    for held in buffered(stream, distance):
+        columns = np.array([len(stretch.frames) for stretch in held.stretches], np.int64)
+        offset = np.array([stretch.offset for stretch in held.stretches], np.int64)
+        document = np.array([stretch.document for stretch in held.stretches], np.int64)
         # A stretch leaves its last frames, whose candidates it cannot tell, to the next one, which holds them again.
         first = np.where(offset > 0, before, 0)
-        stop = columns - np.where([one.last for one in held.stretches], 0, window)
+        stop = columns - np.where([stretch.last for stretch in held.stretches], 0, window)
         bases = np.array(held.bases, np.int64)
         cells += sum(sizes) * int(columns.sum())
         for some in _calls(columns):
@@ -146,7 +146,7 @@ def everywhere(examples: list[Example], documents: Documents, count: int, distan
     rows = np.concatenate(found) if found else np.empty((0, 5), np.int64)
     rows = rows[rows[:, 4] <= np.array(limits.now)[rows[:, 0]]]
     unlimited = np.full(int(rows[:, 1].max(initial=0)) + 1, len(rows))
-    return Visited(gathered([rows], unlimited, 1.0), Work(cells=cells))
+    return Visited(best_matches([rows], unlimited, 1.0), Work(cells=cells))
 
 
 class Limits:
@@ -252,7 +252,9 @@ class Scanner:
         self._scan = windows.scanner(self._packing.dtype)  # type: ignore[arg-type] # mypy: a class cannot be hashed
         self._window = window
 
-    def __call__(self, laid: Laid, table: NDArray[np.int64], limit: int = np.iinfo(np.int64).max) -> NDArray[np.int64]:
+    def __call__(
+        self, laid: LaneGroups, table: NDArray[np.int64], limit: int = np.iinfo(np.int64).max
+    ) -> NDArray[np.int64]:
         """Candidates, int64 (many, 4): row of the table, column, document frames, cost.
 
         Args:

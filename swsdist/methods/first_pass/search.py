@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from swsdist.config.search import Search
 from swsdist.features.model import Model, load_model
-from swsdist.methods.dtw.matches import Found
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.shard import Documents
-from swsdist.methods.first_pass.interface import Budget, FirstPass, Landmarks, Material, Work, here
+from swsdist.methods.first_pass.create import create
+from swsdist.methods.first_pass.interface import Budget, FirstPass, Landmarks, Material, Work, has_windows
 from swsdist.methods.first_pass.landmarks import (
     codebook_file,
     codebook_name,
@@ -24,7 +25,6 @@ from swsdist.methods.first_pass.landmarks import (
 )
 from swsdist.methods.first_pass.options import Quantised as QuantisedOptions
 from swsdist.methods.first_pass.quantised import POSTINGS, Quantised, build
-from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.rescoring import visit
 from swsdist.methods.query.example import Example
 from swsdist.store import parquet
@@ -36,7 +36,7 @@ class Searched(NamedTuple):
     """What a search by proposals found.
 
     Attributes:
-        documents: DOCUMENTS, in the order that `Found.document` counts.
+        documents: DOCUMENTS, in the order that `Matches.document` counts.
         examples: whose frames the costs are sums over.
         found: candidates.
         work: of the first pass and of the visit, and what an index cost.
@@ -44,7 +44,7 @@ class Searched(NamedTuple):
 
     documents: pa.Table
     examples: list[Example]
-    found: Found
+    found: Matches
     work: Work
     indexing: Work
 
@@ -89,7 +89,7 @@ def material_of(
     return documents, material
 
 
-def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Found, list[Example], Work, Work]:
+def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matches, list[Example], Work, Work]:
     """The first pass and the visit: what was found, by which examples, work, and work of indexing."""
     proposed = first_pass.propose(material, budget)
     if proposed.found is not None:
@@ -98,7 +98,7 @@ def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Foun
     windows = proposed.windows
     visited = visit(
         examples,
-        material.documents(1, here(windows, len(material.lengths))),
+        material.documents(1, has_windows(windows, len(material.lengths))),
         material.lengths,
         windows,
         material.most,
@@ -162,17 +162,17 @@ def _read(store: Store, codebook: str) -> Landmarks:
 
 
 def _landmarks(store: Store, search_config: Search, factor: int, count: int) -> Landmarks:
-    known = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
-    shard = {(row["doc_id"], row["channel"]): row["shard"] for row in known}
+    rows_of_documents = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
+    shard = {(row["doc_id"], row["channel"]): row["shard"] for row in rows_of_documents}
     order = landmark_documents(list(shard))
     documents = Documents(store, sorted({shard[key] for key in order}), search_config)
     there = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
     chosen = np.isin(np.arange(len(there)), [there.index(key) for key in order])
-    each = -(-count // len(order))
+    item = -(-count // len(order))
 
     def spread(blocks: list[NDArray[np.float32]]) -> NDArray[np.float32]:
         frames = np.concatenate(blocks)
-        return frames[np.unique(np.arange(each) * len(frames) // each)]
+        return frames[np.unique(np.arange(item) * len(frames) // item)]
 
     sides = []
     for side in ("query", "document"):

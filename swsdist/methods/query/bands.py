@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.features.interface import Extractor, Given
-from swsdist.features.registry import recipe
+from swsdist.features.extractors import recipe
+from swsdist.features.interface import Extractor, Precomputed
 
 #: Bandwidths differ if the lesser is no more than this part of the greater: 4 or 5 kHz beside 8.
 _APART = 0.65
@@ -35,10 +35,14 @@ class Apart(NamedTuple):
         return f"{self.first}: up to {self.hz / 1000:g} kHz, others up to {self.other / 1000:g} kHz"
 
 
-def reach(extractors: Iterable[Extractor | Given]) -> float:
+def reach(extractors: Iterable[Extractor | Precomputed]) -> float:
     """Hz, up to which features look; 0 where all are given."""
     return max(
-        (float(_options(one).get("fmax") or one.sample_rate / 2) for one in extractors if isinstance(one, Extractor)),
+        (
+            float(_options(extractor).get("fmax") or extractor.sample_rate / 2)
+            for extractor in extractors
+            if isinstance(extractor, Extractor)
+        ),
         default=0.0,
     )
 

@@ -12,7 +12,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import AudioError
 from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Extractor, frame_count, frame_shift, spoken_by, surroundings
+from swsdist.features.interface import Extractor, for_speaker, frame_count, frame_shift, surroundings
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.registry.registries import RECURRENCES
@@ -27,7 +27,7 @@ def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) ->
     Raises:
         AudioError: the recording or the place cannot be used.
     """
-    extractor = spoken_by(extractor, row["speaker"])
+    extractor = for_speaker(extractor, row["speaker"])
     rate, shift = extractor.sample_rate, frame_shift(extractor)
     start, end = row["start"], row["end"]
     context = surroundings(extractor)

@@ -23,15 +23,15 @@ from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import EXAMPLES, REJECTED
 from swsdist.features.blocks import regrouped
+from swsdist.features.extractors import recipe, recipe_fingerprint
 from swsdist.features.interface import (
     Extractor,
-    Given,
+    Precomputed,
     frame_shift,
     frames_seconds,
     kind_of,
     tracks_of,
 )
-from swsdist.features.registry import recipe, recipe_fingerprint
 from swsdist.features.sources import Source
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
@@ -39,8 +39,8 @@ from swsdist.io.remote.scratch import scratch
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.example_frames import bounded, example_frames
-from swsdist.methods.query.hearing import hear
-from swsdist.methods.query.own_recording import normalised_by_own
+from swsdist.methods.query.recording_statistics import with_recording_statistics
+from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
 from swsdist.store.parquet import Output, publish
 from swsdist.store.precomputed import precomputed_example
@@ -106,7 +106,7 @@ def groups(query_ids: list[str]) -> list[list[str]]:
 
 def extract(
     rows: list[dict[str, Any]],
-    extractor: Extractor | Given | Sequence[Extractor | Given],
+    extractor: Extractor | Precomputed | Sequence[Extractor | Precomputed],
     folder: Folder,
     search: Search | None = None,
     trim: bool = True,
@@ -123,10 +123,10 @@ def extract(
         trim: cut off what is not speech at both ends of a whole recording; one without speech is rejected. Where frames of
             an example are given, nothing is cut for any extractor, for they are of the example as it is.
     """
-    extractors = [extractor] if isinstance(extractor, Extractor | Given) else list(extractor)
+    extractors = [extractor] if isinstance(extractor, Extractor | Precomputed) else list(extractor)
     sources = [
-        Source(one.name, {}, one, "", tuple(track._replace(name=f"{k}.{track.name}") for track in tracks_of(one)))
-        for k, one in enumerate(extractors)
+        Source(item.name, {}, item, "", tuple(track._replace(name=f"{k}.{track.name}") for track in tracks_of(item)))
+        for k, item in enumerate(extractors)
     ]
     with tempfile.TemporaryDirectory(dir=scratch()) as place:
         group = write_group(Folder(place, folder.storage), "queries", rows, sources, search, trim)
@@ -150,14 +150,14 @@ def write_group(
         folder: the store.
         fingerprint: of this task; names the outputs.
         rows: of QUERIES, with the `identity` of each file where it is known, and `statistics` where those of the recording
-            normalise (`own_recording.with_statistics`).
+            normalise (`recording_statistics.with_statistics`).
         sources: extractors, and the tracks that each yields.
         search, trim: as for `extract`.
     """
     cuts: dict[tuple[str, int], Cut] = {}
-    trim = trim and not any(isinstance(source.extractor, Given) for source in sources)
+    trim = trim and not any(isinstance(source.extractor, Precomputed) for source in sources)
     reading = _reading(search or Search(), Counter(row["query_id"] for row in rows), cuts if trim else None)
-    if any(isinstance(source.extractor, Given) for source in sources):
+    if any(isinstance(source.extractor, Precomputed) for source in sources):
         # Nothing but the place is given: all tracks are normalised by the place, or all by what the store holds.
         rows = [row if row.get("statistics") else {**row, "statistics": None} for row in rows]
     wanted = [_as_document(row) for row in rows]
@@ -170,9 +170,9 @@ def write_group(
     for k, source in enumerate(sources):
         # An example that one extractor cannot use is of no use to the others.
         left = [row for row in wanted if (row["doc_id"], row["channel"]) not in rejected]
-        if isinstance(source.extractor, Given):
+        if isinstance(source.extractor, Precomputed):
             left = [_with_frames(row, source.fingerprint) for row in left]
-        before = sum(len(one.tracks) for one in sources[:k])
+        before = sum(len(source.tracks) for source in sources[:k])
         left = [_with_statistics(row, before, before + len(source.tracks)) for row in left]
         name = fingerprint if k == 0 else f"{fingerprint}-{k}"
         made = write_tracks(folder, name, left, source.extractor, shard, reading, "query")
@@ -268,8 +268,8 @@ def _with_frames(document: dict[str, Any], recipe: str) -> dict[str, Any]:
 
 
 def _with_statistics(document: dict[str, Any], first: int, stop: int) -> dict[str, Any]:
-    known = document["example"].get("statistics")
-    return document if known is None else {**document, "statistics": known[first:stop]}
+    normalisation = document["example"].get("statistics")
+    return document if normalisation is None else {**document, "statistics": normalisation[first:stop]}
 
 
 def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, int], Cut] | None) -> Reading:
@@ -281,34 +281,34 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         if cuts is None or (row["start"] is not None and row["end"] is not None):
             return row
         if key not in places:  # what the first extractor hears is what the others are given
-            heard = hear(row, rate, folder.storage)
+            heard = trim_to_speech(row, rate, folder.storage)
             places[key] = heard.start, heard.end
             cuts[key] = Cut(*key, round(heard.before, 3), round(heard.after, 3))
         return {**row, "start": places[key][0], "end": places[key][1]}
 
     def read(
-        document: dict[str, Any], extractor: Extractor | Given, folder: Folder
+        document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
     ) -> Generator[NDArray[np.float32], None, ReadResult]:
         row = document["example"]
         average = search.examples == "template" and several[row["query_id"]] > 1
-        if isinstance(extractor, Given):
+        if isinstance(extractor, Precomputed):
             frames = bounded(precomputed_example(document, extractor, folder), row, search, average)
             yield from regrouped([frames])
-            return normalised_by_own(ReadResult(_duration(row, frames, extractor)), document, extractor, folder)
+            return with_recording_statistics(ReadResult(_duration(row, frames, extractor)), document, extractor, folder)
         if row["path"] is None:
             raise codes.TEXT_QUERY(where=f"query {row['query_id']}", method=search.method)
         row = trimmed(row, extractor.sample_rate, folder)
         frames = bounded(example_frames(row, extractor, folder), row, search, average)
         yield from regrouped([frames])
         hz = bandwidth_of(row, extractor.sample_rate, folder.storage)
-        return normalised_by_own(
+        return with_recording_statistics(
             ReadResult(_duration(row, frames, extractor), bandwidth=hz), document, extractor, folder
         )
 
     return read
 
 
-def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extractor | Given) -> float:
+def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extractor | Precomputed) -> float:
     if row["start"] is not None and row["end"] is not None:
         return float(row["end"] - row["start"])
     return frames_seconds(extractor, len(frames))
@@ -340,13 +340,13 @@ def prepared(
     by_speaker, made = search.queries_by == "speaker", []
     averaging: dict[str, list[tuple[int, NDArray[np.float64], int]]] = {}
     for row in table.to_pylist():
-        known = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
+        normalisation = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
         if row["mean"] is not None and search.documents_by == "document":
-            known = Statistics.from_variance(1, row["mean"], row["variance"])
+            normalisation = Statistics.from_variance(1, row["mean"], row["variance"])
         features = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
         where = f"query {row['query_id']}, example {row['example']}"
         features = np.concatenate(list(averaged([features], factor)))
-        offset, scale = offset_and_scale(search, known)
+        offset, scale = offset_and_scale(search, normalisation)
         spoken = distance.prepare(features, offset, scale, "query", where)
         if search.examples == "template":
             # What `prepare` does first: two operations that round correctly, so numpy has the same bytes.

@@ -61,8 +61,8 @@ class Windows:
 
     def matters(self) -> Any:
         """Distances with versions, options, and what else candidates depend on."""
-        known = self._settings.matters()
-        return [self._options.model_dump(mode="json"), {key: known[key] for key in known if key not in _OF_OTHERS}]
+        matters = self._settings.matters()
+        return [self._options.model_dump(mode="json"), {key: matters[key] for key in matters if key not in _OF_OTHERS}]
 
     def plan(self, store: Store) -> Iterator[Unit]:
         """A unit a shard."""

@@ -19,9 +19,9 @@ from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.suppression import separated
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
-from swsdist.methods.dtw.matches import Found, gathered, pruned
+from swsdist.methods.dtw.matches import Matches, best_matches, pruned
 from swsdist.methods.dtw.query_distances import QueryDistances, Room
-from swsdist.methods.first_pass.buffering import Held, Stretch, stretches, together
+from swsdist.methods.first_pass.buffering import FrameBuffer, Stretch, buffered, stretches
 from swsdist.methods.first_pass.interface import Documents
 from swsdist.methods.query.example import Example
 
@@ -53,7 +53,7 @@ class Limits(NamedTuple):
     free: bool
 
 
-def search(examples: list[Example], documents: Documents, limits: Limits, distance: Distance) -> Found:
+def search(examples: list[Example], documents: Documents, limits: Limits, distance: Distance) -> Matches:
     """Candidates of every example in every document.
 
     Args:
@@ -69,7 +69,7 @@ def search(examples: list[Example], documents: Documents, limits: Limits, distan
     found: list[_Rows] = []
     pending = np.empty((0, _COLUMNS), np.int64)
     parts = (part for index, blocks in documents for part in stretches(index, blocks, longest))
-    for held in together(parts, distance):
+    for held in buffered(parts, distance):
         rows = np.concatenate([pending, *_fine(held, queries, seen, limits)])
         last = held.stretches[-1]
         going_on = rows[:, _DOCUMENT] == (-1 if last.last else last.document)
@@ -77,10 +77,10 @@ def search(examples: list[Example], documents: Documents, limits: Limits, distan
         if len(pending) > len(queries) * limits.windows[last.document]:
             pending = pending[_of_least_estimate(pending, limits)]
         found.append(settled(rows[~going_on], limits))
-    return gathered(found, limits.candidates, 1.0)
+    return best_matches(found, limits.candidates, 1.0)
 
 
-def _fine(held: Held, queries: list[QueryDistances], seen: NDArray[np.int64], limits: Limits) -> list[_Rows]:
+def _fine(held: FrameBuffer, queries: list[QueryDistances], seen: NDArray[np.int64], limits: Limits) -> list[_Rows]:
     """The best windows of each query in stretches, and the best path in each."""
     laid = held.lay(np.array([0], np.int64), np.array([len(held.pairs)], np.int64))
     document = np.array([part.document for part in held.stretches], np.int64)
@@ -163,7 +163,7 @@ def best_in(example: Example, part: NDArray[np.float32], distance: Distance, *, 
     Returns:
         First and last frame of the path, and its cost; of equal ones the first window's.
     """
-    (held,) = together([Stretch(0, 0, part, True)], distance)
+    (held,) = buffered([Stretch(0, 0, part, True)], distance)
     laid = held.lay(np.array([0], np.int64), np.array([len(part)], np.int64))
     query = QueryDistances(example.frames, distance, Room(np.int16))
     n = query.frames
@@ -178,5 +178,5 @@ def best_in(example: Example, part: NDArray[np.float32], distance: Distance, *, 
 
 def warm(distance: Distance) -> None:
     """Load the kernels that a search uses, by a search of one frame in one frame."""
-    frame, one = np.zeros((1, distance.columns), np.float32), np.ones(1, np.int64)
-    search([Example("", 1, frame)], [(0, [frame])], Limits(one, one, 1, one, False), distance)
+    frame, item = np.zeros((1, distance.columns), np.float32), np.ones(1, np.int64)
+    search([Example("", 1, frame)], [(0, [frame])], Limits(item, item, 1, item, False), distance)

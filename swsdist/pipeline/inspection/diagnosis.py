@@ -12,7 +12,7 @@ from typing import Any
 from swsdist.accounts.hardware import describe, versions
 from swsdist.audio.formats import ffmpeg
 from swsdist.core.errors import SwsdistError
-from swsdist.features.registry import installed
+from swsdist.features.extractors import installed
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.finding import Finding
 from swsdist.registry import registries
@@ -90,7 +90,7 @@ def _gpu() -> Finding:
         return Finding("GPU", True, "none that can be used; searches run on the CPU")
     from numba.cuda.cudadrv.error import CudaSupportError, NvvmSupportError
 
-    from swsdist.kernels.distances.registry import create
+    from swsdist.kernels.distances.create import create
     from swsdist.methods.dtw.search import warm
     from swsdist.methods.dtw.settings import Settings
 

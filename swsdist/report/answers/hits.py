@@ -63,12 +63,14 @@ def answers_by_query(
         paths: of recordings, by document and channel.
         most: best hits per query; equal hits on several channels count once. By default all.
     """
-    made: dict[tuple[Any, ...], dict[str, Any]] = {}
+    hits_by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
     names = ("query_id", "doc_id", "start", "end", "score")
     for row, verdict in zip(rows, verdicts, strict=True):
-        hit = made.setdefault(tuple(row[name] for name in names), {"channels": (), "verdict": verdict, "path": None})
+        hit = hits_by_key.setdefault(
+            tuple(row[name] for name in names), {"channels": (), "verdict": verdict, "path": None}
+        )
         hit["channels"] += (row["channel"],)
         hit["path"] = hit["path"] or (paths or {}).get((row["doc_id"], row["channel"]))
-    hits = [AnswerHit(**dict(zip(names, key, strict=True)), **rest) for key, rest in made.items()]
-    wanted = dict.fromkeys([*query_ids, *(hit.query_id for hit in hits)])
-    return tuple(Answer(name, tuple(hit for hit in hits if hit.query_id == name)[:most]) for name in wanted)
+    hits = [AnswerHit(**dict(zip(names, key, strict=True)), **rest) for key, rest in hits_by_key.items()]
+    ids = dict.fromkeys([*query_ids, *(hit.query_id for hit in hits)])
+    return tuple(Answer(name, tuple(hit for hit in hits if hit.query_id == name)[:most]) for name in ids)

@@ -63,7 +63,7 @@ class SearchFacts:
 
 def render_answers(
     answers: Sequence[Answer],
-    asked: Sequence[PlayedQuery],
+    queries: Sequence[PlayedQuery],
     searched: SearchFacts,
     storage: Mapping[str, object] | None = None,
 ) -> str:
@@ -73,23 +73,23 @@ def render_answers(
 
     Args:
         answers: in the order of the page.
-        asked: the queries, in the same order.
+        queries: in the same order.
         searched: see there.
         storage: options for the file system of recordings.
     """
     sounds = _Sounds(storage)
-    spoken = [sounds.of_query(query) for query in asked]
-    heard: dict[int, Sound | str] = {}
+    spoken = [sounds.of_query(query) for query in queries]
+    sounds_by_hit: dict[int, Sound | str] = {}
     for hit in _best_first(answers):
-        heard[id(hit)] = sounds.of_hit(hit)
+        sounds_by_hit[id(hit)] = sounds.of_hit(hit)
     blocks = [
         {
             "answer": answer,
             "query": query,
             "sound": sound,
-            "hits": [(rank, hit, heard[id(hit)]) for rank, hit in enumerate(answer.hits, 1)],
+            "hits": [(rank, hit, sounds_by_hit[id(hit)]) for rank, hit in enumerate(answer.hits, 1)],
         }
-        for answer, query, sound in zip(answers, asked, spoken, strict=True)
+        for answer, query, sound in zip(answers, queries, spoken, strict=True)
     ]
     return rendered(
         "answers",
@@ -135,12 +135,12 @@ class _Sounds:
             return "left out"
         around = {} if pad is None else {"pad": pad}
         try:
-            made = sound_of(path, start, end, channel=channel, mark=mark, storage=self._storage, **around)
+            sound = sound_of(path, start, end, channel=channel, mark=mark, storage=self._storage, **around)
         except AudioError as error:
             return error.message
         self._sounds += 1
-        self._bytes += len(made.uri) + len(made.svg)
-        return made
+        self._bytes += len(sound.uri) + len(sound.svg)
+        return sound
 
 
 def _best_first(answers: Sequence[Answer]) -> Iterator[AnswerHit]:

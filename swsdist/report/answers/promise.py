@@ -59,11 +59,11 @@ def fit_promise(trials: pa.Table) -> Promise:
         trials: TRIALS of all queries.
     """
     hits = _hits(trials)
-    called = np.zeros(len(hits.score), np.bool_)
+    above = np.zeros(len(hits.score), np.bool_)
     for fold in range(_FOLDS):
-        here = hits.fold == fold
-        called[here] = hits.score[here] >= _threshold(hits.score[~here], hits.right[~here])
-    return _promise_of(_threshold(hits.score, hits.right), hits, called)
+        in_fold = hits.fold == fold
+        above[in_fold] = hits.score[in_fold] >= _threshold(hits.score[~in_fold], hits.right[~in_fold])
+    return _promise_of(_threshold(hits.score, hits.right), hits, above)
 
 
 def precision_at(trials: pa.Table, threshold: float) -> Promise:
@@ -77,23 +77,23 @@ def precision_at(trials: pa.Table, threshold: float) -> Promise:
     return _promise_of(threshold, hits, hits.score >= threshold)
 
 
-def _promise_of(threshold: float, hits: _Hits, called: NDArray[np.bool_]) -> Promise:
-    count, right = int(called.sum()), int((called & hits.right).sum())
-    there = hits.right & hits.first
-    share = float(called[there].mean()) if there.any() else 0.0
-    return Promise(threshold, right / count if count else 0.0, share, count, int(there.sum()))
+def _promise_of(threshold: float, hits: _Hits, above: NDArray[np.bool_]) -> Promise:
+    count, right = int(above.sum()), int((above & hits.right).sum())
+    correct = hits.right & hits.first
+    share = float(above[correct].mean()) if correct.any() else 0.0
+    return Promise(threshold, right / count if count else 0.0, share, count, int(correct.sum()))
 
 
 def _hits(trials: pa.Table) -> _Hits:
     """Detections, best first within each query."""
     results = trials.filter(pc.is_valid(trials["score"])).sort_by([("query_id", "ascending"), ("score", "descending")])
     names = results["query_id"].to_numpy(zero_copy_only=False)
-    known, code = np.unique(names.astype(str), return_inverse=True)
+    query_ids, code = np.unique(names.astype(str), return_inverse=True)
     rank = np.arange(len(code)) - np.searchsorted(code, code)
-    folds = np.array([stable_hash(name) % _FOLDS for name in known.tolist()], np.int64)
+    folds = np.array([stable_hash(name) % _FOLDS for name in query_ids.tolist()], np.int64)
     right = pc.is_valid(results["ref_start"]).to_numpy(zero_copy_only=False)
     return _Hits(
-        results["score"].to_numpy(), right, rank < _FIRST, folds[code] if len(known) else np.empty(0, np.int64)
+        results["score"].to_numpy(), right, rank < _FIRST, folds[code] if len(query_ids) else np.empty(0, np.int64)
     )
 
 

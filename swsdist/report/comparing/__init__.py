@@ -1,1 +1,1 @@
-"""What a comparison of systems shows: tables of text, a page, and the forms that other programs read."""
+"""Reports of comparisons of systems: tables of text, a page, and formats for programs."""

@@ -14,7 +14,7 @@ from swsdist.score.measures.det import accepted_from
 
 SCHEMA = "swsdist-comparison/1"
 
-#: What columns of a breakdown of differences are called beside the names of the systems.
+#: Names of the columns of a breakdown of differences, besides the systems.
 _DIFFERENCE = {
     "first": "system_value",
     "second": "other_value",
@@ -67,7 +67,7 @@ def to_json(data: ComparisonData) -> dict[str, object]:
 
 
 def csv_tables(data: ComparisonData) -> dict[str, pa.Table]:
-    """The comparison as tables of plain numbers, by name; those of JSON, and each query's value."""
+    """The comparison as tables of plain numbers, by name: those of JSON, and values by query."""
     values = to_json(data)
     results: dict[str, list[dict[str, object]]] = {"about": [_flat(row) for row in _rows(values["about"])]}
     for block in _rows(values["measures"]):
@@ -77,8 +77,8 @@ def csv_tables(data: ComparisonData) -> dict[str, pa.Table]:
     queries = results.setdefault(data.units if data.units == "queries" else "conditions", [])
     for measured in data.blocks:
         joined = measured.comparison.paired
-        for system, mine in zip(joined.systems, joined.values.tolist(), strict=True):
-            for query, ntrue, value in zip(joined.queries, joined.ntrue.tolist(), mine, strict=True):
+        for system, system_values in zip(joined.systems, joined.values.tolist(), strict=True):
+            for query, ntrue, value in zip(joined.queries, joined.ntrue.tolist(), system_values, strict=True):
                 row = {"measure": measured.measure, "system": system, "query_id": query, "ntrue": ntrue, "value": value}
                 queries.append(row)
     if isinstance(entropies := values["cross_entropies"], Mapping):
@@ -98,7 +98,7 @@ def csv_tables(data: ComparisonData) -> dict[str, pa.Table]:
 
 
 def write_csv_tables(data: ComparisonData, folder: Path) -> list[Path]:
-    """Write them to a folder, which is made: `systems.csv`, `pairs.csv`, ...; gives their paths."""
+    """Write the tables to a new folder: `systems.csv`, `pairs.csv`, ...; return their paths."""
     from swsdist.io.tables import write_csv
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def _rows(values: object) -> list[dict[str, object]]:
 
 
 def _flat(row: Mapping[str, object], above: str = "") -> dict[str, object]:
-    """One level: what lies deeper under names joined by `_`; lists as text."""
+    """A flat mapping: nested keys joined by `_`, lists as text."""
     results: dict[str, object] = {}
     for name, value in row.items():
         if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""A comparison of systems as one self-contained page: no request to anywhere, no script, printable.
+"""A comparison of systems as one self-contained page: no network requests, no script, printable.
 
-The page holds names that others chose: jinja2 escapes all of them, only the plots go in as they are, and a content
-security policy in the page forbids whatever it does not need.
+Names in the page are untrusted: jinja2 escapes all of them; only the plots are inserted unescaped. A content
+security policy in the page forbids everything that it does not need.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from swsdist.report.summary import fixed, rendered
 from swsdist.score.compare.paired import PairRow
 from swsdist.score.compare.results import ComparisonData, DetLine, Measured
 
-#: Pairs of whom each has a plot of its own: all of six systems.
+#: Most pairs with a plot each: all pairs of six systems.
 MOST_PAIRS = 15
-#: Systems whose operating points have room in the legend of the DET curves.
+#: Most systems with operating points in the legend of the DET curves.
 _MOST_MARKED = 8
-#: Pixels of the legend of the DET curves, of a plot of the page's width, and of one that stands beside others.
+#: Pixels of the legend of the DET curves, of a plot of the page's width, and of a plot beside others.
 _LEGEND, _WIDE, _NARROW = 300, 900, 560
 
 
@@ -60,7 +60,7 @@ def render_comparison(data: ComparisonData) -> str:
 
 
 def det_plot(data: ComparisonData) -> str | None:
-    """The DET curves of all systems that have one in one picture, the legend beside them; None where there is none."""
+    """The DET curves of all systems in one picture, with a legend; None without curves."""
     if not data.lines:
         return None
     marked = len(data.lines) <= _MOST_MARKED
@@ -75,7 +75,7 @@ def _marks(line: DetLine) -> tuple[Mark, ...]:
 
 
 def forest_plots(data: ComparisonData) -> str:
-    """Values and differences with their intervals as one picture, the measures beside each other."""
+    """Values and differences with intervals as one picture, the measures side by side."""
     plots = [_forest(block, data.units, _NARROW)[1] for block in data.blocks]
     names = ", ".join(block.measure for block in data.blocks)
     return beside(plots, title=f"{names}: values and differences with intervals")
@@ -100,13 +100,13 @@ def _forest(block: Measured, units: str, width: int) -> tuple[str, str]:
 
 
 def _shown(block: Measured) -> list[PairRow]:
-    """The pairs that have a plot: all, or where they are too many those of the first system."""
+    """The pairs with a plot: all, or if too many, those of the first system."""
     pairs = list(block.comparison.pairs)
     return pairs if len(pairs) <= MOST_PAIRS else [row for row in pairs if row.first == pairs[0].first][:MOST_PAIRS]
 
 
 def _left_out(block: Measured) -> str:
-    """What is not drawn, in words."""
+    """A note on pairs without a plot."""
     shown, pairs = _shown(block), block.comparison.pairs
     if len(shown) == len(pairs):
         return ""
@@ -117,7 +117,7 @@ def _left_out(block: Measured) -> str:
 
 
 def _plots(block: Measured, units: str) -> list[tuple[str, str]]:
-    """Captions and plots of pairs, query by query, on one scale."""
+    """Captions and plots of differences by query, on one scale."""
     results = block.comparison
     place: Mapping[str, NDArray[np.float64]] = dict(zip(results.paired.systems, results.paired.values, strict=True))
     shown = [(row, place[row.first] - place[row.second]) for row in _shown(block)]

@@ -1,6 +1,6 @@
-"""The tables of a comparison as text, made once for a terminal, a page and LaTeX.
+"""The tables of a comparison as text, for a terminal, a page and LaTeX.
 
-Conventions: values from -inf to 1 (ATWV, MTWV), p values and probabilities from 0 to 1; `None` where a value does not exist.
+Conventions: values from -inf to 1 (ATWV, MTWV), p values and probabilities from 0 to 1; `None` for undefined values.
 """
 
 from __future__ import annotations
@@ -18,42 +18,45 @@ from swsdist.score.compare.paired import PairRow
 from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings, SystemInfo
 from swsdist.score.compare.significance import Wilcoxon
 
-#: Marks of significance, and below which p they are given.
+#: Marks of significance, and their upper limits of p.
 MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 _DIGITS = 16  # of a digest
 
 
-#: Why a comparison lacks a value.
+#: Why a value is undefined.
 _GAP = "not defined for so few values, or values that do not vary"
 
 
 def measure_tables(data: ComparisonData, block: Measured) -> list[Table]:
-    """Systems, and their pairs (what they differ by, and the tests), by one measure."""
+    """Systems, and their pairs (differences and tests), by one measure."""
     return [_systems(block, data), _differences(block, data), _tests(block, data)]
 
 
 def paper_table(values: Mapping[str, Mapping[str, float | None]], keys: Sequence[str], note: str = "") -> Table:
-    """The table of a paper: a row a system, a column a measure; an arrow says whether more or less is better.
+    """The table of a paper: one row per system, one column per measure, with an arrow towards better values.
 
     Args:
         values: by system and key.
         keys: of the measures, in their order.
         note: below the table.
     """
-    known = [quantities()[key] for key in keys]
+    known_values = [quantities()[key] for key in keys]
     arrows = {"highest": " ↑", "lowest": " ↓", "": ""}
     return Table(
         "Systems",
-        ["system", *(item.name + arrows[item.best] for item in known)],
-        [[name, *(fixed(mine.get(item.key), item.decimals) for item in known)] for name, mine in values.items()],
+        ["system", *(item.name + arrows[item.best] for item in known_values)],
+        [
+            [name, *(fixed(system_rows.get(item.key), item.decimals) for item in known_values)]
+            for name, system_rows in values.items()
+        ],
         note,
-        plain=[{"system": name, **{key: mine.get(key) for key in keys}} for name, mine in values.items()],
+        plain=[{"system": name, **{key: system_rows.get(key) for key in keys}} for name, system_rows in values.items()],
         gap="not defined for the system, or not known of it",
     )
 
 
 def entropy_tables(data: ComparisonData) -> list[Table]:
-    """Min Cnxe of the systems and of their pairs; nothing where it was not asked for."""
+    """Min Cnxe of the systems and of their pairs; empty if not requested."""
     results = data.entropies
     if results is None:
         return []
@@ -92,43 +95,47 @@ def breakdown_tables(data: ComparisonData) -> list[Table]:
     return [
         table
         for column in columns
-        for table in _broken_down([part for part in data.breakdowns if part.column == column], data.blocks[0].measure)
+        for table in _breakdown([part for part in data.breakdowns if part.column == column], data.blocks[0].measure)
     ]
 
 
 def protocol_lines(data: ComparisonData) -> list[str]:
-    """By which rules the values were made, a line for those of the same rules."""
-    known: dict[str, list[str]] = {}
+    """The scoring rules, one line per distinct set of rules."""
+    known_values: dict[str, list[str]] = {}
     for item in data.about:
-        known.setdefault(item.protocol_text or "protocol unknown: not in per-term tables", []).append(item.name)
-    return [text if len(known) == 1 else f"{', '.join(names)}: {text}" for text, names in known.items()]
+        known_values.setdefault(item.protocol_text or "protocol unknown: not in per-term tables", []).append(item.name)
+    return [text if len(known_values) == 1 else f"{', '.join(names)}: {text}" for text, names in known_values.items()]
 
 
 def about_tables(data: ComparisonData) -> list[Table]:
-    """Data, protocol, versions and digests: what is the same for all systems, and what is not."""
-    common, single = _parted([_facts(item) for item in data.about])
-    # Of the settings only those that differ are of interest.
-    settings = _parted([item.settings for item in data.about])[1] if all(item.settings for item in data.about) else []
+    """Data, protocol, versions and digests: common ones, and differences."""
+    common, single = _common_and_other([_facts(item) for item in data.about])
+    # Only differing settings are shown.
+    settings = (
+        _common_and_other([item.settings for item in data.about])[1]
+        if all(item.settings for item in data.about)
+        else []
+    )
     single += settings
     unknown = [item.name for item in data.about if item.point is None]
     note = ""
     if unknown:
         note = f"Data and protocol of {', '.join(unknown)} are unknown: not in per-term tables."
-    made = [["compared", data.made], ["compared with", _versions(data.versions)]] if data.made else []
-    tables = [Table("Data, protocol and versions", ["", "all systems"], [*made, *common], note, texts=(0, 1))]
+    first_rows = [["compared", data.made], ["compared with", _versions(data.versions)]] if data.made else []
+    tables = [Table("Data, protocol and versions", ["", "all systems"], [*first_rows, *common], note, texts=(0, 1))]
     if single:
         more = "The last rows are the config keys that affect results and differ."
         columns = ["", *(item.name for item in data.about)]
-        said = more if settings else ""
-        tables.append(Table("Where the systems differ", columns, single, said, texts=range(len(columns))))
+        note_text = more if settings else ""
+        tables.append(Table("Where the systems differ", columns, single, note_text, texts=range(len(columns))))
     return tables
 
 
-def _parted(known: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
-    """What all have alike, a name and a value a row; and the rest, a name and the value of each."""
+def _common_and_other(known_values: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
+    """Rows of common values (name, value), and of others (name, value of each system)."""
     common, single = [], []
-    for key in dict.fromkeys(key for item in known for key in item):
-        values = [item.get(key, "not known") for item in known]
+    for key in dict.fromkeys(key for item in known_values for key in item):
+        values = [item.get(key, "not known") for item in known_values]
         if len({*values}) == 1 and len(values) > 1:
             common.append([key, values[0]])
         else:
@@ -137,7 +144,7 @@ def _parted(known: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[l
 
 
 def p_value(p: float | None) -> str:
-    """As a person reads it: three significant digits, at least 4 decimals, or a power of ten."""
+    """A p value for people: three significant digits, at least 4 decimals, or a power of ten."""
     return short(p, 3) if p is None or p < 1e-3 else f"{p:.4f}"
 
 
@@ -186,7 +193,7 @@ def _systems(block: Measured, data: ComparisonData) -> Table:
 
 
 def pair_name(row: PairRow | EntropyPair) -> str:
-    """What is subtracted from what."""
+    """The name of a difference."""
     return f"{row.first} - {row.second}"
 
 
@@ -229,15 +236,15 @@ def _tests(block: Measured, data: ComparisonData) -> Table:
         ]
         for row in block.comparison.pairs
     ]
-    ways = sorted({_way(row.wilcoxon) for row in block.comparison.pairs})
+    variants = sorted({_variant(row.wilcoxon) for row in block.comparison.pairs})
     note = (
         f"Two-sided paired t and Wilcoxon signed-rank tests over {data.units}; Holm's correction is for the chance of any "
-        f"false alarm among all pairs, FDR (Benjamini and Hochberg) for their share. Wilcoxon: {'; '.join(ways)}."
+        f"false alarm among all pairs, FDR (Benjamini and Hochberg) for their share. Wilcoxon: {'; '.join(variants)}."
     )
     return Table(f"Tests of {block.measure}, p values", columns, rows, note, gap=_GAP)
 
 
-def _way(test: Wilcoxon) -> str:
+def _variant(test: Wilcoxon) -> str:
     zeros = {"wilcox": "dropped", "pratt": "ranked, then dropped (Pratt)", "zsplit": "halved"}[test.zero_method]
     return f"{'exact' if test.exact else 'normal approximation'}, zeros {zeros}"
 
@@ -247,8 +254,8 @@ def _way(test: Wilcoxon) -> str:
 _Row = dict[str, Any]
 
 
-def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
-    """The breakdown by one column: values, groups' own maxima, counts, and parts of the whole."""
+def _breakdown(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
+    """The breakdown by one column: values, maxima by group, counts, and contributions."""
     column = parts[0].column
     single = {part.first: part.table.to_pylist() for part in parts if part.second is None}
     gains = {part.second or "": part.table.to_pylist() for part in parts if part.second is not None}
@@ -258,8 +265,15 @@ def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
     def table(caption: str, cell: Callable[[_Row], str], note: str = "", end: Sequence[str] = ()) -> Table:
         rows = []
         for k, group in enumerate(groups):
-            mine = [single[system][k] for system in systems]
-            rows.append([group, _same(mine, "terms"), _same(mine, "ntrue"), *map(cell, mine)])
+            system_rows = [single[system][k] for system in systems]
+            rows.append(
+                [
+                    group,
+                    _common_or_all(system_rows, "terms"),
+                    _common_or_all(system_rows, "ntrue"),
+                    *map(cell, system_rows),
+                ]
+            )
         rows += [["all", "", "", *end]] if end else []
         columns = [column, "queries", "references", *systems]
         return Table(f"{caption}, by {column}", columns, rows, note, gap="no query of the group has a value")
@@ -267,11 +281,11 @@ def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
     tables = [table(measure, lambda row: fixed(row["twv"]))]
     if any(row.get("mtwv") is not None for rows in single.values() for row in rows):
         note = "In brackets: the best threshold for the group alone; none: rejecting all is best."
-        tables.append(table("MTWV of the group", _own_maximum, note))
+        tables.append(table("MTWV of the group", _group_maximum, note))
     tables.append(table("Hits/false alarms", lambda row: f"{_count(row['ncorr'])}/{_count(row['nfa'])}"))
-    whole = [[row["total"] for row in single[system]] for system in systems]
-    if not any(None in values for values in whole):
-        sums = [fixed(math.fsum(values)) for values in whole]
+    totals = [[row["total"] for row in single[system]] for system in systems]
+    if not any(None in values for values in totals):
+        sums = [fixed(math.fsum(values)) for values in totals]
         note = "A group's part of the whole: the sum of its values over the number of all queries. The parts add up."
         tables.append(table(f"Part of {measure}", lambda row: fixed(row["total"]), note, sums))
     if gains:
@@ -285,8 +299,8 @@ def _broken_down(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
     return tables
 
 
-def _same(rows: Sequence[_Row], name: str) -> str:
-    """A number that is the same for all systems, else all of them."""
+def _common_or_all(rows: Sequence[_Row], name: str) -> str:
+    """A number common to all systems, or all numbers."""
     values = [_count(row[name]) for row in rows]
     return values[0] if len({*values}) == 1 else "/".join(values)
 
@@ -299,7 +313,7 @@ def _signed(value: float | None) -> str:
     return short(None) if value is None else f"{value:+.4f}"
 
 
-def _own_maximum(row: _Row) -> str:
+def _group_maximum(row: _Row) -> str:
     limit = row["mtwv_threshold"]
     return fixed(row["mtwv"]) + ("" if limit is None else f" ({short(limit)})")
 
@@ -307,12 +321,12 @@ def _own_maximum(row: _Row) -> str:
 # -- what was compared ------------------------------------------------------------------------------------------------
 
 
-#: What a system was read from, in words.
+#: Sources of systems, in words.
 _KINDS = {"run": "run folder", "list": "system list"}
 
 
 def _facts(about: SystemInfo) -> dict[str, str]:
-    """What is known of a system, by the name of the fact, in the order in which it is shown."""
+    """Facts of a system by name, in order."""
     results = {"read from": _KINDS.get(about.kind, about.kind), "path": about.path}
     if about.label is not None:
         results["system"] = about.label

@@ -32,12 +32,12 @@ class Estimate:
 def forest_svg(
     rows: Sequence[Estimate], *, title: str = "Values with intervals", axis: str = "value", width: int = 640
 ) -> str:
-    """Values and their intervals, one under the other; a rule stands at 0.
+    """Values and their intervals, one per row, with a rule at 0.
 
     Args:
         rows: from top to bottom.
-        title: for those who cannot see it.
-        axis: what the values are of.
+        title: text alternative.
+        axis: label of the values.
         width: in pixels.
     """
     letters = min(max((len(row.label) for row in rows), default=0), _MOST_LETTERS)
@@ -74,7 +74,7 @@ def differences_svg(
 
     Args:
         differences: float (n,), first - second.
-        title: for those who cannot see it.
+        title: text alternative.
         width, height: in pixels.
         reach: least and greatest value of the axis, for plots side by side; by default those of the differences.
     """

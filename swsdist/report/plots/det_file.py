@@ -1,4 +1,4 @@
-"""The DET curve of a scored list as a file: a picture, or its points, with a band of two standard errors if asked for.
+"""The DET curve of a scored list as a file: a picture, or its points, with an optional band of two standard errors.
 
 The band lies around the very points of the curve. Term-weighted, a point's errors are those of the means over terms
 (`swsdist.score.measures.det.bands`); pooled, the rates are proportions of Ntrue references and N - Ntrue other trials.
@@ -24,17 +24,17 @@ Floats = NDArray[np.float64]
 
 
 def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands: bool = False) -> None:
-    """Write it.
+    """Write the DET curve.
 
     Args:
-        result: what was scored.
+        result: of the scoring.
         path: `.svg`, `.pdf` or `.png` for a picture, else CSV: score (the least accepted; infinite where nothing is), pmiss,
             pfa, value and, with bands, twice the standard errors.
         pooled: of all terms as one, not term-weighted.
         with_bands: with bands.
 
     Raises:
-        UserError: there is no curve, no spread of its points is defined, or a library is missing that writes it.
+        UserError: no curve, an undefined spread, or a missing library.
     """
     curve = result.pooled if pooled else result.whole.curve
     if curve is None:

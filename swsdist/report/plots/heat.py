@@ -15,7 +15,7 @@ from swsdist.report.plots.svg import _GRID, _INK, _LINES, _svg, _text, shortened
 _CELL_HEIGHT, _LEAST_WIDTH = 26, 34  # pixels
 _LETTER = 6.8  # pixels of a letter of a label
 _MOST_LETTERS = 60
-#: Cells in which there is room for their value.
+#: Most cells with room for their values.
 _MOST_TOLD = 14
 
 
@@ -31,20 +31,20 @@ def heat_svg(
     less_is_better: bool = False,
     width: int = 640,
 ) -> str:
-    """A cell for each row and column, the better the darker; one that is not known is empty.
+    """A cell for each row and column, darker for better values, empty for unknown ones.
 
     Args:
         values: float (R, C), NaN where not known.
-        rows, columns: what each stands for.
+        rows, columns: their labels.
         x_title, y_title: of the columns and rows.
-        title: for those who cannot see it.
+        title: text alternative.
         best: row and column of a cell to frame.
         less_is_better: the least value is the darkest.
         width: in pixels.
     """
     grid = np.asarray(values, dtype=np.float64)
-    known = grid[np.isfinite(grid)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    finite = grid[np.isfinite(grid)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     letters = min(max((len(name) for name in rows), default=0), _MOST_LETTERS)
     left, top = max(20 + _LETTER * letters, 16 + 7.4 * len(y_title)), 30
     cell = max(_LEAST_WIDTH if len(columns) <= _MOST_TOLD else 8.0, (width - left - 14) / max(1, len(columns)))
@@ -72,7 +72,7 @@ def heat_svg(
         parts.append(_text(left - 8, top + _CELL_HEIGHT * i + 17, shortened(name, _MOST_LETTERS), anchor="end"))
     text = [shortened(name, _MOST_LETTERS) for name in columns]
     widest = _LETTER * max((len(name) for name in text), default=0)
-    upright = widest + 4 > cell  # labels that do not fit below their cells stand on end
+    upright = widest + 4 > cell  # labels wider than their cells are vertical
     free = -1.0
     for j, name in enumerate(text):
         x = left + cell * (j + 0.5)

@@ -37,7 +37,7 @@ class Series:
     """A line through points.
 
     Attributes:
-        label: for the legend, where each stands once; empty for none.
+        label: for the legend, which shows each once; empty: none.
         x, y: arrays of one length; a line is broken at NaN.
         kind: which colour and dashes.
         thin: drawn lightly, as one of many.
@@ -52,7 +52,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Axes:
-    """What the axes say, and the range that they show; ranges that are not given are those of the data.
+    """Labels and ranges of the axes; by default the ranges of the data.
 
     With `x_log` the x axis is logarithmic: its values are above 0.
     """
@@ -70,7 +70,7 @@ class Axes:
 
 
 def spans_decades(values: ArrayLike) -> bool:
-    """Whether numbers are told apart by their ratios only: all are above 0, and the greatest is 100 times the least or more."""
+    """Whether numbers need a logarithmic axis: all are above 0, and the greatest is at least 100 times the least."""
     results = np.asarray(values, dtype=np.float64)
     return bool(len(results) and results.min() > 0 and results.max() >= 100 * results.min())
 
@@ -101,13 +101,13 @@ def ticks_of(low: float, high: float, log: bool) -> tuple[NDArray[np.float64], l
 def lines_svg(
     series: Sequence[Series], axes: Axes, *, marks: Iterable[tuple[float, float, int]] = (), title: str
 ) -> str:
-    """Lines, some points of them marked; the legend stands below the axes, where it covers none.
+    """Lines with optional marks; the legend is below the axes.
 
     Args:
         series: the lines, the last on top.
         axes: see `Axes`.
         marks: x, y and kind of points to mark.
-        title: for those who cannot see it.
+        title: text alternative.
     """
     series = [replace(sery, x=axes.placed(sery.x)) for sery in series]
     frame = _framed(
@@ -133,13 +133,13 @@ def lines_svg(
 
 
 def dots_svg(x: ArrayLike, y: ArrayLike, axes: Axes, *, diagonal: bool = False, title: str) -> str:
-    """A dot a point; those outside of the range are left out.
+    """One dot per point within the range.
 
     Args:
         x, y: arrays of one length.
         axes: see `Axes`.
-        diagonal: also draw where both are equal; not on a logarithmic axis.
-        title: for those who cannot see it.
+        diagonal: draw the line of equality; not on a logarithmic axis.
+        title: text alternative.
     """
     xs, ys = axes.placed(x), np.asarray(y, dtype=np.float64)
     frame = _framed(xs, ys, axes)
@@ -160,13 +160,13 @@ def dots_svg(x: ArrayLike, y: ArrayLike, axes: Axes, *, diagonal: bool = False, 
 
 
 def bars_svg(edges: ArrayLike, heights: ArrayLike, axes: Axes, *, title: str) -> str:
-    """Bars from 0, those above it in another colour than those below.
+    """Bars from 0, with different colours above and below.
 
     Args:
         edges: (n + 1,), ascending.
         heights: (n,).
         axes: see `Axes`.
-        title: for those who cannot see it.
+        title: text alternative.
     """
     borders, values = np.asarray(edges, dtype=np.float64), np.asarray(heights, dtype=np.float64)
     frame = _framed(borders, np.append(values, 0.0), axes)
@@ -202,11 +202,11 @@ def _framed(x: NDArray[np.float64], y: NDArray[np.float64], axes: Axes) -> _Fram
 
 def _range(values: NDArray[np.float64], given: tuple[float, float] | None, margin: float) -> tuple[float, float]:
     """The range given, or that of the data with a margin; never empty."""
-    known = values[np.isfinite(values)]
+    finite = values[np.isfinite(values)]
     if given is not None:
         low, high = given
-    elif len(known):
-        low, high = float(known.min()), float(known.max())
+    elif len(finite):
+        low, high = float(finite.min()), float(finite.max())
         low, high = low - margin * (high - low), high + margin * (high - low)
     else:
         low, high = 0.0, 1.0
@@ -229,7 +229,7 @@ def _stroke(kind: int, width: float, opacity: float) -> str:
 
 
 def _runs(series: Series, frame: _Frame) -> Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Stretches of a line that are known and within the range, cut where it leaves it."""
+    """The known parts of a line within the range."""
     x, y = np.asarray(series.x, dtype=np.float64), np.asarray(series.y, dtype=np.float64)
     inside = np.isfinite(x) & np.isfinite(y) & (y >= frame.y0) & (y <= frame.y1) & (x >= frame.x0) & (x <= frame.x1)
     for run in np.split(np.arange(len(x)), np.flatnonzero(np.diff(inside)) + 1):
@@ -238,7 +238,7 @@ def _runs(series: Series, frame: _Frame) -> Iterable[tuple[NDArray[np.float64], 
 
 
 def _legend_below(frame: _Frame, rows: Sequence[tuple[str, str]]) -> tuple[list[str], int]:
-    """Symbols and labels below the axes, as many beside each other as have room; and the height that they take."""
+    """Symbols and labels below the axes, wrapped; and their height."""
     parts, line, x = [], 0, frame.left
     for symbol, label in rows:
         width = 44 + 6.8 * len(label)

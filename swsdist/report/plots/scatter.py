@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 _RAMP = np.array([(253, 231, 37), (94, 201, 98), (33, 145, 140), (59, 82, 139), (68, 1, 84)], np.float64)
 _WIDTH, _PLOT, _ROW = 560, 340, 64  # pixels
 _MOST_LETTERS = 30
-#: Part of a row's height over which its points are spread, so that they do not hide each other.
+#: Part of a row's height for spreading its points, so that they stay visible.
 _SPREAD = 0.7
 
 
@@ -43,7 +43,7 @@ def scatter_svg(
         y: of N points; of text, each has a row, in which points are spread up and down.
         values: float (N,), finite.
         x_title, y_title, value_title: of the axes and the colours.
-        title: for those who cannot see it.
+        title: text alternative.
         best: index of a point to ring.
         less_is_better: the least value is the darkest.
     """
@@ -108,7 +108,7 @@ def _colour(quality: float) -> str:
 
 
 def _bar(frame: _Frame, low: float, high: float, title: str, less_is_better: bool) -> list[str]:
-    """What the colours stand for, to the right of the axes."""
+    """The colour scale, to the right of the axes."""
     steps, x = 32, frame.right + 20
     part = (frame.bottom - frame.top) / steps
     results = []

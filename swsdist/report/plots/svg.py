@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from swsdist.report.data import ScoreHistogram
 from swsdist.score.measures.det import ppndf
 
-#: Colour and dashes of the first, second, ... line; told apart without colour too.
+#: Colour and dashes of the first, second, ... line, distinguishable without colour.
 _LINES = (
     ("#1f5fa8", ""),
     ("#b3541e", "7 3"),
@@ -102,7 +102,7 @@ def det_svg(
     Args:
         lines: the curves; points need not be sorted, they are joined in the order given.
         beta: where given, faint lines join the points of equal TWV = 1 - (Pmiss + beta Pfa).
-        title: for those who cannot see it.
+        title: text alternative.
         width, height: in pixels.
         beside: pixels to the right of that for the legend, and each line's marks have a shape of their own; 0: it stands in
             the corner of the curves.
@@ -142,7 +142,7 @@ def det_svg(
             parts.append(f'<path {thin} d="{_path(frame.x(_probit(pfa)), frame.y(_probit(pmiss)))}"/>')
         for number, mark in enumerate(line.marks):
             x, y = frame.x(_probit(mark.pfa)), frame.y(_probit(mark.pmiss))
-            # Of one line a shape tells which mark it is; of several it tells the line, and only the first mark is open.
+            # With one line, shapes distinguish marks; with several, they distinguish lines, and only the first mark is open.
             css = f"mark line{index % len(_LINES)}" if number == 0 or not beside else f"area line{index % len(_LINES)}"
             fill = _PAPER if number == 0 or not beside else colour
             style = f'class="{css}" stroke="{colour}" stroke-width="2" fill="{fill}"'
@@ -157,7 +157,7 @@ def det_svg(
 
 
 def shortened(label: str, most: int) -> str:
-    """A label of at most so many letters; the middle of a long one goes."""
+    """A label of limited length; long ones lose their middle."""
     half = (most - 1) // 2
     return label if len(label) <= most else f"{label[:half]}…{label[-half:]}"
 
@@ -175,7 +175,7 @@ def histogram_svg(
     Args:
         histogram: counts on common edges.
         marks: labels and scores of vertical lines, thresholds for example; those outside the edges are left out.
-        title: for those who cannot see it.
+        title: text alternative.
         width, height: in pixels.
     """
     edges = np.asarray(histogram.edges, dtype=np.float64)
@@ -226,7 +226,7 @@ def _det_ticks(p: NDArray[np.float64], low: float, high: float) -> NDArray[np.fl
 
 
 def _round_ticks(low: float, high: float, about: int = 7) -> NDArray[np.float64]:
-    """Multiples of 1, 2 or 5 times a power of ten within a range, about so many."""
+    """Multiples of 1, 2 or 5 times a power of ten within a range, about the given number."""
     raw = max(high - low, 1e-12) / about
     power = 10.0 ** math.floor(math.log10(raw))
     step = power * min((m for m in (1, 2, 5, 10) if m * power >= raw), default=10)
@@ -236,7 +236,7 @@ def _round_ticks(low: float, high: float, about: int = 7) -> NDArray[np.float64]
 
 
 def _path(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
-    """Path data, with the points that would fall on the one before them left out."""
+    """Path data, without points at the same pixel as the previous one."""
     points = np.round(np.column_stack([x, y]), 1)
     keep = np.ones(len(points), dtype=bool)
     keep[1:] = (points[1:] != points[:-1]).any(axis=1)
@@ -266,7 +266,7 @@ def _iso_twv(frame: _Frame, beta: float) -> Iterable[str]:
 def _x_axis(frame: _Frame, values: NDArray[np.float64], labels: Sequence[str], title: str) -> Iterable[str]:
     places = frame.x(values).tolist()
     taken: list[tuple[float, float]] = []
-    # Where there is no room for all labels, powers of ten have it first.
+    # If labels do not fit, powers of ten have priority.
     for index in sorted(range(len(labels)), key=lambda i: labels[i].strip("0.") != "1"):
         x, half = places[index], 3.4 * len(labels[index]) + 3
         yield f'<path class="grid" stroke="{_GRID}" d="M{x:.1f} {frame.top}V{frame.bottom}"/>'

@@ -1,4 +1,4 @@
-"""The timeline of a run as SVG text: which worker did which stage when, and below it the memory of each node."""
+"""The timeline of a run as SVG text: tasks of each worker, and below the memory of each node."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from swsdist.report.plots.svg import (
 )
 
 _LEFT, _ROW, _MEMORY = 150, 14, 190
-#: Nodes that have a line of memory of their own; of more, the highest.
+#: Most nodes with a line of memory each; for more, only the maximum.
 _LINES_SHOWN = 8
 
 
 def timeline_svg(timeline: Timeline, *, width: int = 900) -> str | None:
-    """The picture; None where no process worked on a task.
+    """The picture; None without tasks.
 
     Args:
         timeline: of the run's accounts.

@@ -1,6 +1,6 @@
-"""A waveform as SVG text: a bar for each stretch of samples, from its least to its greatest, the marked ones apart.
+"""A waveform as SVG text: a bar for each stretch of samples, from minimum to maximum, with marked bars.
 
-The same bytes for the same samples. Loudness is relative to the clip's own peak, so that faint recordings can be seen too.
+The same bytes for the same samples. Loudness is relative to the clip's peak, so that faint recordings are visible too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from swsdist.report.plots.svg import _FAINT, _LINES
 _ACCENT = _LINES[0][0]
 _BARS = 150
 _PITCH, _HEIGHT = 4, 56
-#: Peak below which a clip is drawn as the silence that it is, of full scale 1.
+#: Peak below which a clip is drawn as silence, with full scale 1.
 _SILENT = 1e-3
 
 
@@ -39,14 +39,14 @@ def waveform_svg(samples: NDArray[np.float32], mark: tuple[float, float]) -> str
         bar = f"M{k * _PITCH + _PITCH // 2} {min(top, middle - 0.7):.1f}V{max(bottom, middle + 0.7):.1f}"
         (inside if first <= k < last else around).append(bar)
     width = _BARS * _PITCH
-    whole = last - first == _BARS  # all of it is marked: there is nothing to tell apart
+    all_marked = last - first == _BARS  # everything is marked
     place = f'x="{first * _PITCH}" y="0" width="{(last - first) * _PITCH}" height="{_HEIGHT}"'
     strokes = 'stroke-width="2.2" stroke-linecap="round" fill="none"'
     return "".join(
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="wave" viewBox="0 0 {width} {_HEIGHT}" ',
             'preserveAspectRatio="none" role="img"><title>waveform, the matched stretch marked</title>',
-            "" if whole else f'<rect class="mark" {place} rx="3" fill="{_ACCENT}" fill-opacity="0.12"/>',
+            "" if all_marked else f'<rect class="mark" {place} rx="3" fill="{_ACCENT}" fill-opacity="0.12"/>',
             f'<path class="around" {strokes} stroke="{_FAINT}" d="{"".join(around)}"/>',
             f'<path class="inside" {strokes} stroke="{_ACCENT}" d="{"".join(inside)}"/>',
             "</svg>",

@@ -1,1 +1,1 @@
-"""Systems beside each other: tests, intervals, breakdowns."""
+"""Comparison of systems: tests, intervals, breakdowns."""

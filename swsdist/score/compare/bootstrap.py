@@ -1,11 +1,11 @@
 """Bootstrap intervals of mean term values, resampled over terms or over documents, for several systems at once.
 
-Two questions, two units:
+Two units:
 
-- **over terms**: what if other queries had been asked in the same speech? Q queries are drawn with replacement from the
+- **over terms**: variation over queries for the same speech. Q queries are drawn with replacement from the
   Q with references; the estimator is the mean of their values, ATWV* = sum_q m_q TWV(q) / Q, with m_q the times q was
   drawn.
-- **over documents**: what if other recordings had been searched for the same queries? D documents are drawn with
+- **over documents**: variation over recordings for the same queries. D documents are drawn with
   replacement; d is drawn w_d times. All counts change with them, as does the mean:
 
       Ntrue*(q) = sum_d w_d Ntrue(q, d)        misses and false alarms alike
@@ -14,12 +14,12 @@ Two questions, two units:
 
   A query without a reference among the documents drawn is left out of that mean, as TWV leaves it out. A draw in which
   no query has one, or a query has no non-target left, has no value; such draws are counted and left out. beta and the
-  decisions stay what they were. A document is a whole recording, all its channels.
+  decisions are unchanged. A document is a recording with all its channels.
 
-  The estimator is biased where rare terms are better or worse than frequent ones, as a term with one reference is left
-  out of a third of the draws: BCa corrects for that, the percentiles do not.
+  The estimator is biased if rare terms are better or worse than frequent ones, because a term with one reference is left
+  out of a third of the draws: BCa corrects for that, percentiles do not.
 
-All systems see the same draws, so the interval of a difference is that of paired values. Intervals are percentiles of
+All systems use the same draws, so the interval of a difference is that of paired values. Intervals are percentiles of
 the draws, or BCa (bias corrected and accelerated, acceleration from the jackknife over the same unit); where BCa is not
 defined, because all draws lie on one side of the value observed, the percentiles are given and named as such.
 
@@ -48,12 +48,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Method = Literal["percentile", "bca"]
 
-#: Weights (8 bytes each) that are held at once.
+#: Weights (8 bytes each) in memory at once.
 _CELLS = 1 << 20
 
 
 class Interval(NamedTuple):
-    """From `low` to `high`, meant to hold the true value with probability `level`."""
+    """A confidence interval from `low` to `high` at `level`."""
 
     low: float
     high: float
@@ -66,10 +66,10 @@ class Bootstrap:
     """Values of S systems in the same B draws.
 
     Attributes:
-        observed: float64 (S,), values of what was really measured.
+        observed: float64 (S,), observed values.
         replicates: float64 (S, B), the estimator on each draw that has a value.
         jackknife: float64 (S, n), the estimator with each unit left out.
-        undefined: draws without a value, which are not among `replicates`.
+        undefined: number of draws without a value, which are not in `replicates`.
     """
 
     observed: Floats
@@ -80,11 +80,11 @@ class Bootstrap:
     def interval(
         self, system: int, other: int | None = None, *, level: float = 0.95, method: Method = "percentile"
     ) -> Interval:
-        """Of a system's value, or of its difference to another's.
+        """Interval of a system's value, or of its difference to another's.
 
         Args:
             system: index.
-            other: index of the system whose value is taken away, if any.
+            other: index of the system whose value is subtracted, if any.
             level: of confidence, between 0 and 1.
             method: `percentile` or `bca`.
 
@@ -133,11 +133,11 @@ class DocumentCounts:
 
     Attributes:
         documents: ids of the D documents, ascending.
-        microseconds: int64 (D,), how much of each was searched, as trials are counted.
+        microseconds: int64 (D,), searched time of each document, as trials are counted.
         queries: ids of the Q queries with references, ascending.
         begin: int64 (Q + 1,), rows of query q are begin[q] to begin[q + 1].
         document: int64 (E,), index of the document.
-        counts: float64 (3, E), whole numbers: true occurrences, hits decided YES, false alarms decided YES.
+        counts: float64 (3, E), integer values: true occurrences, hits decided YES, false alarms decided YES.
     """
 
     documents: tuple[str, ...]
@@ -157,7 +157,7 @@ class DocumentCounts:
 
         Raises:
             UserError: a detection of a query with references is not decided.
-            DataError: the list holds a document that is not among `documents`.
+            DataError: the list has a document that is not in `documents`.
         """
         summed = documents.group_by("doc_id").aggregate([("seconds", "sum")]).sort_by("doc_id")
         names = summed["doc_id"].combine_chunks()
@@ -188,7 +188,7 @@ class DocumentCounts:
 
     @classmethod
     def concat(cls, parts: Sequence[DocumentCounts]) -> DocumentCounts:
-        """Counts of parts of a list that hold their queries whole, over the same documents, as one.
+        """Combine the counts of disjoint sets of queries over the same documents.
 
         Raises:
             UserError: there is no part, or a query is in two.
@@ -258,14 +258,14 @@ def bootstrap_documents(
 
 def _values(system: DocumentCounts, weights: Floats, trials: Floats, beta: float) -> Floats:
     """TWV for each column of weights (D, B), NaN where it is not defined."""
-    # Whole numbers below 2^53: exact, whatever the order in which BLAS adds them.
+    # Integers below 2^53: exact in any order of summation by BLAS.
     ranges = zip(system.begin[:-1], system.begin[1:], strict=True)
     sums = (system.counts[:, low:high] @ weights[system.document[low:high]] for low, high in ranges)
     return _means(sums, trials, beta)
 
 
 def _without_each(system: DocumentCounts, trials: Floats, beta: float) -> Floats:
-    """TWV without each of the documents (D,), NaN where it is not defined: all counts less those of the document."""
+    """TWV without each document (D,), NaN if undefined: all counts minus those of the document."""
 
     def sums() -> Iterator[Floats]:
         for low, high in zip(system.begin[:-1], system.begin[1:], strict=True):

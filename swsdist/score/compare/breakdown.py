@@ -1,23 +1,23 @@
-"""Breakdowns: where is a value, or the difference of two systems, won and lost?
+"""Breakdowns of a value, or of the difference of two systems, by groups of queries or documents.
 
-**By a property of queries**: the queries with references are cut into groups by a column (language, speaker, number of
-words, Ntrue, posterior sum, duration), a number by way of bins. Of each group are given its counts, the means of Pmiss,
-Pfa and TWV over its terms, and its part of the whole: `total` = sum of its terms' values / number of all terms. So
+**By a property of queries**: the queries with references are grouped by a column (language, speaker, number of
+words, Ntrue, posterior sum, duration), numbers by bins. Each group has its counts, the means of Pmiss,
+Pfa and TWV over its terms, and its contribution: `total` = sum of its terms' values / number of all terms. So
 
     sum over groups of total = sum over groups of terms x mean value / all terms = ATWV
 
 and likewise for the difference of two systems. `total` is what Wang and Metze 2014 draw in figures 7(a) and 8(a), the
 mean of the differences what they draw in figures 7(b) and 8(b), their bins being [i - 1, i), `unit_bins`. Tables of
-results on a kind of queries only (foreign ones, say: Tejedor et al. 2016, table 11) are rows of such a breakdown. Their
-MTWV is the greatest value of the group's own curve: its queries alone, at the one threshold that is best for them. That
-takes the aligned list; a group's MTWV is at least its value at any one threshold, and does not add up.
+results on one kind of queries (for example foreign ones: Tejedor et al. 2016, table 11) are rows of such a breakdown. Their
+MTWV is the maximum of the group's curve: only its queries, at their best threshold. It
+needs the aligned list; a group's MTWV is at least its value at any threshold, and does not add up.
 
 **By a property of documents** (language, speaker, any column): in a group, Ntrue, hits, misses and false alarms are those
 of its documents, and trials are those of its documents' seconds. Means are over the queries that have a reference in the
-group, and so is its MTWV. Counts add up to the whole; the rates do not, as every group has its own queries, Ntrue and
+group, and so is its MTWV. Counts add up to the total; rates do not, because each group has its own queries, Ntrue and
 trials.
 
-A query or document whose property is not known is in a group of its own, labelled null: nothing is left out.
+Queries or documents with an unknown property form a group labelled null: nothing is left out.
 
 Sources: Wang and Metze, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
 2014, section 3.3; Tejedor et al., "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014
@@ -44,9 +44,9 @@ Ints = NDArray[np.int64]
 
 _GROUP = [pa.field("group", pa.string()), pa.field("terms", pa.int64(), False)]
 
-#: A row a group. `group` is null where the property is not known; means are null where a group has no terms, or a
-#: query of it was not decided. `mtwv`, the group's own, is null where it has no terms, or no aligned list was given;
-#: `mtwv_threshold` (accepted is what scores at least that) is null too where rejecting everything is best.
+#: One row per group. `group` is null for an unknown property; means are null if a group has no terms, or a
+#: query of it is not decided. `mtwv` of the group is null if it has no terms, or without an aligned list;
+#: `mtwv_threshold` (for `score >= threshold`) is also null if rejecting everything is best.
 BREAKDOWN = pa.schema(
     [
         *_GROUP,
@@ -55,16 +55,16 @@ BREAKDOWN = pa.schema(
     ]
 )
 
-#: A row a group: mean values of two systems, the mean of their differences (first - second), and its part of the whole.
+#: One row per group: mean values of two systems, mean of their differences (first - second), and its contribution.
 DIFFERENCE = pa.schema([*_GROUP, *(pa.field(name, pa.float64()) for name in ("first", "second", "mean", "total"))])
 
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """An aligned list, and what its values are taken at.
+    """An aligned list and its operating point.
 
     Attributes:
-        parts: schema TRIALS, each query whole within one of them.
+        parts: schema TRIALS, all rows of a query in one part.
         trials: N.
         beta: weight of false alarms.
         reject_all: as of `swsdist.score.measures.twv.twv_curve`; False for KWSEval.
@@ -78,10 +78,10 @@ class Aligned:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which group each row is in.
+    """The group of each row.
 
     Attributes:
-        labels: of the groups, in the order in which they are shown; None for what is not known.
+        labels: of the groups, in display order; None for unknown values.
         member: int64 (n,), index of each row's group.
     """
 
@@ -90,7 +90,7 @@ class Groups:
 
 
 def by_value(values: Sequence[str | float | None]) -> Groups:
-    """A group for each distinct value of a column, ascending, numbers written as text by their value; None, NaN last."""
+    """One group per distinct value of a column, ascending, numeric text by value; None and NaN last."""
     values = [None if value != value else value for value in values]
     distinct = sorted({value for value in values if value is not None}, key=_natural)
     labels = [*distinct, *([None] if None in values else [])]
@@ -100,9 +100,9 @@ def by_value(values: Sequence[str | float | None]) -> Groups:
 
 
 def by_edges(values: ArrayLike, edges: Sequence[float]) -> Groups:
-    """Bins [edge, next edge); what lies below the first edge, or from the last one on, is in a bin of its own.
+    """Bins [edge, next edge), and one bin each below the first edge and from the last one on.
 
-    Those two, and the group of what is not known (NaN), are left out where they are empty; bins in between stay.
+    These two, and the group of unknown values (NaN), are left out if empty; bins in between are kept.
 
     Args:
         values: float64 (n,).
@@ -125,7 +125,7 @@ def by_edges(values: ArrayLike, edges: Sequence[float]) -> Groups:
 
 
 def unit_bins(values: ArrayLike) -> Groups:
-    """Bins [i - 1, i) for whole i, from the lowest value to the highest (Wang and Metze 2014, figure 7)."""
+    """Bins [i - 1, i) for integer i, from the lowest value to the highest (Wang and Metze 2014, figure 7)."""
     numbers = np.asarray(values, dtype=np.float64)
     finite = numbers[np.isfinite(numbers)]
     if not len(finite):
@@ -137,9 +137,9 @@ def unit_bins(values: ArrayLike) -> Groups:
 
 
 def quantile_bins(values: ArrayLike, bins: int) -> Groups:
-    """So many bins of about as many members; fewer where values repeat.
+    """Bins with about equal numbers of members; fewer if values repeat.
 
-    Edges are values that occur, so that no bin is cut within equal values.
+    Edges are occurring values, so equal values are in one bin.
 
     Raises:
         UserError: no bin is asked for.
@@ -155,11 +155,11 @@ def quantile_bins(values: ArrayLike, bins: int) -> Groups:
 
 
 def grouped(values: pa.ChunkedArray | pa.Array, bins: str | None = None) -> Groups:
-    """Groups of a column, by the words of a command line.
+    """Groups of a column, as given on a command line.
 
     Args:
         values: a column of text or numbers, (n,).
-        bins: None: a group for each distinct value; `unit`: [i - 1, i); `q4`: quantiles, here four; `0.2,0.5,1`: edges.
+        bins: None: one group per distinct value; `unit`: [i - 1, i); `q4`: quantiles, here four; `0.2,0.5,1`: edges.
 
     Raises:
         UserError: bins are asked for but the column is not of numbers, or the words are none of these.
@@ -186,8 +186,8 @@ def breakdown(terms: pa.Table, groups: Groups, aligned: Aligned | None = None) -
     Args:
         terms: schema PER_TERM, queries with references only.
         groups: of its rows.
-        aligned: the list that the terms were counted from, for MTWV. Queries that it lacks altogether count as all
-            missed; what it holds of other queries is left out.
+        aligned: the list that the terms were counted from, for MTWV. Queries missing from it count as all
+            missed; other queries in it are left out.
 
     Returns:
         Schema BREAKDOWN, a row a group in their order.
@@ -215,12 +215,12 @@ def breakdown(terms: pa.Table, groups: Groups, aligned: Aligned | None = None) -
 
 
 def difference(first: pa.Table, second: pa.Table, groups: Groups, value: str = "twv") -> pa.Table:
-    """Where one system gains on another.
+    """The differences of two systems by group.
 
     Args:
         first, second: schema PER_TERM, the same queries in the same order.
         groups: of their rows.
-        value: the column to take the difference of.
+        value: the compared column.
 
     Returns:
         Schema DIFFERENCE, a row a group in their order; the sum of `total` is the difference of the means.
@@ -265,7 +265,7 @@ def by_document(
 
     Args:
         aligned: schema TRIALS.
-        documents: `doc_id`, `seconds` (s that were searched, as trials are counted) and the column; rows of a document
+        documents: `doc_id`, `seconds` (searched s, as trials are counted) and the column; rows of a document
             must agree in the column, their seconds add.
         column: property of documents.
         trials_per_second: trials in a second of audio.
@@ -381,7 +381,7 @@ def _all_missed(ntrue: Ints) -> Counts:
 
 
 def _natural(value: str | float) -> tuple[float, str]:
-    """Numbers before other text, by their value."""
+    """Sort key: numbers by value, before other text."""
     try:
         return (float(value), str(value)) if math.isfinite(float(value)) else (math.inf, str(value))
     except ValueError:

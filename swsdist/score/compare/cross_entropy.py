@@ -1,17 +1,17 @@
-"""The least normalised cross entropy of systems beside each other: intervals and a paired test, resampled over queries.
+"""Compares systems by min Cnxe: intervals and a paired test, resampled over queries.
 
-Min Cnxe is of all trials of all queries together (`swsdist.score.measures.cnxe`), and no mean of values of queries, so the
-tests of such values do not apply. What can be asked is: what if other queries had been asked? Q queries are drawn with
-replacement from the Q of the set, those without references or detections included; the trials of a query that is drawn twice
-count twice; the affine map is fitted anew to each draw, and trials that were not submitted get the least score submitted in
-it. All systems see the same draws.
+Min Cnxe is computed over all trials of all queries (`swsdist.score.measures.cnxe`), not as a mean over queries, so the
+tests of per-query values do not apply. Instead queries are resampled: Q queries are drawn with
+replacement from the Q of the set, including those without references or detections; the trials of a query that is drawn twice
+count twice; the affine map is fitted to each draw, and trials that were not submitted get the least submitted score of
+the draw. All systems use the same draws.
 
 The p value of a difference is two-sided: twice the part of the draws in which it is not on the side that was observed, at most
-1, and at least 2 / (draws + 1). It says how sure the sign of the difference is; less is better.
+1, and at least 2 / (draws + 1).
 
-Of more than `BINS` distinct scores a draw has as many bins, which share targets, non-targets and the range of scores evenly,
+More than `BINS` distinct scores are binned in a draw, with even shares of targets, non-targets and the range of scores,
 each with its mean
-score: that changes a value by some 1e-4. What is observed is evaluated exactly.
+score: that changes a value by some 1e-4. Observed values are exact.
 
 Sources: as of `swsdist.score.compare.bootstrap`; Efron and Tibshirani 1993, section 15.4, for significance from intervals.
 """
@@ -34,13 +34,13 @@ from swsdist.score.compare.significance import holm
 from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_entropy
 
 Floats = NDArray[np.float64]
-#: Draws at most: each fits a map anew.
+#: Maximum number of draws: each fits a map.
 MOST = 2000
 
-#: Scores that are told apart in a draw.
+#: Maximum number of distinct scores in a draw.
 BINS = 512
 
-_STEPS = 60  # of Newton's method, from the map that is best for what was observed
+_STEPS = 60  # Newton steps, starting from the best map of the observed values
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ class EntropyPair:
 
 @dataclass(frozen=True)
 class Entropies:
-    """Systems in the order given, and all pairs of them.
+    """Systems in the given order, and all pairs of them.
 
     Attributes:
         systems, pairs: rows.
-        queries: of the set, that were drawn from.
-        draws: that were made; `undefined` of them have no true occurrence, and are left out.
+        queries: number of queries in the set.
+        draws: number of draws; `undefined` of them have no true occurrence, and are left out.
     """
 
     systems: tuple[EntropyRow, ...]
@@ -88,9 +88,9 @@ class ByQuery:
     Attributes:
         queries: ids, ascending.
         score: float64 (K,), ascending: distinct scores, or means of bins.
-        true, false: float64 (Q, K), whole numbers.
+        true, false: float64 (Q, K), integer values.
         ntrue: float64 (Q,), target trials, submitted or not.
-        whole: all of it, with every score by itself.
+        whole: all trials, without binning.
     """
 
     queries: tuple[str, ...]
@@ -108,7 +108,7 @@ class ByQuery:
             aligned: schema TRIALS, in parts that hold their queries whole.
             trials: N of each query.
             queries: of the set.
-            bins: most scores that are told apart.
+            bins: maximum number of distinct scores.
 
         Raises:
             UserError: more trials were submitted than there are.
@@ -124,7 +124,7 @@ class ByQuery:
         place = np.searchsorted(trials_of_list.llr, score)
         if len(trials_of_list.llr) > bins:
             count = (trials_of_list.true + trials_of_list.false).astype(np.float64)
-            # Of few targets among many others, and of far scores (what was not submitted gets the least), none is blurred.
+            # Keeps few targets among many non-targets, and distant scores (the least is for trials not submitted), separate.
             width = np.diff(trials_of_list.llr, prepend=trials_of_list.llr[0]) / (
                 trials_of_list.llr[-1] - trials_of_list.llr[0]
             )
@@ -146,7 +146,7 @@ class ByQuery:
         return cls(tuple(sorted(names)), levels, true, false, ntrue, trials_of_list)
 
     def spread(self, queries: list[str]) -> ByQuery:
-        """With rows for other queries as well, in their order."""
+        """With rows for additional queries, in their order."""
         place = {name: k for k, name in enumerate(queries)}
         rows = [place[name] for name in self.queries]
         true, false = (np.zeros((len(queries), len(self.score))) for _ in range(2))
@@ -238,7 +238,7 @@ def _least(
         trials, queries, prior: of the set.
         start: slope and offset to begin with.
     """
-    true, false = drawn @ by_query.true, drawn @ by_query.false  # whole numbers below 2^53: exact
+    true, false = drawn @ by_query.true, drawn @ by_query.false  # integers below 2^53: exact
     n_true = drawn @ by_query.ntrue
     n_false = float(queries * trials) - n_true
     submitted = (true + false) > 0

@@ -1,4 +1,4 @@
-"""Many systems against one: p values that hold for all comparisons together.
+"""Corrected p values for comparisons of many systems with one.
 
 The step-down maxT procedure of Westfall and Young: under the hypothesis that a system does not differ from the one that all
 are compared with, the sign of each query's difference is as likely to be plus as minus. Signs are changed at random, for all
@@ -21,7 +21,7 @@ from swsdist.score.compare.significance import differences
 
 Floats = NDArray[np.float64]
 
-#: Statistics (8 bytes each) that are held at once.
+#: Statistics (8 bytes each) in memory at once.
 _CELLS = 1 << 22
 
 
@@ -31,11 +31,11 @@ def max_t(values: Floats, against: Floats, *, permutations: int = 2000, seed: in
     Args:
         values: float64 (P, Q), of P systems for Q queries.
         against: float64 (Q,), of the one.
-        permutations: changes of signs.
+        permutations: number of random sign changes.
         seed: of the generator, numpy's PCG64.
 
     Returns:
-        float64 (P,), at least 1 / (permutations + 1); 1 where nothing differs.
+        float64 (P,), at least 1 / (permutations + 1); 1 for equal systems.
 
     Raises:
         UserError: there is no query, or no permutation is asked for.
@@ -49,7 +49,7 @@ def max_t(values: Floats, against: Floats, *, permutations: int = 2000, seed: in
     scaled = contrasts / np.where(size > 0, size, 1.0)[:, None]
     observed = np.abs(scaled.sum(axis=1))
     order = np.argsort(-observed, kind="stable")
-    limits = observed[order] - 1e-9  # sums of other signs may differ by rounding alone
+    limits = observed[order] - 1e-9  # sums of other signs may differ by rounding only
     scaled = scaled[order]
     generator = np.random.Generator(np.random.PCG64(seed))
     reached = np.zeros(len(values), dtype=np.int64)

@@ -1,14 +1,14 @@
-"""Comparison of systems: paired tests, intervals and effect sizes over per-term values.
+"""Compares systems: paired tests, intervals and effect sizes over per-term values.
 
 Systems are compared over the same queries and the same references, a pair of values a query. What is compared is a
 column of the per-term table (`swsdist.score.per_term`): `twv`, whose mean is ATWV; `best_twv`, `pmiss`, `pfa`. For values
-at a threshold of one's own, MTWV's say, decide the aligned list by it and make the table again (`decided_at`).
+at another threshold, for example that of MTWV, decide the aligned list by it and compute the table again (`decided_at`).
 
 Rules:
 
-- Queries without references take no part, as in TWV.
-- A query with references that a system's table lacks counts as all missed: Pmiss 1, Pfa 0, TWV 0. How many is told.
-- Two tables that know different numbers of references for a query were not scored alike: `UserError`.
+- Queries without references are left out, as in TWV.
+- A query with references that a system's table lacks counts as all missed: Pmiss 1, Pfa 0, TWV 0; their number is reported.
+- Different numbers of references for a query in two tables are a `UserError`.
 - A query with references whose detections are not decided has no value: `UserError`.
 
 Over systems instead of terms, the pairs are the ATWVs of each system under two conditions (`conditions`). Tests,
@@ -83,7 +83,7 @@ class Paired:
 
 
 def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
-    """Bring per-term tables of systems together.
+    """Join the per-term tables of systems.
 
     Args:
         tables: system -> schema PER_TERM, rows in any order.
@@ -128,11 +128,11 @@ def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
 
 
 def completed(table: pa.Table, joined: Paired) -> pa.Table:
-    """A system's rows of the queries of a comparison, in their order; those that it lacks count as all missed.
+    """A system's rows for the queries of a comparison, in their order; missing ones count as all missed.
 
     Args:
         table: schema PER_TERM.
-        joined: what `paired` made of this and other tables.
+        joined: output of `paired` for this and other tables.
     """
     rows = {row["query_id"]: row for row in table.to_pylist()}
     missed = {"ncorr": 0, "nfa": 0, **{column: item.missed for column, item in values().items()}}
@@ -144,7 +144,7 @@ def completed(table: pa.Table, joined: Paired) -> pa.Table:
 
 
 def decided_at(aligned: pa.Table, threshold: float | None) -> pa.Table:
-    """An aligned list with every detection decided anew: YES if its score is at least the threshold.
+    """Decide all detections of an aligned list again: YES if the score is at least the threshold.
 
     Args:
         aligned: schema TRIALS.
@@ -158,7 +158,7 @@ def decided_at(aligned: pa.Table, threshold: float | None) -> pa.Table:
 
 @dataclass(frozen=True)
 class SystemRow:
-    """A system: mean of its values, the interval of the mean over terms, and queries that its table lacks."""
+    """A system: mean of its values, interval of the mean over terms, and number of queries missing from its table."""
 
     system: str
     mean: float
@@ -193,7 +193,7 @@ class PairRow:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Systems in the order given, all pairs of them, and the values they were compared by."""
+    """Systems in the given order, all pairs of them, and the compared values."""
 
     value: str
     paired: Paired
@@ -202,7 +202,7 @@ class Comparison:
 
 
 class Options(TypedDict, total=False):
-    """How intervals and tests are made; defaults as of `Settings`.
+    """Options of intervals and tests; defaults as in `Settings`.
 
     Attributes:
         level: of confidence of the intervals, which are bootstrapped over terms.
@@ -221,7 +221,7 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Settings:
-    """The same, complete."""
+    """Complete options."""
 
     level: float = 0.95
     resamples: int = 10_000
@@ -230,7 +230,7 @@ class Settings:
     zero_method: Zeros = "wilcox"
 
     def options(self) -> Options:
-        """As keywords of `compare`."""
+        """Keywords of `compare`."""
         return cast("Options", vars(self))
 
 
@@ -240,7 +240,7 @@ def compare(tables: Mapping[str, pa.Table], *, value: str = "twv", **how: Unpack
     Args:
         tables: system -> schema PER_TERM.
         value: a key of `values()`.
-        how: see `Options`.
+        how: options.
 
     Raises:
         UserError, TableError: as of `paired`.
@@ -249,7 +249,7 @@ def compare(tables: Mapping[str, pa.Table], *, value: str = "twv", **how: Unpack
 
 
 def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
-    """Values of systems under several conditions, ATWVs say, as pairs for `compare_paired`: its "queries" are systems.
+    """Values of systems under several conditions (for example ATWVs) for `compare_paired`, whose "queries" are the systems.
 
     Args:
         values: condition -> system -> value.
@@ -273,7 +273,7 @@ def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
 
 
 def compare_paired(joined: Paired, *, value: str = "twv", **how: Unpack[Options]) -> Comparison:
-    """Compare every two rows of values that belong together; arguments as of `compare`."""
+    """Compare all pairs of rows of paired values; arguments as in `compare`."""
     settings = Settings(**how)
     draws = bootstrap_terms(joined.values, resamples=settings.resamples, seed=settings.seed)
 

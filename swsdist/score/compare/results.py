@@ -1,4 +1,4 @@
-"""What a comparison of systems comes to, as plain values: of each measure, over documents where asked, and broken down."""
+"""Results of a comparison of systems as plain values: by measure, optionally over documents, and broken down."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from swsdist.score.measures.protocol import OperatingPoint
 
 @dataclass(frozen=True, kw_only=True)
 class SystemInfo:
-    """What is known of a system that is compared, for a reader who was not there; None or empty where it is not.
+    """Provenance of a compared system; unknown values are None or empty.
 
     Attributes:
-        name: what the comparison calls it.
-        kind: what was given of it.
+        name: in the comparison.
+        kind: of the input.
         path: of the run folder, list or table.
-        label: what it calls itself (key `system` of a run, `system_id` of a list).
-        digest: of a run that of its scored list and measures, as its report shows it; of a file its SHA-256.
-        corpus: the tables, or files of an evaluation, that say what was searched for and where.
+        label: its own name (key `system` of a run, `system_id` of a list).
+        digest: for a run, of its scored list and measures, as in its report; for a file, its SHA-256.
+        corpus: tables or files of the queries, documents and references.
         point: protocol, beta, N, T, and how many queries, references and documents.
         protocol_text: the protocol in a line, `swsdist.score.measures.protocol.Protocol.describe`.
-        tolerance: s, of the protocol's rule of what matches a reference; None where trials are not of time.
-        detections: in its list.
+        tolerance: s, of the protocol's alignment; None unless trials are of time.
+        detections: number in its list.
         made: when a run's report was written, ISO 8601.
-        versions: of swsdist and of the libraries that it was made with.
+        versions: of swsdist and libraries.
         settings: keys of a run's config that change results, with their values as text.
     """
 
@@ -55,7 +55,7 @@ class SystemInfo:
 
 @dataclass(frozen=True, eq=False)
 class DetLine:
-    """A system's DET curve: float64 (n,) each, by threshold ascending; and where its decisions, and MTWV, lie on it."""
+    """A system's DET curve: float64 (n,) each, by threshold ascending; with the points of its decisions and of MTWV."""
 
     name: str
     threshold: NDArray[np.float64]
@@ -72,8 +72,8 @@ class Measured:
     Attributes:
         measure: its name.
         comparison: over queries, or over systems under conditions.
-        systems, pairs: intervals over documents, in the order of the comparison's; None where they were not asked for.
-        undefined: draws of documents that have no value.
+        systems, pairs: intervals over documents, in the comparison's order; None if not requested.
+        undefined: number of draws of documents without a value.
     """
 
     measure: str
@@ -95,20 +95,20 @@ class BreakdownTable:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComparisonData:
-    """All that a comparison shows.
+    """All results of a comparison.
 
     Attributes:
         systems: names, in order.
         blocks: by measure.
         breakdowns: of the first measure.
         settings: of intervals and tests.
-        notices: what is odd.
-        units: what the paired values are of: queries, or systems under conditions.
-        about: what is known of each system given.
-        lines: DET curves of the systems that have one, if they were asked for.
-        made: when it was made, ISO 8601.
-        versions: of swsdist and libraries that made it.
-        entropies: min Cnxe of the systems, if it was asked for.
+        notices: oddities.
+        units: units of the paired values: queries, or systems under conditions.
+        about: provenance of each system.
+        lines: DET curves of the systems that have one, if requested.
+        made: time of the comparison, ISO 8601.
+        versions: of swsdist and libraries.
+        entropies: min Cnxe of the systems, if requested.
     """
 
     systems: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Tests of paired values, corrections for many of them, and sizes of effects.
+"""Tests of paired values, corrections for multiple tests, and effect sizes.
 
-Tests are two-sided: the paired t test, which takes the differences as normally distributed, and the Wilcoxon signed-rank
-test, which does not. Per-term values are far from normal, so where the two disagree the latter is to be believed (Wang
+Tests are two-sided: the paired t test, which assumes normally distributed differences, and the Wilcoxon signed-rank
+test, which does not. Per-term values are far from normal, so the latter is more reliable (Wang
 and Metze 2014, section 3.2).
 
 Differences below 1e-12 are rounding, and are 0; so are those between two differences when they are ranked.
@@ -27,13 +27,13 @@ from swsdist.score.measures.curve import TIE
 Floats = NDArray[np.float64]
 Zeros = Literal["wilcox", "pratt", "zsplit"]
 
-#: Up to so many differences, without ties or zeros, Wilcoxon's distribution is computed exactly.
+#: Maximum number of differences (without ties or zeros) for which Wilcoxon's distribution is computed exactly.
 MOST_EXACT = 50
 
 
 @dataclass(frozen=True)
 class TTest:
-    """Paired t test. `p` is None where the differences do not vary, or there are fewer than two."""
+    """Paired t test. `p` is None if the differences do not vary, or there are fewer than two."""
 
     n: int
     statistic: float | None
@@ -46,8 +46,8 @@ class Wilcoxon:
 
     Attributes:
         n: pairs.
-        zeros: of them without difference.
-        zero_method: what became of those: `wilcox` drops them, `pratt` ranks and then drops them, `zsplit` halves them.
+        zeros: pairs without difference.
+        zero_method: treatment of zeros: `wilcox` drops them, `pratt` ranks and then drops them, `zsplit` halves them.
         exact: whether the distribution was computed; else it is the normal approximation, no continuity correction.
         statistic: the lesser of the two sums of ranks.
         p: 1 where there is no difference at all.
@@ -62,7 +62,7 @@ class Wilcoxon:
 
 
 def differences(first: ArrayLike, second: ArrayLike) -> Floats:
-    """first - second, rounded to 1e-12, so that what is equal but for rounding is 0 or a tie.
+    """first - second, rounded to 1e-12, so that rounding errors become 0 or ties.
 
     Raises:
         UserError: they are not of one length, or one is not finite.

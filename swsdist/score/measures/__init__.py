@@ -1,1 +1,1 @@
-"""What is counted and computed from trials."""
+"""Measures: counts and values computed from trials."""

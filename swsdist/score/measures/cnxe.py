@@ -1,23 +1,23 @@
-"""Normalised cross entropy: what part of the information about the truth a system's scores leave open.
+"""Normalised cross entropy: the share of information about the truth that a system's scores do not provide.
 
-Scores are taken for log-likelihood ratios, natural logarithm: with the prior P the posterior odds of a trial being a
+Scores are interpreted as natural log-likelihood ratios: with the prior P the posterior odds of a trial being a
 target are exp(llr) P / (1 - P). A target costs -ln(posterior), a non-target -ln(1 - posterior). Mean costs of targets
 and of non-targets, weighted P and 1 - P, in bits, are the cross entropy; Cnxe is that divided by the cross entropy
-of llr = 0 everywhere: 0 is perfect, 1 knows nothing, more than 1 misleads.
+of llr = 0 everywhere: 0 is perfect, 1 uninformative, more than 1 misleading.
 
-Where scores are not log-likelihood ratios (DTW scores are not) the actual Cnxe says little, and is often far above 1.
-Its minimum over affine maps gamma llr + delta can be read for any score, and its minimum over all rising maps
-(pool adjacent violators) does not depend on the scale of the scores at all. Actual less minimum is the calibration
+If scores are not log-likelihood ratios (DTW scores are not), the actual Cnxe is hardly informative, and often far above 1.
+Its minimum over affine maps gamma llr + delta is meaningful for any score, and its minimum over all rising maps
+(pool adjacent violators) does not depend on the scale of the scores. Actual minus minimum is the calibration
 loss.
 
-Trials that a system did not submit are censored: each gets the smallest score submitted, in the minima too, where it
-moves along. A system that submitted nothing told nothing: its llr is 0 everywhere, its Cnxe 1 (ours; the source does
-not say). Trials of equal score are one thing, whatever their order.
+Trials that a system did not submit are censored: each gets the smallest submitted score, also in the minima, where it
+is mapped too. For a system without submitted trials llr is 0 everywhere, and Cnxe 1 (ours; the source does
+not define it). The order of trials with equal scores has no effect.
 
 Time trials, segment trials and document trials differ only in what a trial is: see `Trials.of_aligned`.
 
-Values are evaluated once from integer counts per distinct score, ascending, so they do not depend on the order of rows
-or on how a list was cut into parts. Logarithms may differ between CPU types in their last bit.
+Values are computed from integer counts per distinct score, ascending, so they do not depend on the order of rows
+or the partition of a list. Logarithms may differ between CPU types in their last bit.
 
 Source: Rodriguez-Fuentes and Penagarikano, "MediaEval 2013 spoken web search task: system performance measures", 2013,
 section 4.2, equations 22 to 45; Bruemmer and du Preez, "Application-independent evaluation of speaker detection",
@@ -41,11 +41,11 @@ from swsdist.score.measures.pav import pool_adjacent_violators
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_STEPS = 200  # of Newton; some thirty are needed where scores lie over ten orders of magnitude
+_STEPS = 200  # Newton steps; about thirty are needed for scores over ten orders of magnitude
 
 
 def check_prior(prior: float) -> None:
-    """Refuse what is no prior.
+    """Check that a prior is between 0 and 1.
 
     Raises:
         UserError: it is not between 0 and 1.
@@ -55,7 +55,7 @@ def check_prior(prior: float) -> None:
 
 
 def effective_prior(prior: float, *, cost_miss: float = 1.0, cost_false_alarm: float = 1.0) -> float:
-    """The prior that stands for prior and costs together (eq. 23): Cmiss P / (Cmiss P + Cfa (1 - P)).
+    """The effective prior of a prior and costs (eq. 23): Cmiss P / (Cmiss P + Cfa (1 - P)).
 
     Raises:
         UserError: the prior is not between 0 and 1, or a cost is not positive.
@@ -78,7 +78,7 @@ def prior_of_beta(beta: float) -> float:
 
 
 def bayes_threshold(prior: float) -> float:
-    """The llr from which on YES costs less than NO (eq. 31): -logit(P); ln beta for the prior of a beta."""
+    """The lowest llr at which YES costs less than NO (eq. 31): -logit(P); ln beta for the prior of a beta."""
     return -_logit(prior)
 
 
@@ -103,11 +103,11 @@ def log_cost(llr: ArrayLike, prior: float, *, target: bool) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Submitted trials, counted per score, and the size of the whole set: a value that adds, with a zero.
+    """Submitted trials, counted per score, and the size of the whole set; instances add, with a zero.
 
     Attributes:
         llr: float64 (E,), distinct submitted scores, ascending.
-        true: int64 (E,), target trials that were given that score.
+        true: int64 (E,), target trials with that score.
         false: int64 (E,), non-target trials.
         n_true: target trials of the whole set, submitted or not.
         n_false: non-target trials of the whole set.
@@ -133,12 +133,12 @@ class Trials:
         Args:
             targets: llr of the submitted target trials, 1-D, any order.
             nontargets: llr of the submitted non-target trials.
-            n_true: target trials of the whole set; all were submitted where it is not given.
+            n_true: target trials of the whole set; default: all were submitted.
             n_false: non-target trials of the whole set, likewise.
 
         Raises:
             TableError: a score is not finite.
-            UserError: the whole set is smaller than what was submitted.
+            UserError: more trials were submitted than the whole set has.
         """
         true, false = _finite(targets, "target"), _finite(nontargets, "non-target")
         n_true = len(true) if n_true is None else n_true
@@ -197,7 +197,7 @@ class Trials:
         return Trials(self.llr, self.true, self.false, int(self.true.sum()), int(self.false.sum()))
 
     def complete(self) -> Trials:
-        """Every trial of the whole set, the censored ones with the smallest score submitted (eq. 42)."""
+        """All trials of the whole set, the censored ones with the smallest submitted score (eq. 42)."""
         if not len(self.llr):
             return Trials(np.zeros(1), np.array([self.n_true]), np.array([self.n_false]), self.n_true, self.n_false)
         true, false = self.true.copy(), self.false.copy()
@@ -214,7 +214,7 @@ def cross_entropy(trials: Trials, prior: float) -> float:
     """
     _check_defined(trials, prior)
     full = trials.complete()
-    # Rows without a trial are left out: their cost may be infinite, and 0 times infinite is no number.
+    # Rows without a trial are left out: their cost may be infinite, and 0 times infinity is NaN.
     true, false = full.true > 0, full.false > 0
     targets = math.fsum(full.true[true] * log_cost(full.llr[true], prior, target=True))
     nontargets = math.fsum(full.false[false] * log_cost(full.llr[false], prior, target=False))
@@ -222,7 +222,7 @@ def cross_entropy(trials: Trials, prior: float) -> float:
 
 
 def cnxe(trials: Trials, prior: float) -> float:
-    """Actual Cnxe (eq. 40), scores taken as they are.
+    """Actual Cnxe (eq. 40), of unmapped scores.
 
     Args:
         trials: counted scores.
@@ -235,10 +235,10 @@ def cnxe(trials: Trials, prior: float) -> float:
 
 
 class Affine(NamedTuple):
-    """The least Cnxe that a map gamma llr + delta reaches.
+    """The least Cnxe over maps gamma llr + delta.
 
-    Where a threshold parts targets from non-targets without fault, it is reached only as gamma goes to infinity (or,
-    the wrong way round, to minus infinity): then gamma is infinite and delta not a number. Where all scores are equal,
+    If a threshold separates targets from non-targets perfectly, it is reached only as gamma goes to infinity (or,
+    for inverted scores, to minus infinity): gamma is infinite and delta NaN. If all scores are equal,
     both are 0.
     """
 
@@ -304,7 +304,7 @@ def _newton(x: Floats, true: Floats, false: Floats, offset: float) -> tuple[floa
         db = -level / mass - middle * da
         gain = along * along / spread + level * level / mass
         if gain <= 1e-13 * least:
-            a, b = a + da, b + db  # so near, a whole step squares the error; the cost's last bits could not tell
+            a, b = a + da, b + db  # this close a full step squares the error, and the cost cannot resolve the change
             break
         step = 1.0
         # Half of what the tangent parabola promises is asked for: less lets steps end where all is flat.
@@ -328,7 +328,7 @@ def cnxe_pav(trials: Trials, prior: float) -> float:
     _check_defined(trials, prior)
     full = trials.complete()
     blocks = pool_adjacent_violators(full.true, full.true + full.false)
-    mixed = (blocks.true > 0) & (blocks.true < blocks.total)  # the others cost nothing
+    mixed = (blocks.true > 0) & (blocks.true < blocks.total)  # other rows have no cost
     true = blocks.true[mixed].astype(np.float64)
     false = (blocks.total - blocks.true)[mixed].astype(np.float64)
     odds = true / false * (full.n_false / full.n_true) * (prior / (1 - prior))
@@ -338,13 +338,13 @@ def cnxe_pav(trials: Trials, prior: float) -> float:
 
 
 class CrossEntropy(NamedTuple):
-    """All of it for one list and one prior. What the submitted trials alone do not define is None.
+    """All cross entropies of a list at one prior. Values undefined for submitted trials alone are None.
 
     Attributes:
         prior: effective prior.
         threshold: Bayes threshold of the prior.
         entropy_bits: cross entropy of llr = 0.
-        smallest: smallest score submitted, which the censored trials get; None if nothing was submitted.
+        smallest: smallest submitted score, which the censored trials get; None without submitted trials.
         cxe_bits: cross entropy.
         cnxe: actual value.
         cnxe_min: least over affine maps, at gamma and delta.
@@ -408,7 +408,7 @@ def _counted(llr: Floats, true: Ints, false: Ints, n_true: int, n_false: int) ->
 
 
 def _finite(scores: ArrayLike, what: str) -> Floats:
-    # Adding 0 makes -0.0 and 0.0, which are equal, one score with one sign.
+    # Adding 0 gives -0.0 and 0.0, which are equal, the same sign.
     values: Floats = np.asarray(scores, dtype=np.float64).ravel() + 0.0
     if (bad := np.flatnonzero(~np.isfinite(values))).size:
         raise codes.NOT_FINITE_NUMBER(where=f"{what} trial {bad[0] + 1}", column="score", value=values[bad[0]])

@@ -1,9 +1,9 @@
-"""Mean rates and value at every threshold, ascending, from counts that come as a stream.
+"""Mean rates and value at every threshold, ascending, from a stream of counts.
 
 The counts are rows per (score, class); a class holds the queries that have the same number of true occurrences. A stream of
-them is a sequence of blocks, scores ascending, no score in two blocks. What is rejected below a block is kept per class, so a
-curve needs room for one block only, whatever the number of detections. Rates of a class are added classes ascending, so a point
-of the curve is the same bytes whatever the blocks.
+them is a sequence of blocks, scores ascending, no score in two blocks. Rejected counts below a block are kept per class, so a
+curve needs memory for one block only. Rates are summed over classes in ascending order, so a point
+of the curve is identical for any blocks.
 
 The rules of the curve are those of `swsdist.score.measures.twv`.
 """
@@ -25,12 +25,12 @@ from swsdist.core.warning_text import warning_text
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Values that differ by less are one maximum, of which the lowest threshold is taken.
+#: Values that differ by less are equal maxima, of which the lowest threshold is used.
 TIE = 1e-12
 
 
 class CurvePoint(NamedTuple):
-    """Rates at one threshold or one set of decisions. `threshold` is None where there is none."""
+    """Rates at a threshold or at decisions. `threshold` is None for decisions and without scores."""
 
     twv: float
     pmiss: float
@@ -54,7 +54,7 @@ class Curve:
 
 
 class Block(NamedTuple):
-    """Counts of some neighbouring scores, ordered by score; `ntrue` may be in any order within a score.
+    """Counts of neighbouring scores, ordered by score; `ntrue` may be in any order within a score.
 
     Attributes:
         ntrue: int64 (E,), the class.
@@ -69,7 +69,7 @@ class Block(NamedTuple):
 
 
 def by_score(block: Block) -> tuple[Floats, Ints, Ints]:
-    """Distinct scores, ascending, and of each the hits and false alarms of all classes."""
+    """Distinct scores, ascending, and the hits and false alarms of all classes at each."""
     scores, which = np.unique(block.score, return_inverse=True)
     sums = np.zeros((2, len(scores)), dtype=np.int64)
     np.add.at(sums[0], which, block.hits)
@@ -82,7 +82,7 @@ class Classes(NamedTuple):
 
     Attributes:
         ntrue: int64 (K,), ascending.
-        terms: int64 (K,), queries that have that many.
+        terms: int64 (K,), queries with that many.
         hits, false_alarms: int64 (K,), of all their detections.
     """
 
@@ -96,7 +96,7 @@ def nontargets(ntrue: Ints, trials: int) -> Ints:
     """N - Ntrue of each Ntrue.
 
     Raises:
-        UserError: it is 0 for one.
+        UserError: N - Ntrue is 0.
     """
     left = trials - ntrue
     if (left == 0).any():
@@ -112,13 +112,13 @@ def nontargets(ntrue: Ints, trials: int) -> Ints:
 
 
 class Means(NamedTuple):
-    """What turns accepted hits and false alarms of queries into mean rates, a class of Ntrue after the other.
+    """Converts accepted hits and false alarms to mean rates, class of Ntrue by class.
 
     Attributes:
-        ntrue, terms: int64 (K,), the classes, ascending, and how many queries each has.
+        ntrue, terms: int64 (K,), the classes, ascending, and the number of queries in each.
         left: int64 (K,), N - Ntrue.
         referenced: queries with references, over which Pmiss is a mean.
-        queries: all queries, over which Pfa is one.
+        queries: all queries, over which Pfa is a mean.
     """
 
     ntrue: Ints
@@ -129,7 +129,7 @@ class Means(NamedTuple):
 
     @classmethod
     def of(cls, ntrue: Ints, terms: Ints, *, trials: int) -> Means:
-        """Checked, so that the rates are defined.
+        """Check that the rates are defined.
 
         Raises:
             UserError: no query has a reference, or N = Ntrue for one.
@@ -142,7 +142,7 @@ class Means(NamedTuple):
     def rates(self, accepted: Iterable[tuple[Ints, Ints]]) -> tuple[Floats, Floats]:
         """Mean Pmiss and mean Pfa from hits and false alarms of each class at each point."""
         pmiss, pfa = np.zeros(1), np.zeros(1)
-        # One class after the other: numpy's own sums may order their terms by the machine.
+        # Class by class, because the order of numpy's sums may depend on the machine.
         for ntrue, terms, left, (hits, false_alarms) in zip(self.ntrue, self.terms, self.left, accepted, strict=True):
             pmiss = pmiss + ((terms * ntrue - hits) / ntrue if ntrue else 0.0)
             pfa = pfa + false_alarms / left
@@ -157,14 +157,14 @@ class Means(NamedTuple):
 def curve_blocks(
     blocks: Iterable[Block], classes: Classes, *, trials: int, beta: float, reject_all: bool = True
 ) -> Iterator[Curve]:
-    """The curve in pieces, a piece a block; the last piece is the point that rejects everything, where there is one.
+    """The curve in pieces, one per block; the last piece is the point that rejects everything, if there is one.
 
     Args:
         blocks: counts of the classes, scores ascending over all blocks, no score in two.
         classes: their queries and sums.
         trials: N, trials of each query.
         beta: weight of false alarms.
-        reject_all: whether there is a point that rejects everything. Without any score there is one in any case.
+        reject_all: whether a point rejects everything; without scores there always is one.
 
     Raises:
         UserError: no query has a reference, or N = Ntrue for one.
@@ -197,7 +197,7 @@ def curve_blocks(
 
 
 def concatenate(pieces: Iterable[Curve]) -> Curve:
-    """The pieces of a curve as one."""
+    """Concatenate the pieces of a curve."""
     collected = list(pieces)
     return Curve(
         *(
@@ -208,14 +208,14 @@ def concatenate(pieces: Iterable[Curve]) -> Curve:
 
 
 class BestPoint(NamedTuple):
-    """The greatest value of a curve, the lowest threshold of equal ones, and whether it is the curve's last point."""
+    """The point of maximum value of a curve, at the lowest of equal thresholds, and whether it is the last point."""
 
     point: CurvePoint
     last: bool
 
 
 def best_point(pieces: Iterable[Curve]) -> BestPoint:
-    """The point of greatest value of a curve that comes in pieces.
+    """The point of maximum value of a curve in pieces.
 
     Only points that are above all before them can be chosen, so only these are kept, and of them those within `TIE` of the
     greatest.
@@ -238,5 +238,5 @@ def best_point(pieces: Iterable[Curve]) -> BestPoint:
 
 
 def _before(events: Ints) -> Ints:
-    """Sums of what stands before each place, and of all behind it."""
+    """Cumulative sums before each position, and the total."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(events)])

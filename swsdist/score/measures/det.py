@@ -31,19 +31,19 @@ from swsdist.score.measures.twv import Counts, by_key, twv_curve
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Points of a pooled curve that are made at a time.
+#: Points of a pooled curve that are computed at once.
 _POINTS = 1 << 20
 
-#: The curve for drawing: thinned, so that it stays small whatever the number of scores.
+#: The curve for drawing: thinned to bounded size.
 DET = pa.schema([pa.field(name, pa.float64(), False) for name in ("threshold", "pmiss", "pfa")])
 
 
 @dataclass(frozen=True, eq=False)
 class Det:
-    """Points of the curve that a drawing needs, by threshold ascending; all float64 (n,).
+    """Points of the curve for drawing, by threshold ascending; all float64 (n,).
 
     Attributes:
-        threshold: least score accepted; of the last point, which rejects everything, the highest score.
+        threshold: least accepted score; for the last point, which rejects everything, the highest score.
         pmiss: mean miss rate.
         pfa: mean false-alarm rate.
         x: deviate of pfa, within the picture.
@@ -63,7 +63,7 @@ class Bands:
 
     Attributes:
         curve: the curve, n + 1 points.
-        pmiss_error, pfa_error: float64 (n + 1,); not a number where no spread is defined.
+        pmiss_error, pfa_error: float64 (n + 1,); NaN if undefined.
     """
 
     curve: Curve
@@ -73,7 +73,7 @@ class Bands:
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """Sums of squares over queries, beside `Counts` of the same list.
+    """Sums of squares over queries, for the rows of `Counts` of the same list.
 
     At a score the row of a class holds by how much the sums over its queries rise when detections of that score are
     accepted too, after all with a higher score.
@@ -106,7 +106,7 @@ class Squares:
 
 
 def referenced(counts: Counts) -> Counts:
-    """The counts of queries with references alone, if others were counted too."""
+    """The counts of queries with references only."""
     classes, rows = counts.classes > 0, counts.ntrue > 0
     of_classes = ("classes", "terms")
     columns = {field.name: getattr(counts, field.name) for field in fields(counts)}
@@ -151,7 +151,7 @@ def pooled_by_detection(
     """STDEval's pooled curve (`-P`) in pieces: all queries as one, with or without references, a point a detection.
 
     Of equal scores the hits are rejected first. The value is occurrence-weighted, (hits - ratio false alarms) / references.
-    Where nothing was hit STDEval has no target to miss.
+    Without hits STDEval has no targets.
 
     Args:
         blocks: counts, scores ascending over all blocks, no score in two.
@@ -180,7 +180,7 @@ def pooled_by_detection(
 
 
 def pooled_maximum(pieces: Iterable[Curve], *, by_detection: bool) -> CurvePoint:
-    """The greatest value of a pooled curve; without one, or by STDEval's rules without one above 0, its start values.
+    """The maximum value of a pooled curve; if there is none (for STDEval: none above 0), the program's start values.
 
     Args:
         pieces: of the curve.
@@ -203,7 +203,7 @@ def ppndf(probability: NDArray[np.floating] | float, *, least: float = 1e-6) -> 
         probability: any shape.
         least: border of the picture, in (0, 0.5).
     """
-    # Imported here: whoever needs a protocol's name only should not wait for scipy.
+    # Imported here because scipy loads slowly.
     from scipy.special import ndtri
 
     limited: Floats = ndtri(np.clip(np.asarray(probability, dtype=np.float64), least, 1 - least))
@@ -211,18 +211,18 @@ def ppndf(probability: NDArray[np.floating] | float, *, least: float = 1e-6) -> 
 
 
 def det(curve: Curve, *, least: float = 1e-6, step: float = 0.01) -> Det:
-    """The curve's points for drawing: one of each run that stays within a square of the deviates, and the ends.
+    """Points for drawing: one of each run within a square of the deviates, and the ends.
 
     Args:
         curve: from `twv_curve`.
         least: rates below it, or above 1 - least, are drawn at the border.
-        step: side of the squares, in deviates; 0.01 is about a pixel where the picture is 900 pixels wide.
+        step: side of the squares, in deviates; 0.01 is about a pixel of a picture 900 pixels wide.
     """
     return det_of([curve], least=least, step=step)
 
 
 def det_of(pieces: Iterable[Curve], *, least: float = 1e-6, step: float = 0.01) -> Det:
-    """The same of a curve that comes in pieces, thresholds ascending."""
+    """As `det`, for a curve in pieces, thresholds ascending."""
     kept: list[tuple[Floats, ...]] = [tuple(np.zeros(0) for _ in range(5))]
     end: tuple[Floats, ...] | None = None
     before = np.full((2, 1), math.nan)
@@ -242,7 +242,7 @@ def det_of(pieces: Iterable[Curve], *, least: float = 1e-6, step: float = 0.01) 
 
 
 def accepted_from(threshold: Floats, pmiss: Floats, pfa: Floats) -> Floats:
-    """Least scores accepted, to be shown: of the last point, if it accepts nothing, infinite.
+    """Least accepted scores for display; infinite for a last point that accepts nothing.
 
     Args:
         threshold, pmiss, pfa: float64 (n,), of a curve, or thinned; there a last point that rejects everything has the highest
@@ -254,7 +254,7 @@ def accepted_from(threshold: Floats, pmiss: Floats, pfa: Floats) -> Floats:
 
 
 def _standard_error(n: int, sums: Floats, squares: Floats) -> Floats:
-    """Of a mean of n values, from their sum and the sum of their squares, as STDEval takes it."""
+    """Standard error of a mean of n values, from their sum and sum of squares, as in STDEval."""
     if n < 2:
         return np.full(len(sums), math.nan)
     # Rounding may make the variance of equal values negative.

@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 from swsdist.core.codes import score as codes
 from swsdist.score.measures.ranking import Ranking
 
-#: False alarms an hour up to which is averaged.
+#: Maximum false alarms per hour of the average.
 FALSE_ALARMS_PER_HOUR = 10
 
 FIGURE = pa.schema([pa.field("query_id", pa.string(), False), pa.field("fom", pa.float64(), False)])
 
 
 def figure_of_merit(ranking: Ranking, seconds: float) -> pa.Table:
-    """The figure of each query with references.
+    """The figure of merit of each query with references.
 
     Args:
         ranking: of an aligned list.
@@ -51,7 +51,7 @@ def figure_of_merit(ranking: Ranking, seconds: float) -> pa.Table:
     span = FALSE_ALARMS_PER_HOUR * seconds / 3600
     whole_hours = math.floor(span)
     size = len(ranking.ntrue)
-    # Only the first false alarms matter: each of them is a row.
+    # One row for each of the first false alarms.
     many = np.clip(whole_hours + 1 - ranking.false_above, 0, ranking.false_alarms)
     row = np.repeat(np.arange(len(many)), many)
     order = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many) + 1

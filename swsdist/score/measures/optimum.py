@@ -1,11 +1,11 @@
-"""What a list could reach with a threshold of its own for each query: OTWV; and with no false alarm at all: STWV.
+"""TWV with the best threshold of each query (OTWV), and without false alarms (STWV).
 
-Optimum term-weighted value (KWSEval's "Optimum"): each query is taken at its best threshold among those of the whole
-list's curve. To reject all of a query's detections is among them only if a detection of another query scores higher.
+Optimum term-weighted value (KWSEval's "Optimum"): each query is decided at its best threshold among those of the whole
+list's curve. These reject all detections of a query only if a detection of another query scores higher.
 Supremum ("Supremum"): all paired detections are accepted and nothing else, STWV = 1 - mean(unpaired references / Ntrue).
 
-A row a query holds its best point in both cases (`OPTIMUM`), so rows of parts simply come together; which case holds is known
-when all queries are there.
+One row per query has its best point for both cases (`OPTIMUM`), so rows of parts are concatenated; which case applies is known
+once all queries are present.
 
 Source: F4DE 3.5, KWSEval; NIST, OpenKWS14 evaluation plan, appendix.
 """
@@ -62,7 +62,7 @@ class Optimum:
 
 
 def optimum_rows(ranking: Ranking, *, trials: int, beta: float) -> pa.Table:
-    """The best points of each query; tables of parts that hold their queries whole may be put one after the other.
+    """The best points of each query; tables of disjoint sets of queries may be concatenated.
 
     Args:
         ranking: of an aligned list.
@@ -89,7 +89,7 @@ def optimum_rows(ranking: Ranking, *, trials: int, beta: float) -> pa.Table:
     for start in (np.where(detected, -math.inf, 0.0), np.zeros(size)):
         top = start.copy()
         np.maximum.at(top, query, value)
-        # Scores descend within a query, so what is written last is the lowest of equally good thresholds.
+        # Scores descend within a query, so the last assignment is the lowest of equally good thresholds.
         chosen = np.flatnonzero(value >= top[query] - TIE)
         best = (np.ones(size), np.zeros(size), start)
         for target, source in zip(best, (pmiss, pfa, value), strict=True):
@@ -110,7 +110,7 @@ def optimum(rows: pa.Table, *, beta: float) -> Optimum:
     """
     size = rows.num_rows
     highest = rows["highest"].fill_null(-math.inf).to_numpy()
-    # Somebody else scores higher, so there is a threshold that rejects all of these.
+    # Another query scores higher, so a threshold rejects all of these.
     rejecting = highest < highest.max(initial=-math.inf)
     pmiss, pfa, twv = (
         np.where(rejecting, rows[f"or_none_{name}"].to_numpy(), rows[name].to_numpy())

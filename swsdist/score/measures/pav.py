@@ -1,7 +1,7 @@
-"""Pool adjacent violators: the rising rates that fit rows of targets and non-targets best, in their order.
+"""Pool adjacent violators: the best-fitting rising rates of ordered rows of targets and non-targets.
 
-Best is meant by every proper scoring rule at once, by squared error as by cross entropy at any prior, so the rates are also
-the best that any rising map of scores can do.
+The fit is best for every proper scoring rule, for squared error and for cross entropy at any prior, so the rates are also
+the optimum over all rising maps of scores.
 
 Source: Ayer, Brunk, Ewing, Reid and Silverman, "An empirical distribution function for sampling with incomplete information",
 1955; Bruemmer and du Preez, "Application-independent evaluation of speaker detection", 2006, for scoring rules.
@@ -26,7 +26,7 @@ class Blocks(NamedTuple):
 
 
 def pool_adjacent_violators(true: Ints, total: Ints) -> Blocks:
-    """The rising rates that fit best: rows in the order of their scores, pooled until true / total rises strictly.
+    """The best-fitting rising rates: rows in the order of their scores, pooled until true / total rises strictly.
 
     The blocks are the edges of the lower convex hull of the sums (total, true), found in integers, so exactly.
 
@@ -34,7 +34,7 @@ def pool_adjacent_violators(true: Ints, total: Ints) -> Blocks:
         true: int64 (E,), target trials of each row, scores ascending.
         total: int64 (E,), trials of each row, positive.
     """
-    # Only where the rate rises from one row to the next can a block end.
+    # A block can only end where the rate rises from one row to the next.
     rises = np.flatnonzero(true[:-1] * total[1:] < true[1:] * total[:-1]) + 1
     begin = np.concatenate([np.zeros(min(len(true), 1), dtype=np.int64), rises])
     blocks: list[tuple[int, int, int]] = []

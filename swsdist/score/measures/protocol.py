@@ -1,8 +1,8 @@
 """Protocols: an operating point together with the rules of counting.
 
-A protocol fixes beta (the weight of false alarms against misses), the tolerance of the alignment, the word gap with
-which references of several words are looked up, what a trial is, how many a second of audio holds, and whose conventions
-decide the rest: STDEval 0.7, KWSEval (F4DE 3.5), or the file-level scorer of QUESST. Beta is C / V * (1 / P - 1), with
+A protocol defines beta (the weight of false alarms against misses), the tolerance of the alignment, the word gap with
+which references of several words are looked up, the unit of trials, their number per second of audio, and whose conventions
+apply otherwise: STDEval 0.7, KWSEval (F4DE 3.5), or the file-level scorer of QUESST. Beta is C / V * (1 / P - 1), with
 the cost C of a false alarm, the value V of a hit and the prior P of a term.
 
 ==========  ==========================  =========  ========  =========  ===============================================
@@ -18,13 +18,13 @@ openkws13   0.1 (10^4 - 1) = 999.9      0.5 s      0.5 s     KWSEval    NIST Ope
 quesst      (1-P')/P', P' = 0.0741289   documents  --        QUESST     P = 0.0008, Cfa = 1, Cmiss = 100
 ==========  ==========================  =========  ========  =========  ===============================================
 
-The 2012 note has its two limits the wrong way round: its command line, `-S 1 -F 0.5`, asks the program for a
-tolerance of 1 s and a word gap of 0.5 s. `sws2012` is what the note's text says, tolerance 0.5 s and word gap 1 s;
-`as_run` is what its command line did.
+The 2012 note swaps its two limits: its command line, `-S 1 -F 0.5`, sets a
+tolerance of 1 s and a word gap of 0.5 s. `sws2012` follows the note's text, tolerance 0.5 s and word gap 1 s;
+`as_run` follows its command line.
 
 Its tables 2 and 3 give beta, as `-k` with `-K 1 -p 0.5`, for each set of documents and each of queries: these are the
 protocols `sws2012-DATA-DOCUMENTS-QUERIES`, `sws2012-african-dev-eval` for example. The Indian data have the limits of
-2011. Of Indian development data and queries table 2 has 13.06, and the command line 13.065, which is taken.
+2011. For Indian development data and queries table 2 has 13.06, and the command line 13.065, which is used here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from swsdist.score.measures.cnxe import prior_of_beta
 if TYPE_CHECKING:
     from swsdist.config.model import Score
 
-#: Above it doubles skip whole numbers.
+#: Above this number doubles cannot represent all integers.
 _MOST_TRIALS = 2**53
 
 FROM_DATA: Literal["from data"] = "from data"
@@ -57,13 +57,13 @@ class Protocol:
     Attributes:
         name: the name it is registered under.
         beta: weight of false alarms, or "from data" (Anguera 2012, eq. 2; see `beta`).
-        tolerance: s, greatest distance of a detection's mid-point from the span of a reference, inclusive.
-        word_gap: s, greatest gap between the words of a reference, inclusive.
+        tolerance: s, maximum distance of a detection's mid-point from the span of a reference, inclusive.
+        word_gap: s, maximum gap between the words of a reference, inclusive.
         trials_per_second: trials in a second of audio. (STDEval multiplies by it, KWSEval divides.)
-        conventions: the program whose rules decide the rest.
-        trials: what a trial is: a second or so of audio, a segment (KWSEval's `-g`), or a document.
-        cost, value: C and V, which STDEval's occurrence-weighted "Value" needs apart.
-        cnxe_prior: effective prior of Cnxe; None: the one that beta implies.
+        conventions: the scoring program whose rules apply otherwise.
+        trials: unit of trials: a stretch of time, a segment (KWSEval's `-g`), or a document.
+        cost, value: C and V, needed separately for STDEval's occurrence-weighted "Value".
+        cnxe_prior: effective prior of Cnxe; None: that implied by beta.
     """
 
     name: str
@@ -84,14 +84,14 @@ class Protocol:
 
     @property
     def prior(self) -> float | None:
-        """P, which beta, C and V imply; None while beta is to come from the data."""
+        """P, implied by beta, C and V; None if beta is computed from the data."""
         return None if self.beta == FROM_DATA else 1 / (self.beta * self.value / self.cost + 1)
 
     def describe(self, point: OperatingPoint | None = None) -> str:
-        """A line that says by which rules a value was made: outputs begin with it.
+        """The rules in a line, the first of outputs.
 
         Args:
-            point: for what was searched; None: that is not known.
+            point: the operating point, if known.
         """
         weight = self.beta if point is None else point.beta
         parts = [f"beta {weight if weight == FROM_DATA else f'{weight:.4g}'}"]
@@ -134,7 +134,7 @@ KWSEVAL = _priced("kwseval", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval"
 OPENKWS13 = _priced("openkws13", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval")
 QUESST = _priced("quesst", 1.0, 1.0, 0.0741289, (math.inf, 0.5), conventions="quesst", trials="document")
 
-#: Those of this package; `protocol` also knows what others have registered.
+#: Protocols of this package; `protocol` also finds registered ones of other packages.
 PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
     {
         known.name: known
@@ -148,7 +148,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
 
 
 def registered(name: str) -> Protocol:
-    """The protocol of that name as it is registered, nothing put in place of its own.
+    """The registered protocol without overrides.
 
     Raises:
         UserError: the name is unknown.
@@ -160,7 +160,7 @@ def registered(name: str) -> Protocol:
 
 
 class Parts(TypedDict, total=False):
-    """What `protocol` puts in place of a protocol's own, but for the kind of trials; None: nothing.
+    """Overrides of a protocol's values; None keeps the protocol's.
 
     Attributes:
         beta: weight of false alarms, positive.
@@ -170,8 +170,8 @@ class Parts(TypedDict, total=False):
         cost: C of a false alarm, positive.
         value: V of a hit, positive.
         prior: P of a term, in (0, 1).
-        cnxe_prior: effective prior of Cnxe, in (0, 1), apart from beta.
-        as_run: of `sws2012`, and of its African data, the limits of the note's command line.
+        cnxe_prior: effective prior of Cnxe, in (0, 1), independent of beta.
+        as_run: use the limits of the note's command line (only for `sws2012` and its African data).
     """
 
     beta: float | None
@@ -186,7 +186,7 @@ class Parts(TypedDict, total=False):
 
 
 _ABOVE_0, _FROM_0, _INSIDE = "finite and be greater than 0", "finite and not be negative", "between 0 and 1"
-#: What a part must be, as a test and in words.
+#: Valid ranges of overrides: a test and its description.
 _RANGES: Mapping[str, tuple[Callable[[float], bool], str]] = {
     **dict.fromkeys(("beta", "trials_per_second", "cost", "value"), (lambda item: 0 < item < math.inf, _ABOVE_0)),
     **dict.fromkeys(("tolerance", "word_gap"), (lambda item: 0 <= item < math.inf, _FROM_0)),
@@ -197,12 +197,12 @@ _RANGES: Mapping[str, tuple[Callable[[float], bool], str]] = {
 def protocol(
     name: str, *, trials: Literal["time", "segment", "document"] | None = None, **parts: Unpack[Parts]
 ) -> Protocol:
-    """The protocol of that name, with the parts that are given put in place of its own.
+    """The protocol of that name, with overrides.
 
     Args:
         name: of a registered protocol.
         trials: what a trial is.
-        parts: see there; in place of beta, cost, value and prior may be given.
+        parts: overrides; cost, value and prior may replace beta.
 
     Raises:
         UserError: the name is unknown, a part is out of its range, or parts contradict each other.
@@ -219,7 +219,7 @@ def protocol(
         raise codes.CONFLICTING_BETA(where=where, parts=", ".join(sorted(priced)))
     changes: dict[str, Any] = {what: item for what, item in overrides.items() if what != "prior"}
     if priced:
-        # With what is not given as the protocol has it; sws2012's beta is C alone, P = 0.5.
+        # Other values are the protocol's; sws2012's beta is C alone, P = 0.5.
         cost, value = overrides.get("cost", base.cost), overrides.get("value", base.value)
         prior = overrides.get("prior", 0.5 if base.prior is None else base.prior)
         beta = cost / value * (1 / prior - 1)
@@ -227,7 +227,7 @@ def protocol(
             raise codes.BETA_OUT_OF_RANGE(where=where, beta=beta)
         changes |= {"beta": beta, "cost": cost, "value": value}
     elif "beta" in overrides:
-        changes |= {"cost": overrides["beta"], "value": 1.0}  # as SWS 2012 gave it to the program: V = 1, P = 0.5
+        changes |= {"cost": overrides["beta"], "value": 1.0}  # as in the command line of SWS 2012: V = 1, P = 0.5
     if as_run:
         if not name.startswith("sws2012") or (base.tolerance, base.word_gap) != _AFRICAN:
             raise codes.NO_AS_RUN_VARIANT(where=where)
@@ -279,7 +279,7 @@ def beta(protocol: Protocol, total_seconds: float, total_true: int) -> float:
 
     Args:
         protocol: the rules.
-        total_seconds: T, s of audio that was searched. It is not rounded to whole trials here.
+        total_seconds: T, s of searched audio, not rounded to whole trials.
         total_true: N_true, true occurrences of all queries together.
 
     Raises:
@@ -295,21 +295,21 @@ def beta(protocol: Protocol, total_seconds: float, total_true: int) -> float:
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """What turns counts into values, settled for one set of queries and documents; plain numbers, so it goes into a JSON.
+    """Parameters that convert counts to values, for one set of queries and documents; plain numbers for JSON.
 
     Attributes:
         protocol: name of the protocol.
-        conventions: name of the program whose rules hold.
+        conventions: name of the scoring program.
         trials_are: what a trial is.
         beta: weight of false alarms.
         trials: N, of each query: seconds of audio times trials per second, segments, or documents.
-        seconds: T, s of audio that was searched.
+        seconds: T, s of searched audio.
         true: true occurrences of all queries.
-        queries: all queries that were asked, with and without references or detections.
-        documents: documents that were searched; None where not known, and measures of pairs are then not defined.
+        queries: number of all searched queries, with and without references or detections.
+        documents: number of searched documents; None if unknown: measures of pairs are then undefined.
         cost, value: C and V.
         include_refless: Pfa is a mean over all queries (KWSEval's -inc).
-        cnxe_prior: effective prior of Cnxe; None: the one that beta implies.
+        cnxe_prior: effective prior of Cnxe; None: that implied by beta.
     """
 
     protocol: str
@@ -333,7 +333,7 @@ class OperatingPoint:
 
     @property
     def effective_prior(self) -> float:
-        """At which cross entropies are taken."""
+        """Effective prior of the cross entropies."""
         return prior_of_beta(self.beta) if self.cnxe_prior is None else self.cnxe_prior
 
     def as_json(self) -> dict[str, str | float | int | bool | None]:
@@ -351,15 +351,15 @@ def operating_point(
     segments: int | None = None,
     include_refless: bool = False,
 ) -> OperatingPoint:
-    """The point of a protocol for what was searched; the one place where trials and beta are settled.
+    """The operating point of a protocol: computes trials and beta.
 
     Args:
-        rules: the protocol, with what the user put in place of its own.
+        rules: the protocol with overrides.
         seconds: T, s of audio, as the conventions count it.
         true: true occurrences of all queries.
-        queries: queries that were asked.
-        documents: documents (recording and channel) that were searched, where known.
-        segments: how many there are; needed if they are the trials.
+        queries: number of searched queries.
+        documents: number of searched documents (recording and channel), if known.
+        segments: number of segments, for segment trials.
         include_refless: KWSEval's -inc.
 
     Raises:

@@ -1,7 +1,7 @@
 """The scorer of QUESST, MediaEval's query by example task of 2014 and 2015: one trial for each query and document.
 
-Every trial has a score and a decision: a system gives them all, or the evaluation has a default score (decision NO) for
-those it left out. Queries without a target document are removed with all their trials. Costs and prior come as one number,
+Every trial has a score and a decision: the system provides them all, or the evaluation has a default score (decision NO) for
+missing ones. Queries without a target document are removed with all their trials. Costs and prior are combined in one number,
 the effective prior; beta = (1 - prior) / prior. Rates are means over the queries, cross entropies are over all trials
 together, their scores log-likelihood ratios (`swsdist.score.measures.cnxe`).
 
@@ -13,7 +13,7 @@ The rules are those of the program that the evaluation used, which differ from S
 - The least Cnxe is that of pool adjacent violators over single trials: equal scores are pooled in the order of the system's
   file, then the defaults by query and document. Non-targets that stand before targets of the same score stay apart, so it
   is lower than `swsdist.score.measures.cnxe.cnxe_pav`, and is no property of the scores alone.
-- The second set of values shows what a threshold, or a recalibration, of each query's own could gain. It starts from the
+- The second set of values shows the gain of a threshold, or recalibration, per query. It starts from the
   scores that the pooling above made: TWV with each query's best threshold taken off its scores, and Cnxe after pooling each
   query's trials alone, relative to the rate of targets of all; its least Cnxe pools all once more, equal ones query
   after query. The last depends on which of the pooled rates are equal to the last bit, so rates are formed step by step as the
@@ -49,7 +49,7 @@ Flags = NDArray[np.bool_]
 
 
 class Values(NamedTuple):
-    """TWV at the decisions and at the best threshold, Cnxe of the scores and the least."""
+    """TWV at the decisions and at the best threshold; Cnxe of the scores, and the least Cnxe."""
 
     act_twv: float
     max_twv: float
@@ -60,18 +60,18 @@ class Values(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Quesst:
-    """What the program reports.
+    """The values that the program reports.
 
     Attributes:
-        pooled: of the scores as they are.
-        per_query: with a threshold or a recalibration of each query's own ("model-dependent").
+        pooled: of the unchanged scores.
+        per_query: with a threshold or recalibration per query ("model-dependent").
         curve: threshold (largest score rejected, first minus infinity), mean Pmiss, mean Pfa, TWV.
-        per_query_curve: the same where each query's best threshold is 0.
+        per_query_curve: the same with each query's best threshold shifted to 0.
         queries: queries with targets, in the order of the term list.
-        removed: queries without.
-        documents: how many.
-        given: trials with a score of the system, of the queries kept.
-        least, greatest: of these scores; not a number if there are none.
+        removed: queries without targets.
+        documents: number of documents.
+        given: trials of the remaining queries with a score of the system.
+        least, greatest: of these scores; NaN if there are none.
     """
 
     pooled: Values
@@ -99,11 +99,11 @@ def score_quesst(
 
     Args:
         detections: query_id, doc_id, score, decision; the order of the rows is the file's, and matters (see above).
-        references: query_id, doc_id; target documents. Ids that are not listed are passed over, repeated ones warn.
+        references: query_id, doc_id; target documents. Unlisted ids are ignored; duplicates cause a warning.
         queries: ids of the term list, in its order.
         documents: ids of the ECF's excerpts, in its order.
         prior: effective prior, in (0, 1).
-        default: score of the trials that have none; they are an error where it is not given.
+        default: score of trials without one; without a default they are an error.
 
     Raises:
         DataError: a query or document is listed twice; a trial is of an unknown query or document, is a duplicate, has no
@@ -192,7 +192,7 @@ class _Trials(NamedTuple):
                 where=f"first: query {queries[q]}, document {documents[d]}", count=len(left_out)
             )
         kept = seen[query]
-        # Adding 0 makes -0.0 and 0.0, which are equal, one score with one sign.
+        # Adding 0 gives -0.0 and 0.0, which are equal, the same sign.
         scores = score.to_numpy()[kept] + 0.0
         order = np.concatenate([cell[kept], left_out])
         return cls(
@@ -215,7 +215,7 @@ class _Trials(NamedTuple):
 
 
 def _per_query(pooled: Floats, trials: _Trials, prior: float, beta: float) -> tuple[Values, Curve]:
-    """Values and curve where each query has a threshold, or a recalibration, of its own; `pooled` are recalibrated scores."""
+    """Values and curve with a threshold, or recalibration, per query; `pooled` are recalibrated scores."""
     rate = float(trials.target.mean())
     shifted, per_query = np.empty(len(pooled)), np.empty(len(pooled))
     by_query = list(trials.of_each_query())
@@ -252,11 +252,11 @@ def _twv(accepted: Flags, trials: _Trials, beta: float) -> float:
 
 
 def _curve(score: Floats, trials: _Trials, beta: float) -> Curve:
-    """Means where all scores up to each distinct one are rejected; first, where none is."""
+    """Means with all scores up to each distinct one rejected; the first point rejects none."""
     targets, nontargets = _sizes(trials)
     distinct, place = np.unique(score, return_inverse=True)
     pmiss, pfa = np.zeros(len(distinct) + 1), np.zeros(len(distinct) + 1)
-    # One number of targets after the other: what is summed before it is divided is whole.
+    # Per number of targets, so that sums before the division are integers.
     for ntrue in np.unique(targets):
         rows = (targets == ntrue)[trials.query]
         left = nontargets[targets == ntrue][0]
@@ -312,7 +312,7 @@ def _log_odds(probability: float) -> float:
 
 
 def _targets(references: pa.Table, queries: Sequence[str], documents: Sequence[str]) -> Flags:
-    """Which (query, document) are targets."""
+    """Whether each (query, document) is a target."""
     query, document = _places(references, "query_id", queries), _places(references, "doc_id", documents)
     valid = (query >= 0) & (document >= 0)
     cell, times = np.unique(query[valid] * len(documents) + document[valid], return_counts=True)
@@ -324,7 +324,7 @@ def _targets(references: pa.Table, queries: Sequence[str], documents: Sequence[s
 
 
 def _places(table: pa.Table, column: str, names: Sequence[str]) -> Ints:
-    """Index of each row's name, -1 where it is not known."""
+    """Index of each row's name, -1 if unknown."""
     indices = pc.index_in(table[column].cast(pa.string()), value_set=pa.array(names, pa.string()))
     places: Ints = pc.fill_null(indices, -1).to_numpy().astype(np.int64)
     return places

@@ -1,8 +1,8 @@
 """An aligned list as rankings: for each query with references, its detections in groups of equal score, best first.
 
-What is counted per query and rank, not per class of Ntrue, starts here: spreads over queries (`swsdist.score.measures.det`),
-average precision and its like (`swsdist.score.measures.retrieval`). All counts are integers, in an order that does not
-depend on the rows'.
+Basis of counts per query and rank instead of per class of Ntrue: spreads over queries (`swsdist.score.measures.det`),
+average precision and similar measures (`swsdist.score.measures.retrieval`). All counts are integers, in an order that does not
+depend on the rows' order.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Ranking:
         place[kept] = np.arange(len(kept))
 
         rows = np.flatnonzero(pc.is_valid(table["score"]).to_numpy() & (place[index] >= 0))
-        # Adding 0 makes -0.0 and 0.0, which are equal, one score with one sign.
+        # Adding 0 gives -0.0 and 0.0, which are equal, the same sign.
         query, score = place[index[rows]], pc.fill_null(table["score"], 0.0).to_numpy()[rows] + 0.0
         order = np.lexsort((-score, query))
         query, score, hit = query[order], score[order], true[rows][order]
@@ -94,6 +94,6 @@ def _sums(values: Ints, first: Ints) -> Ints:
 
 
 def _above(values: Ints, query: Ints) -> Ints:
-    """Sum of the query's values before each."""
+    """Cumulative sum of the query's values before each row."""
     before = np.cumsum(values) - values
     return before - before[np.searchsorted(query, query)] if len(values) else values

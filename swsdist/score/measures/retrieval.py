@@ -1,15 +1,15 @@
 """Retrieval measures of an aligned list: precision, recall, F, P@N, average precision, equal error rate, area under ROC.
 
-The aligned list (schema TRIALS) says of each query which of its detections are true and how many occurrences were missed;
-document trials (`swsdist.score.trials.documents`) are such a list too. Queries without references are left out of
-everything, as they are with TWV: what a system says of them shows in no measure here. A mean over queries counts each once;
-a pooled measure counts each detection once. Means are exactly rounded sums, so no order of rows or queries shows.
+The aligned list (schema TRIALS) has, for each query, its correct detections and the number of missed occurrences;
+document trials (`swsdist.score.trials.documents`) are such a list, too. Queries without references are left out of
+everything, as for TWV: their detections affect no measure here. A mean over queries counts each query once;
+a pooled measure counts each detection once. Means are exactly rounded sums, so the order of rows and queries has no effect.
 
-Equal scores have no order of their own, and none is made up: a rank measure is its exact mean over all orders of equal
-scores (McSherry and Najork). What was not submitted ranks below everything, as one group of equal scores.
+Equal scores are not ordered arbitrarily: a rank measure is its exact mean over all orders of equal
+scores (McSherry and Najork). Trials that were not submitted rank below everything, as one group of equal scores.
 
-Conventions where the definition leaves a hole: a query that accepts nothing has precision 0 and F 0; ranks past the end of
-a list hold nothing, so P@N divides by N however short the list is; a missed occurrence adds nothing to average precision.
+Conventions for undefined cases: a query without accepted detections has precision 0 and F 0; ranks past the end of
+a list are empty, so P@N always divides by N; a missed occurrence adds nothing to average precision.
 
 Sources: Manning, Raghavan and Schuetze, "Introduction to information retrieval", 2008, chapter 8; McSherry and Najork,
 "Computing information retrieval performance measures efficiently in the presence of tied scores", 2008; Hanley and McNeil,
@@ -35,8 +35,8 @@ from swsdist.score.measures.ranking import Ranking, query_index
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Per query with references. The four columns from `accepted` on are null where a detection of the query was not decided;
-#: `auc` is null where the number of trials was not given, or occurrences and false alarms are more than the trials.
+#: Per query with references. The four columns from `accepted` on are null if a detection of the query is not decided;
+#: `auc` is null if the number of trials is unknown, or less than the occurrences and false alarms.
 RETRIEVAL = pa.schema(
     [
         pa.field("query_id", pa.string(), False),
@@ -70,13 +70,13 @@ def per_query(
 ) -> pa.Table:
     """Retrieval measures of each query with references, by query_id.
 
-    Tables of parts that hold their queries whole may simply be put one after the other.
+    Tables of disjoint sets of queries may be concatenated.
 
     Args:
         aligned: schema TRIALS, rows in any order, all rows of each query.
-        threshold: a detection is accepted if its score is at least that; by its decision where it is not given.
+        threshold: detections with at least this score are accepted; None: by their decisions.
         n: of P@N.
-        f_beta: how many times as much recall weighs in F.
+        f_beta: weight of recall relative to precision in F.
         trials: N, trials of a query (documents, of document trials), for the area under the curve.
 
     Returns:
@@ -135,12 +135,12 @@ def means(queries: pa.Table) -> Retrieval:
 
 
 class EqualError(NamedTuple):
-    """Where misses and false alarms are equally frequent.
+    """The point of equal miss and false-alarm rates.
 
     Attributes:
         rate: the equal error rate.
-        threshold: the lowest of the curve's at which Pmiss is at least Pfa; None where only rejecting everything is.
-        censored: the rates meet below the lowest score submitted, so `rate` rests on what is assumed of the rest.
+        threshold: the curve's lowest threshold with Pmiss >= Pfa; None if only rejecting everything reaches that.
+        censored: the rates meet below the lowest submitted score, so `rate` depends on the assumption about the rest.
     """
 
     rate: float
@@ -169,7 +169,7 @@ def equal_error_of(pieces: Iterable[Curve]) -> EqualError:
         pmiss, pfa = float(piece.pmiss[at]), float(piece.pfa[at])
         before, after = before_false - before_miss, pmiss - pfa
         rate = before_miss + before / (before + after) * (pmiss - before_miss)
-        threshold = None if after == 1 else float(piece.threshold[at])  # None: nothing is accepted
+        threshold = None if after == 1 else float(piece.threshold[at])  # None accepts nothing
         return EqualError(rate, threshold, censored=first and after > 0)
     raise AssertionError  # the last piece crosses
 
@@ -207,7 +207,7 @@ def _precision_at(ranking: Ranking, n: Ints) -> Floats:
     """Mean of P@n over the orders of equal scores; `n` per query."""
     size = ranking.hits + ranking.false_alarms
     places = np.clip(n[ranking.query] - ranking.hits_above - ranking.false_above, 0, size)
-    # A group gives whole hits but for the one that the n-th rank cuts.
+    # All hits of a group count, except in the group that contains rank n.
     return np.bincount(ranking.query, weights=ranking.hits * places / size, minlength=len(n)) / n
 
 
@@ -227,11 +227,11 @@ def _average_precision(ranking: Ranking) -> Floats:
 def areas(hits: Ints, false_alarms: Ints, false_above: Ints, query: Ints, true: Ints, false: Ints) -> Floats:
     """Area of each query from its groups of equal score, and its targets and non-targets, submitted or not.
 
-    Not a number where more non-targets were submitted than there are, or there are none.
+    NaN if more non-targets were submitted than there are, or there are none.
     """
     queries = len(true)
     true_hits, raised = _summed(hits, query, queries), _summed(false_alarms, query, queries)
-    # Twice the pairs won: a tie wins half of one. What was not submitted ties with its like.
+    # Twice the pairs won: a tie counts half. Trials that were not submitted tie with each other.
     won = _summed(hits * (2 * (false[query] - false_above) - false_alarms), query, queries)
     won = won + (true - true_hits) * (false - raised)
     area: Floats = np.where((false > 0) & (raised <= false), won / np.maximum(2 * true * false, 1), np.nan)

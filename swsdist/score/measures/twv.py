@@ -1,4 +1,4 @@
-"""Term-weighted value: mean over the queries of 1 - Pmiss - beta Pfa, at the decisions made and at every threshold.
+"""Term-weighted value: mean over the queries of 1 - Pmiss - beta Pfa, at the decisions and at every threshold.
 
 For a query with Ntrue true occurrences among N trials
 
@@ -6,14 +6,14 @@ For a query with Ntrue true occurrences among N trials
 
 Queries without a true occurrence have no Pmiss; they are left out of all means and of the thresholds. Everything is
 counted from an aligned list (schema TRIALS, made by `swsdist.score.trials.align`) in integers, `Counts`, per distinct Ntrue:
-counts of parts add up to the counts of the whole whatever the cut, as long as the parts hold their queries whole.
-Rates are evaluated from the integers once, classes of Ntrue ascending, so the floats are the same bytes too.
+counts of parts add up to the counts of the list, for any partition into parts with all rows of their queries.
+Rates are computed from the integers once, classes of Ntrue ascending, so the floats are identical, too.
 
 Rules of the curve, those of STDEval 0.7 unless marked:
 
 - Thresholds are the distinct scores of detections of queries with references, ascending; a detection is accepted if
-  its score is at least the threshold. YES and NO play no role.
-- One point more rejects everything. It is labelled with the highest score again. So the maximum is never below 0.
+  its score is at least the threshold. Decisions are ignored.
+- One additional point rejects everything, and is labelled with the highest score. So the maximum is never below 0.
 - The lowest threshold wins among equal maxima. (Ours: values within 1e-12 are equal, as STDEval's order of summation
   is not defined.)
 - One query is enough for a curve (ours; STDEval prints N/A). Without any detection of a query with references the
@@ -58,7 +58,7 @@ from swsdist.score.tables import as_table
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Per query. Rates and values are null where Ntrue is 0, counts of decisions where one was not decided.
+#: Per query. Rates and values are null if Ntrue is 0, counts of decisions if a detection is not decided.
 #: `best_twv` is the query's greatest value at `best_threshold`, which is null where rejecting everything is best.
 PER_TERM = pa.schema(
     [
@@ -78,11 +78,11 @@ PER_TERM = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """What TWV needs of an aligned list: a value that adds, with a zero.
+    """Counts of an aligned list for TWV; instances add, with a zero.
 
     Attributes:
-        classes: int64 (K,), the distinct Ntrue, ascending; without 0 unless it was asked for.
-        terms: int64 (K,), queries that have that many true occurrences.
+        classes: int64 (K,), the distinct Ntrue, ascending; 0 only if requested.
+        terms: int64 (K,), queries with that many true occurrences.
         ntrue: int64 (E,), with `score` the key of the rows below; ordered by ntrue, then score, no key twice.
         score: float64 (E,).
         hits: int64 (E,), paired detections of that class with that score.
@@ -113,10 +113,10 @@ class Counts:
         """Count an aligned list.
 
         Args:
-            aligned: schema TRIALS, rows in any order. All rows of a query must be in it, as Ntrue is a property of
+            aligned: schema TRIALS, rows in any order, with all rows of a query, because Ntrue is a property of
                 the query.
-            terms: how many queries there are, those without any row included. If given, those without references are
-                counted too, as class 0: for what is pooled (`pooled`), and for KWSEval's `-inc`.
+            terms: number of queries, including those without rows. If given, those without references are
+                counted too, as class 0, for `pooled` and for KWSEval's `-inc`.
         """
         rows = _Rows.read(as_table(aligned, "aligned"))
         ntrue = rows.ntrue[rows.query]
@@ -148,8 +148,8 @@ class Counts:
 
 
 def total(parts: Iterable[Counts]) -> Counts:
-    """The sum of counts, in any order; the zero if there are none. Parts are taken one at a time, as they come."""
-    # Like to like, as a binary counter adds: adding each part to the whole so far would sort the whole each time.
+    """The sum of counts, in any order; the zero if there are none. Parts are consumed one at a time."""
+    # Adds equal sizes, as a binary counter: adding each part to the total would sort the total each time.
     sums: list[tuple[int, Counts]] = []
     for counts in parts:
         level = 0
@@ -161,7 +161,7 @@ def total(parts: Iterable[Counts]) -> Counts:
 
 
 def pooled(counts: Counts) -> Counts:
-    """All queries taken as one, those without references included if they were counted."""
+    """All queries pooled, including those without references if they were counted."""
     none = np.zeros(len(counts.score), dtype=np.int64)
     true = np.array([(counts.classes * counts.terms).sum()], dtype=np.int64)
     return _summed(true, np.ones(1, dtype=np.int64), none + true, counts.score, counts._events)
@@ -170,15 +170,15 @@ def pooled(counts: Counts) -> Counts:
 def twv_curve(counts: Counts, *, trials: int, beta: float, reject_all: bool = True) -> Curve:
     """Mean Pmiss, Pfa and TWV at every threshold.
 
-    Queries without references count only if they are in `counts`, as KWSEval's `-inc` has it: Pfa is then a mean over
+    Queries without references count only if they are in `counts`, as for KWSEval's `-inc`: Pfa is then a mean over
     all queries, and Pmiss one over those with references.
 
     Args:
         counts: of the whole list.
         trials: N, trials of each query (`swsdist.score.measures.protocol.number_of_trials`).
         beta: weight of false alarms.
-        reject_all: whether there is a point, the last, that rejects everything. KWSEval has none (but where there are no
-            scores at all), so its maximum may be negative.
+        reject_all: whether the last point rejects everything. KWSEval has no such point (except if there are no
+            scores), so its maximum may be negative.
 
     Raises:
         UserError: no query has a reference, or N = Ntrue for one.
@@ -198,7 +198,7 @@ def class_sums(counts: Counts) -> Classes:
 
 
 def mtwv(curve: Curve) -> CurvePoint:
-    """The point of greatest value; among equal ones the lowest threshold.
+    """The point of maximum value; among equal ones the lowest threshold.
 
     If rejecting everything is best its threshold is the highest score, as STDEval prints it, although that score is
     rejected (see `swsdist.score.parts.spilled.threshold_of`); None if there are no scores.
@@ -207,7 +207,7 @@ def mtwv(curve: Curve) -> CurvePoint:
 
 
 def atwv(counts: Counts, *, trials: int, beta: float) -> CurvePoint:
-    """Actual TWV: the mean value at the decisions that the list holds.
+    """Actual TWV: the mean value at the list's decisions.
 
     Raises:
         UserError: a detection of a query with references is not decided, no query has a reference, or N = Ntrue.
@@ -219,16 +219,16 @@ def atwv(counts: Counts, *, trials: int, beta: float) -> CurvePoint:
 
 
 def per_term(aligned: object, *, trials: int, beta: float, best: bool = True) -> pa.Table:
-    """Counts, rates and value of each query at the decisions made, and its best threshold; by query_id.
+    """Counts, rates and value of each query at the decisions, and its best threshold; by query_id.
 
-    Tables of parts that hold their queries whole may simply be put one after the other. Queries without references
+    Tables of disjoint sets of queries may be concatenated. Queries without references
     are in it (STDEval's totals count their false alarms, its rates are N/A).
 
     Args:
         aligned: schema TRIALS, rows in any order, all rows of each query.
         trials: N.
         beta: weight of false alarms.
-        best: also each query's best threshold and value, which take the most time; null without.
+        best: also compute each query's best threshold and value, which takes most of the time; otherwise null.
 
     Raises:
         UserError: N = Ntrue for a query.
@@ -285,7 +285,7 @@ class _Rows(NamedTuple):
             names=names,
             ntrue=np.bincount(query[true], minlength=len(names)),
             query=query,
-            # Adding 0 makes -0.0 and 0.0, which are equal, one threshold with one sign.
+            # Adding 0 gives -0.0 and 0.0, which are equal, the same sign.
             score=pc.fill_null(aligned["score"], 0.0).to_numpy() + 0.0,
             detected=pc.is_valid(aligned["score"]).to_numpy(),
             true=true,
@@ -325,14 +325,14 @@ def _best_per_query(rows: _Rows, left: Ints, beta: float) -> tuple[Floats, Float
     hits, false_alarms = np.cumsum(true), np.cumsum(~true)
     hits = hits - np.where(start > 0, hits[start - 1], 0)
     false_alarms = false_alarms - np.where(start > 0, false_alarms[start - 1], 0)
-    # Of rows with one score only the last has counted all that are accepted with it.
+    # Among rows of equal score only the last has counted all accepted ones.
     last = np.append((np.diff(query) != 0) | (np.diff(score) != 0), True)
     query, score, hits, false_alarms = query[last], score[last], hits[last], false_alarms[last]
     ntrue = rows.ntrue[query]
     twv = 1 - ((ntrue - hits) / ntrue + beta * (false_alarms / left[query]))
     top = np.zeros(len(rows.names))
     np.maximum.at(top, query, twv)
-    # Scores descend within a query, so what is written last is the lowest of the best thresholds.
+    # Scores descend within a query, so the last assignment is the lowest of the best thresholds.
     best = np.flatnonzero(twv >= top[query] - TIE)
     threshold[query[best]] = score[best]
     value[query[best]] = twv[best]

@@ -1,1 +1,1 @@
-"""Parts of measures: tables that a bucket of queries yields, that merge as streams, and from which every measure comes."""
+"""Part tables of measures: computed per bucket of queries, merged as streams, input of every measure."""

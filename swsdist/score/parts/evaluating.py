@@ -1,6 +1,6 @@
-"""From an aligned list to values: the one path of runs and of anybody's lists.
+"""From an aligned list to values of measures, for runs and for lists.
 
-A run scores in three steps; a list does the same with one part::
+A run scores in three steps; a list is a single part::
 
     point = operating_point(rules, seconds=T, true=references, queries=queries, documents=documents)
     tables = measure_parts(trials_of_a_bucket, point)     # {name: table}, a file each; needs all rows of each query
@@ -8,8 +8,8 @@ A run scores in three steps; a list does the same with one part::
     found = values(parts, point)                          # {key: number or None}
 
 `point` must be the same for all buckets. The tables of a bucket may be written with any row groups, as rows ascend by key.
-`merge` opens a source whenever a measure reads its table; what a measure needs at a time is a block of 65 536 rows of each
-source, a row a query, or (cross entropies only) a row a distinct score.
+`merge` opens a source whenever a measure reads its table; a measure keeps in memory a block of 65 536 rows of each
+source, one row per query, or (cross entropies only) one row per distinct score.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def measure(name: str) -> Measure:
 
 
 def why_undefined(result: Mapping[str, Value]) -> dict[str, str]:
-    """When each value that is None or NaN is so, in the words of its measure.
+    """Why each value is None or NaN, in the words of its measure.
 
     Args:
         result: values by key.
@@ -60,7 +60,7 @@ def part_tables(measures: Iterable[str] | None = None) -> dict[str, PartTable]:
     """The part tables that measures need, by name.
 
     Args:
-        measures: names; None: all that are registered.
+        measures: names; None: all registered ones.
 
     Raises:
         ConfigError: two measures mean different tables by one name.
@@ -76,13 +76,13 @@ def part_tables(measures: Iterable[str] | None = None) -> dict[str, PartTable]:
 def measure_parts(
     aligned: pa.Table, point: OperatingPoint, measures: Iterable[str] | None = None, places: Places | None = None
 ) -> dict[str, pa.Table]:
-    """What measures count of some queries.
+    """The part tables of some queries.
 
     Args:
-        aligned: schema TRIALS, decided where it is to be, rows in any order; all rows of each query.
+        aligned: schema TRIALS, with final decisions, rows in any order; all rows of each query.
         point: the operating point of the whole list.
-        measures: names; None: all that are registered.
-        places: the documents, where these are places in the recordings that the list names.
+        measures: names; None: all registered ones.
+        places: the documents, if they are places in the recordings named by the list.
 
     Returns:
         A table for each name of `part_tables`, rows ascending by its key.
@@ -95,10 +95,10 @@ def measure_parts(
 
 
 def merge(sources: Mapping[str, Sequence[Source]], measures: Iterable[str] | None = None) -> Parts:
-    """The tables of all parts, to be read as streams.
+    """The merged tables of all parts, read as streams.
 
     Args:
-        sources: of each part table, by its name, what opens the tables of the parts; in any order.
+        sources: by name of the part table, functions that open the tables of the parts, in any order.
         measures: as of `measure_parts`.
     """
     tables = part_tables(measures)
@@ -106,7 +106,7 @@ def merge(sources: Mapping[str, Sequence[Source]], measures: Iterable[str] | Non
 
 
 def merge_tables(parts: Iterable[Mapping[str, pa.Table]], measures: Iterable[str] | None = None) -> Parts:
-    """The same of tables in memory, as `measure_parts` gives them."""
+    """As `merge`, for tables in memory from `measure_parts`."""
     sources: dict[str, list[Source]] = {}
     for tables in parts:
         for name, table in tables.items():
@@ -115,13 +115,13 @@ def merge_tables(parts: Iterable[Mapping[str, pa.Table]], measures: Iterable[str
 
 
 def values(parts: Parts, point: OperatingPoint, measures: Iterable[str] | None = None) -> dict[str, Value]:
-    """Every value of measures, by its key, in the order of the registry; None where one is not defined or not finite.
+    """Values of measures by key, in the order of the registry; None if undefined or not finite.
 
     Raises:
         UserError: a query has as many references as trials, or there are more queries than the point says.
         ConfigError: two measures give a value of one name, or one gives a value that its entry does not name.
     """
-    quantities()  # no two of one name
+    quantities()  # names are unique
     result: dict[str, Value] = {}
     with _quiet():
         for name in MEASURES if measures is None else measures:
@@ -135,11 +135,11 @@ def values(parts: Parts, point: OperatingPoint, measures: Iterable[str] | None =
 
 
 def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures") -> tuple[str, ...]:
-    """Keys of values that are shown: all that are registered, or these.
+    """Keys of shown values: all registered ones, or those given.
 
     Args:
-        keys: some of them.
-        where: they are asked for, for messages.
+        keys: selected keys.
+        where: option that selects them, for messages.
 
     Raises:
         ConfigError: there is no such value.
@@ -154,7 +154,7 @@ def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures")
 
 
 def basic_measures() -> tuple[str, ...]:
-    """Names of the measures that are shown where not all are asked for."""
+    """Names of the measures that are shown by default."""
     return tuple(name for name in MEASURES if MEASURES[name].basic)
 
 
@@ -164,5 +164,5 @@ def identities(measures: Iterable[str] | None = None) -> list[list[str | int]]:
 
 
 def _quiet() -> warnings.catch_warnings[None]:
-    """Without the warning of negative rates: who settles the point has told it once."""
+    """Suppress the warning of negative rates, which was noted when the operating point was computed."""
     return warnings.catch_warnings(action="ignore", category=UserWarning)

@@ -1,8 +1,8 @@
-"""The two part tables that nearly every measure of trials comes from: counts per score, and queries per Ntrue.
+"""The two part tables of most measures: counts per score, and queries per Ntrue.
 
-`events` has a row per (score, Ntrue): what detections of queries with that many references have that score. `classes` has a
-row per Ntrue: how many queries, and the sums of their events. Both are integers, so they add exactly in any order. Queries
-without references are class 0; those that have neither references nor detections are in no table, and come from the operating
+`events` has a row per (score, Ntrue): the detections with that score of queries with that many references. `classes` has a
+row per Ntrue: the number of queries, and the sums of their events. Both are integers, so they add exactly in any order. Queries
+without references are class 0; those with neither references nor detections are in no table, but counted by the operating
 point (`queries`).
 """
 
@@ -75,7 +75,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, parts: Parts, point: OperatingPoint, *, refless: bool) -> Sums:
-        """Those with references, and where it is asked for class 0, to which all the other queries of the point belong.
+        """Classes with references, and optionally class 0 with all other queries of the point.
 
         Raises:
             UserError: the tables have more queries than the point.
@@ -109,13 +109,13 @@ class Sums(NamedTuple):
         return Classes(self.ntrue, self.terms, self.hits, self.false_alarms)
 
     def as_one(self) -> Classes:
-        """All queries taken as one."""
+        """All queries pooled."""
         item = np.ones(1, dtype=np.int64)
         return Classes(item * self.true, item, item * self.hits.sum(), item * self.false_alarms.sum())
 
 
 def event_blocks(events: Merged, *, refless: bool) -> Iterator[Block]:
-    """Events as they come, with or without those of queries without references."""
+    """The stream of events, with or without those of queries without references."""
     for table in events.blocks():
         score, ntrue, hits, false_alarms = (
             table[name].to_numpy() for name in ("score", "ntrue", "hits", "false_alarms")
@@ -125,7 +125,7 @@ def event_blocks(events: Merged, *, refless: bool) -> Iterator[Block]:
 
 
 def pooled_blocks(blocks: Iterable[Block], true: int) -> Iterator[Block]:
-    """The same events, of one query that has all the references."""
+    """The events of all queries pooled as one query."""
     for block in blocks:
         scores, *sums = by_score(block)
         yield Block(np.full(len(scores), true), scores, *sums)
@@ -148,7 +148,7 @@ def curve_of(parts: Parts, point: OperatingPoint) -> Iterator[Curve]:
 
 
 def trials_of(parts: Parts, point: OperatingPoint) -> Trials:
-    """All trials of all queries, by score: what cross entropies take. Holds a row a distinct score.
+    """All trials of all queries, by score, for cross entropies; one row per distinct score in memory.
 
     Raises:
         UserError: more trials were submitted than there are.

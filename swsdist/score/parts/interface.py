@@ -1,14 +1,14 @@
-"""What a measure is, and what it counts in.
+"""Interface of measures and their part tables.
 
-A measure does not see detections. It names **part tables**: what is counted of some queries, given all rows of these queries. A
-part table has a key, whose rows ascend; further integer columns add up where keys are equal, so tables of any partition of the
+A measure does not process detections. It names **part tables**: counts of some queries, given all rows of these queries. A
+part table has a key, with rows ascending; further integer columns are summed for equal keys, so tables of any partition of the
 queries merge to the same table, in any order. A measure's values come from the merged tables alone::
 
     trials of a bucket --PartTable.make--> tables --Merged--> tables of all queries --Measure.values--> numbers
 
-A new measure is a class with what `Measure` lists, made without arguments, and an entry in `swsdist.registry.registries`,
-which says how each of its values is called and shown, and which is best; a stranger's is
-an entry point of the group `swsdist.measures`. `swsdist.testing.conformance` tells whether it keeps the rules.
+A new measure is a class with the attributes of `Measure`, without arguments, and an entry in `swsdist.registry.registries`
+with the label, format and best direction of each of its values; other packages use
+an entry point of the group `swsdist.measures`. `swsdist.testing.conformance` checks a measure.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class PartTable:
     """A table that adds.
 
     Attributes:
-        name: short, unique; a file name of it is made where parts are stored.
-        schema: the key columns first. A float key holds no NaN and no -0.0.
-        key: the leading columns that no two rows of a merged table share; rows ascend by them.
-        make: of the aligned list of some queries (schema TRIALS, all rows of each), at an operating point.
-        adds: whether the other columns, all int64, add up where keys are equal. A table by query need not: its keys never meet.
-        by_document: `make` gets the list as one of document trials, whatever the trials are.
+        name: short, unique; also the file name of stored parts.
+        schema: the key columns first. A float key has no NaN and no -0.0.
+        key: the leading columns, unique in a merged table; rows ascend by them.
+        make: computes it from the aligned list of some queries (TRIALS, all rows of each), at an operating point.
+        adds: whether the other columns, all int64, are summed for equal keys. Tables by query need not: keys are never equal.
+        by_document: `make` always receives document trials.
     """
 
     name: str
@@ -53,10 +53,10 @@ class PartTable:
         Args:
             aligned: schema TRIALS, all rows of each query.
             point: the operating point.
-            places: the documents, where these are places in the recordings that the list names.
+            places: the documents, if they are places in the recordings named by the list.
 
         Raises:
-            TableError: a key is there twice, or `make` gave another schema.
+            TableError: a key is duplicate, or `make` returned another schema.
         """
         table = self.make(pairs_of(aligned, places) if self.by_document else aligned, point)
         return check_part(table, self.schema, self.key, self.name)
@@ -71,17 +71,17 @@ Parts = Mapping[str, Merged]
 
 
 class Measure(Protocol):
-    """What the registry of measures holds.
+    """Interface of registered measures.
 
     Attributes:
-        parts: the tables that it needs.
-        undefined: by key, when its value is not defined, in words that a report shows; of keys that are not named that of the
-            empty one. A measure need not have it.
+        parts: its part tables.
+        undefined: by key, why a value is undefined, in words for reports; the empty key is for
+            all others. Optional.
     """
 
     @property
     def parts(self) -> tuple[PartTable, ...]: ...
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """Values by the keys that its entry gives; one that is not there is not defined, as is None."""
+        """Values by the keys of its entry; missing ones and None are undefined."""
         ...

@@ -1,7 +1,7 @@
-"""Sorted tables of many parts as one sorted stream, in the room of a few blocks of each.
+"""Merges sorted tables of many parts into one sorted stream, with a few blocks of each in memory.
 
-A source is opened anew for each pass, so what is merged can be read more than once. Rows that share the first key column never
-stand in two blocks: who reads a block has seen all of a score, or all of a query.
+A source is opened for each pass, so a merged table can be read more than once. Rows with the same first key column are never
+in two blocks: a block has all rows of a score, or of a query.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def of_table(table: pa.Table) -> Source:
 
 
 class Merged:
-    """The tables of all parts as one.
+    """The merged tables of all parts.
 
     Args:
         schema, key, adds: of the part table.
-        sources: one a part, in any order.
+        sources: one per part, in any order.
     """
 
     def __init__(self, schema: pa.Schema, key: Sequence[str], adds: bool, sources: Sequence[Source]) -> None:
@@ -46,7 +46,7 @@ class Merged:
         """The merged rows, ascending by key, in blocks of bounded size; never an empty one."""
         streams = [_Stream(source, self.key[0]) for source in self._sources]
         while streams := [stream for stream in streams if stream.fill()]:
-            # What is below the last row of every source that goes on is complete.
+            # Rows below the last row of every unfinished source are complete.
             bounds = [stream.last for stream in streams if stream.more]
             bound = min(bounds) if bounds else None
             taken = [part for stream in streams if (part := stream.below(bound)).num_rows]
@@ -58,7 +58,7 @@ class Merged:
                         stream.extend()
 
     def table(self) -> pa.Table:
-        """All of it in memory: for tables of a row a query or a class."""
+        """The merged table in memory, for tables with one row per query or class."""
         return pa.concat_tables([self.schema.empty_table(), *self.blocks()]).combine_chunks()
 
     def _combined(self, taken: list[pa.Table]) -> pa.Table:
@@ -73,7 +73,7 @@ class Merged:
 
 
 class _Stream:
-    """What was read of a source and not yet given on."""
+    """Rows of a source that were read but not yet merged."""
 
     def __init__(self, source: Source, column: str) -> None:
         self._pieces = source()
@@ -82,7 +82,7 @@ class _Stream:
         self.more = True
 
     def fill(self) -> bool:
-        """Whether there is anything left; reads on where nothing is held."""
+        """Whether rows are left; reads more if none are in memory."""
         while self.more and not (self._held is not None and self._held.num_rows):
             self.extend()
         return self._held is not None and self._held.num_rows > 0
@@ -102,7 +102,7 @@ class _Stream:
         return value
 
     def below(self, bound: float | str | None) -> pa.Table:
-        """Rows whose first key is below the bound, taken away; all where there is none."""
+        """Remove and return the rows whose first key is below the bound; all rows without a bound."""
         assert self._held is not None
         rows = self._held.num_rows
         if bound is not None:

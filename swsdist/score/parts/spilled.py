@@ -1,9 +1,9 @@
 """Counts of any number of detections in bounded memory, for the threshold of the maximum TWV.
 
-Counts are gathered until there are `LIMIT` rows; then they go to a temporary file, ascending by score. Sixteen such files
-become one, so there are few whatever the number of detections, and each row is written a few times. A threshold is found in one
-pass over the files side by side. Sums are of integers and rates are evaluated from them once, so the threshold is
-that of the list in memory, to the last bit.
+Counts are collected up to `LIMIT` rows, then written to a temporary file, ascending by score. Sixteen such files
+are merged into one, so there are few files, and each row is written a few times. A threshold is found in one
+pass over all files. Sums are integers and rates are computed from them once, so the threshold is
+exactly that of the list in memory.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from swsdist.score.measures.curve import Block, Classes, best_point, curve_block
 from swsdist.score.measures.twv import Counts, class_sums, total
 from swsdist.score.parts.merging import Merged, Source, of_table
 
-#: Rows that are held in memory before they go to a file.
+#: Maximum rows in memory before they are written to a file.
 LIMIT = 1 << 19
-#: Files of one size that become one, and rows of a piece that is read of each at a time.
+#: Files of equal size that are merged, and rows that are read of each at a time.
 _MANY, _PIECE = 16, 1 << 14
 
 _KEY = ("score", "ntrue")
@@ -36,7 +36,7 @@ _SCHEMA = pa.schema(
 
 
 class SpilledCounts:
-    """Counts that add up, for a threshold; a context, at whose end the files go.
+    """Counts for a threshold; a context manager that removes its files.
 
     Args:
         limit: rows in memory.
@@ -47,7 +47,7 @@ class SpilledCounts:
         self._held: list[Counts] = []
         self._rows = 0
         self._classes: dict[int, tuple[int, int, int]] = {}
-        self._files: list[list[Path]] = []  # by size: of each level sixteen make one of the next
+        self._files: list[list[Path]] = []  # by level: sixteen files of a level are merged into one of the next
         self._stack = ExitStack()
         self._folder: Path | None = None
 
@@ -90,7 +90,7 @@ class SpilledCounts:
                 entry.unlink()
 
     def sources(self) -> list[Source]:
-        """Sorted tables that hold all rows."""
+        """Sorted tables with all rows."""
         sources: list[Source] = [_source(path) for level in self._files for path in level]
         return [*sources, of_table(_table(total(self._held)))] if self._held else sources
 
@@ -104,12 +104,12 @@ class SpilledCounts:
 
 
 def threshold_of(parts: Sequence[SpilledCounts], *, trials: int, beta: float) -> float:
-    """The threshold of the maximum value of the sum of all parts, to be used as `score >= threshold` on this or another list.
+    """The threshold of the maximum value of all parts together, for `score >= threshold` on this or another list.
 
-    Where rejecting everything is best it is the next double above the highest score, which rejects all that was seen.
+    If rejecting everything is best, it is the next double above the highest score.
 
     Args:
-        parts: counts, of some folds say.
+        parts: counts, for example of several folds.
         trials: N of each query.
         beta: weight of false alarms.
 

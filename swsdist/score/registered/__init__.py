@@ -1,1 +1,1 @@
-"""The measures that `swsdist.registry.registries.MEASURES` names: each says what it takes, its part tables, and its values."""
+"""The measures registered in `swsdist.registry.registries.MEASURES`."""

@@ -12,7 +12,7 @@ from swsdist.score.parts.interface import Parts, Value
 
 
 class CrossEntropies:
-    """Over all trials of all queries; scores are taken for log-likelihood ratios."""
+    """Over all trials of all queries; scores are interpreted as log-likelihood ratios."""
 
     parts = (EVENTS, CLASSES)
     undefined = {
@@ -22,7 +22,7 @@ class CrossEntropies:
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None where there is no target or no non-target, or more trials were submitted than there are."""
+        """None without targets or non-targets, or if more trials were submitted than there are."""
         prior = point.effective_prior
         try:
             result = measure(trials_of(parts, point), prior)

@@ -1,4 +1,4 @@
-"""What counts each detection once: the pooled maximum, precision, recall and F of the decisions, the programs' "Value"."""
+"""Pooled measures: the pooled maximum; precision, recall and F of the decisions; the programs' "Value"."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swsdist.score.registered.term_weighted import point_values
 
 
 class PooledMaximum:
-    """The greatest value of the curve of all queries as one, as the conventions form it (option -P)."""
+    """The maximum value of the pooled curve, by the program's conventions (option -P)."""
 
     parts = (EVENTS, CLASSES)
     undefined = {
@@ -23,7 +23,7 @@ class PooledMaximum:
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references; also of a Pfa that is no probability."""
+        """None without references; also if Pfa is not a probability."""
         sums = Sums.of(parts, point, refless=True)
         if not sums.referenced:
             return {}
@@ -55,7 +55,7 @@ class Decisions:
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references, or where a detection was not decided; precision also where nothing was accepted."""
+        """None without references, or if a detection is not decided; precision also without accepted detections."""
         sums = Sums.of(parts, point, refless=point.rules.all_terms or point.include_refless)
         true = sums.true
         if not true or sums.undecided.any():

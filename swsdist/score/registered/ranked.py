@@ -40,7 +40,7 @@ class Retrieval:
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references; precision and its like also where a detection was not decided."""
+        """None without references; precision, recall and F also if a detection is not decided."""
         table = parts["retrieval"].table()
         if not table.num_rows:
             return {}
@@ -92,7 +92,7 @@ class FigureOfMerit:
         return {"fom": math.fsum(values) / len(values) if len(values) else None}
 
 
-#: Per query: documents that hold it, and the area; null where the area is not defined.
+#: Per query: documents that contain it, and the area; null if the area is undefined.
 PAIRS = pa.schema(
     [
         pa.field("query_id", pa.string(), False),
@@ -122,10 +122,10 @@ def _pair_events(pairs: pa.Table, point: OperatingPoint) -> pa.Table:
 
 
 class PairAreas:
-    """Is the query in the document? Area under ROC over all pairs of a query with references and a document, ties half.
+    """Area under ROC over all pairs of a query with references and a document, ties counting half.
 
-    A pair without a detection stands below all that have one; among themselves these are ties. `pair_auc` is the mean over the
-    queries (those that no document lacks have no area, and are left out), `pooled_pair_auc` is over all pairs together.
+    Pairs without a detection rank below all others, as ties. `pair_auc` is the mean over the
+    queries (queries in every document have no area, and are left out), `pooled_pair_auc` is over all pairs together.
     """
 
     parts = (
@@ -135,7 +135,7 @@ class PairAreas:
     undefined = {"": "the number of documents is not known, or no pair or all pairs of query and document are true"}
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None where the number of documents is not known, or all or no pairs are true."""
+        """None if the number of documents is unknown, or all or no pairs are true."""
         queries = parts["pairs"].table()
         if point.documents is None or not queries.num_rows:
             return {}
@@ -147,7 +147,7 @@ class PairAreas:
         }
 
     def _pooled(self, parts: Parts, true: int, false: int) -> Value:
-        """Twice the pairs won, counted from the lowest score, in whole numbers."""
+        """Twice the pairs won, counted from the lowest score, as integers."""
         won = true_hits = raised = 0
         for table in parts["pair_events"].blocks():
             hits, false_alarms = table["hits"].to_numpy(), table["false_alarms"].to_numpy()
@@ -158,7 +158,7 @@ class PairAreas:
             true_hits, raised = true_hits + int(hits.sum()), raised + int(false_alarms.sum())
         if not true or false <= 0 or raised > false:
             return None
-        # What was not submitted is below all hits, and ties with its like.
+        # Pairs without a detection are below all hits, and tie with each other.
         missing = false - raised
         won += 2 * true_hits * missing + (true - true_hits) * missing
         return won / (2 * true * false)

@@ -15,7 +15,7 @@ from swsdist.score.parts.interface import Parts, PartTable, Value
 
 
 def point_values(name: str, point: CurvePoint | None, *, threshold: bool = False) -> dict[str, Value]:
-    """A value with its rates, and its threshold where it has one."""
+    """A value with its rates, and its threshold if it has one."""
     if point is None:
         return {}
     result: dict[str, Value] = {name: point.twv, f"{name}_pmiss": point.pmiss, f"{name}_pfa": point.pfa}
@@ -23,7 +23,7 @@ def point_values(name: str, point: CurvePoint | None, *, threshold: bool = False
 
 
 class TermWeighted:
-    """At the decisions made (ATWV) and at the threshold of the greatest value (MTWV); the rules are in `measures.twv`."""
+    """At the decisions (ATWV) and at the threshold of the maximum (MTWV); the rules are in `measures.twv`."""
 
     parts = (EVENTS, CLASSES)
     undefined = {
@@ -32,7 +32,7 @@ class TermWeighted:
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references; the actual value also where a detection was not decided."""
+        """None without references; the actual value also if a detection is not decided."""
         sums = Sums.of(parts, point, refless=point.include_refless)
         if not sums.referenced:
             return {}

@@ -1,1 +1,1 @@
-"""Which detection is right: alignment, segments, documents, and the look-up of terms in transcripts."""
+"""Trials: alignment, segments, documents, and the look-up of terms in transcripts."""

@@ -1,8 +1,8 @@
-"""Alignment of detections with true occurrences, as NIST's STDEval 0.7 and KWSEval (F4DE 3.5) do it.
+"""Alignment of detections with true occurrences, as in NIST's STDEval 0.7 and KWSEval (F4DE 3.5).
 
 Per (query_id, doc_id, channel), a detection may be paired with a reference if its mid-point lies within the
-reference's span widened by the tolerance, both borders included. Pairs are one to one. Of all ways to pair, the one
-with the greatest sum of (kernel + 1) over its pairs is taken, where
+reference's span widened by the tolerance, both borders included. Pairs are one to one. The alignment
+has the greatest sum of (kernel + 1) over its pairs, where
 
     kernel = 1 + 1e-8 t + 1e-6 s
     t = (min(ends) - max(starts)) / max(1e-5, duration of the reference)
@@ -11,10 +11,10 @@ with the greatest sum of (kernel + 1) over its pairs is taken, where
 so the number of pairs comes first, then scores, then overlap. For STDEval `low` and `high` are the least and greatest
 score of the whole list (see `score_limits`); with them the alignment of a group depends on nothing outside of it, so
 groups can be aligned in any number of parts. For KWSEval they are those of the list's header, or else of the group
-itself, and at least 1e-5 apart. YES and NO play no role. Equal sums are decided by the order (start, score,
+itself, and at least 1e-5 apart. Decisions are ignored. Equal sums are decided by the order (start, score,
 end, decision) of the detections, never by the order of rows.
 
-Doubles decide cases on the border, so they are formed as STDEval forms them from the files that we export:
+Doubles decide borderline cases, so they are computed as STDEval computes them from exported files:
 mid-point = start + duration / 2 and end = start + duration, where the duration is the decimal that the file holds.
 A detection's duration is the column `duration` if there is one, else end - start at 6 decimals; a reference's is
 end - start at 4 decimals, which is what STDEval makes of its RTTM (it then adds it to the start again, where KWSEval
@@ -42,14 +42,14 @@ from swsdist.score.tables import as_table
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Sums of two pairs that differ by more than this do so however they are added.
+#: Sums of two pairs that differ by more than this differ in any order of summation.
 _CLEAR = 1e-12
 
 KEY = ("query_id", "doc_id", "channel")
 
 
 def score_limits(scores: ArrayLike, low: float = 9999.0, high: float = -9999.0) -> tuple[float, float]:
-    """Least and greatest score, for `align`; to go on over further parts of a list, pass what came out before.
+    """Least and greatest score, for `align`; for further parts of a list, pass the previous output.
 
     The start values are STDEval's: of a list whose scores are all above 9999 the least is 9999 (likewise -9999).
 
@@ -162,7 +162,7 @@ def _required(table: pa.Table, name: str, what: str) -> pa.ChunkedArray:
 
 
 def _column(table: pa.Table, name: str, what: str) -> Floats:
-    # Adding 0 turns -0.0 into 0.0: they are equal, and the order of equal rows must not show.
+    # Adding 0 turns -0.0 into 0.0: they are equal, and the order of equal rows must have no effect.
     values: Floats = _required(table, name, what).cast(pa.float64()).to_numpy() + 0.0
     if (bad := np.flatnonzero(~np.isfinite(values))).size:
         raise codes.NOT_FINITE_NUMBER(where=_row(table, what, bad[0]), column=name, value=values[bad[0]])
@@ -179,7 +179,7 @@ def _row(table: pa.Table, what: str, row: int) -> str:
 
 
 def decimals(values: Floats, places: int) -> Floats:
-    """What C's `printf("%.<places>f")` makes of the values, read back: the double nearest to the rounded decimal.
+    """The values as printed by C's `printf("%.<places>f")` and read back: the double nearest to the rounded decimal.
 
     Args:
         values: float64, any length; magnitudes below 1e6.
@@ -188,14 +188,14 @@ def decimals(values: Floats, places: int) -> Floats:
     scale = 10.0**places
     scaled = values * scale
     rounded: Floats = np.rint(scaled) / scale
-    # The product is itself rounded, so where it is close to a half only the exact decimal expansion can tell.
+    # The product is rounded, so close to a half only the exact decimal expansion decides.
     for index in np.flatnonzero(np.abs(np.abs(scaled - np.floor(scaled)) - 0.5) < 1e-3):
         rounded[index] = float(f"{values[index]:.{places}f}")
     return rounded
 
 
 def _groups(left: pa.Table, right: pa.Table) -> tuple[pa.Table, Ints, Ints]:
-    """Distinct keys of both sides in their order, and the index of each row's key."""
+    """Distinct keys of both sides in order, and the index of each row's key."""
     keys = pa.concat_tables([left, right])
     code = np.zeros(len(keys), dtype=np.int64)
     for column in keys.columns:
@@ -237,7 +237,7 @@ def _candidates(
 
 
 def _group_limits(score: Floats, group: Ints, low: float | None, high: float | None) -> tuple[Floats, Floats]:
-    """Of each group: least and greatest score, or those that are given."""
+    """Least and greatest score of each group, or those given."""
     size = int(group.max()) + 1 if len(group) else 0
     lows, highs = np.full(size, math.inf), np.full(size, -math.inf)
     np.minimum.at(lows, group, score)
@@ -256,7 +256,7 @@ def _kernel(
     low: Floats | np.float64,
     high: Floats | np.float64,
 ) -> Floats:
-    """The kernel of each pair, computed as the programs compute it; `low`, `high` one for all, or one a pair."""
+    """The kernel of each pair, computed as in the programs; `low`, `high` one for all, or one per pair."""
     overlap = np.minimum(detected.tail[dets], tail[refs]) - np.maximum(detected.start[dets], true.start[refs])
     t = overlap / np.maximum(1e-5, true.duration[refs])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -265,7 +265,7 @@ def _kernel(
 
 
 class Assignment:
-    """Pairs by their connected component, of which some are chosen by one set of weights after the other.
+    """Pairs by connected component, from which different sets of weights select assignments.
 
     Args:
         dets, refs: int64 (n,), of each pair.
@@ -283,7 +283,7 @@ class Assignment:
         obvious = np.logical_or.reduce(alike) if alike else np.zeros(0, dtype=bool)
         self._obvious, self._sizes = order[np.repeat(obvious, size)], size[obvious]
         self._first = np.cumsum(self._sizes) - self._sizes
-        # Of the others, which pair stands where: -1 for those that are not allowed. Most have two of either side.
+        # Index of the pair at each position, -1 if not allowed; most components have two of either side.
         places = []
         for begin, length in zip(first[~obvious].tolist(), size[~obvious].tolist(), strict=True):
             own_rows = order[begin : begin + length]
@@ -297,7 +297,7 @@ class Assignment:
         self._rest = [place for place in places if place.shape != (2, 2)]
 
     def best(self, weight: Floats) -> Ints:
-        """Which of the pairs make the assignment with the greatest sum of weights, float64 (n,), positive; indices.
+        """Indices of the pairs of the assignment with the greatest sum of weights, float64 (n,), positive.
 
         Where all pairs of a component share a detection or a reference, the heaviest is the answer; ties go to the lowest
         detection, then reference.
@@ -309,7 +309,7 @@ class Assignment:
             part = np.searchsorted(self._first, best, side="right") - 1
             chosen.append(self._obvious[best[np.flatnonzero(np.diff(part, prepend=-1))]])
         if len(self._squares):
-            # 0 stands for pairs that are not allowed: to leave both sides out gains nothing.
+            # 0 for pairs that are not allowed: leaving both sides unpaired gains nothing.
             gain = np.where(self._squares >= 0, weight[self._squares], 0.0)
             sums = gain[:, [0, 0], [0, 1]] + gain[:, [1, 1], [1, 0]]
             clear = np.abs(sums[:, 0] - sums[:, 1]) > _CLEAR
@@ -319,7 +319,7 @@ class Assignment:
             chosen.append(selected[selected >= 0])
             left += list(self._squares[~clear])
         if left:
-            from scipy.optimize import linear_sum_assignment  # most lists need none, and should not wait for scipy
+            from scipy.optimize import linear_sum_assignment  # most lists do not need scipy, which loads slowly
 
             for place in left:
                 gain = np.where(place >= 0, weight[place], 0.0)
@@ -341,7 +341,7 @@ def _trials(
     reference = np.concatenate([partner, misses])
     group = np.concatenate([det_group, ref_group[misses]])
     time = np.concatenate([detected.start, true.start[misses]])
-    # The rows of both sides are in their order already; at equal times detections come before misses.
+    # Rows of both sides are already in order; at equal times detections come before misses.
     order = np.lexsort((reference, detection, detection < 0, time, group))
     detection, reference = detection[order], reference[order]
 

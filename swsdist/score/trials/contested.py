@@ -1,8 +1,8 @@
-"""Which detections could be paired with an occurrence in more than one way, and how they are paired by other scores.
+"""Contested detections, whose pairs depend on scores, and their alignment by new scores.
 
-An alignment (`swsdist.score.trials.align`) looks at scores only where a detection has two occurrences in reach, or an
-occurrence two detections. All other pairs are the same whatever the scores are. So a list that is scored anew, many times, is
-aligned once, and of it only what is contested again: the pairs are those that `align` would make of the whole list.
+An alignment (`swsdist.score.trials.align`) depends on scores only where a detection has two occurrences in reach, or an
+occurrence two detections. All other pairs do not depend on scores. So a list that is scored many times is
+aligned once, and only contested rows are aligned again: the pairs are those of `align` on the whole list.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _pairs(sides: _Sides, tolerance: float, conventions: str) -> _Pairs:
 
 
 def contested(trials: pa.Table, *, tolerance: float, conventions: str) -> Bools:
-    """Which rows of an aligned list scores may pair otherwise.
+    """Rows of an aligned list whose pairs depend on scores.
 
     Args:
         trials: schema TRIALS, aligned by any scores; all rows of each query.
@@ -82,7 +82,7 @@ def contested(trials: pa.Table, *, tolerance: float, conventions: str) -> Bools:
         conventions: name of the program whose rules hold.
 
     Returns:
-        bool (rows,). Where a group's own scores limit the kernel (KWSEval), all of a group's detections go with one of them.
+        bool (rows,). If a group's scores limit the kernel (KWSEval), one contested detection marks the whole group.
     """
     sides = _sides(trials, conventions)
     pairs = _pairs(sides, tolerance, conventions)
@@ -98,14 +98,14 @@ def contested(trials: pa.Table, *, tolerance: float, conventions: str) -> Bools:
 
 
 def split_contested(trials: pa.Table, mask: Bools) -> tuple[pa.Table, pa.Table]:
-    """An aligned list in which contested rows are pairs no more, and these rows alone.
+    """Separate the contested rows of an aligned list.
 
     Args:
         trials: schema TRIALS.
         mask: of `contested`.
 
     Returns:
-        The list, a contested hit in it being a false alarm and a miss; and the contested rows as they are.
+        The list with contested hits split into a false alarm and a miss; and the contested rows unchanged.
     """
     hit = mask & pc.is_valid(trials["score"]).to_numpy() & pc.is_valid(trials["ref_start"]).to_numpy()
     hits = trials.filter(pa.array(hit))
@@ -123,14 +123,14 @@ def _emptied(table: pa.Table, name: str) -> pa.Table:
 
 
 class Contest:
-    """Contested rows, to be paired by one set of scores after the other.
+    """Contested rows, to be paired by different sets of scores.
 
     Args:
-        rows: schema TRIALS, those that `contested` marks; all of each group's.
+        rows: schema TRIALS, those marked by `contested`; all rows of each group.
         tolerance, conventions: as of `contested`.
 
     Attributes:
-        row: int64 (C,), of each contested detection its row in `rows`; what `hits` is given and gives is in this order.
+        row: int64 (C,), row in `rows` of each contested detection; input and output of `hits` are in this order.
     """
 
     def __init__(self, rows: pa.Table, *, tolerance: float, conventions: str) -> None:
@@ -138,14 +138,14 @@ class Contest:
         self._tolerance, self._conventions = tolerance, conventions
         self._pairs = _pairs(sides, tolerance, conventions)
         self.row = sides.row
-        # Of detections that begin together their scores fix the order, which may decide between equal sums.
+        # Scores order detections with the same start, which may decide between equal sums.
         together = (np.diff(sides.found.start) == 0) & (np.diff(sides.group) == 0)
         self._together = np.flatnonzero(together)
         self._alike = sides.found.score[self._together] == sides.found.score[self._together + 1]
         self._assignment = Assignment(*self._pairs)
 
     def hits(self, scores: Floats, low: float | None, high: float | None) -> Bools:
-        """Which of the detections are paired.
+        """Whether each detection is paired.
 
         Args:
             scores: float64 (C,).

@@ -1,10 +1,10 @@
-"""Document trials: is the query somewhere in the document, yes or no? One trial for each query and document.
+"""Document trials: one trial for each query and document, a target if the query occurs in it.
 
-The score of a trial is the best that a detection of the query in that document has; it is a target if the document holds at
-least one occurrence. Where in the document does not matter. SWS 2011 and QUESST are scored so.
+The score of a trial is the best of the query's detections in that document; it is a target if the document has at
+least one occurrence. Times do not matter. SWS 2011 and QUESST are scored this way.
 
 The trials make an aligned list like any other (schema TRIALS), with one row where there is a detection, a reference, or
-both. With the number of documents as the number of trials of a query, everything that takes such a list scores them: TWV,
+both. With the number of documents as the number of trials of a query, all measures of such lists apply: TWV,
 DET, cross entropy, precision and the rest.
 
 Sources: Rodriguez-Fuentes and Penagarikano 2013, section 2.2.1.
@@ -58,11 +58,11 @@ def document_trials(detections: pa.Table, references: pa.Table) -> pa.Table:
 
 
 def pairs_of(aligned: pa.Table, places: Places | None = None) -> pa.Table:
-    """An aligned list of any trials as one of document trials.
+    """Convert an aligned list of any trials to document trials.
 
     Args:
         aligned: schema TRIALS.
-        places: the documents, where these are places in the recordings that the list names.
+        places: the documents, if they are places in the recordings named by the list.
     """
     detected = aligned.filter(pc.is_valid(aligned["score"]))
     true = aligned.filter(pc.is_valid(aligned["ref_start"])).select([*KEY, "ref_start", "ref_end"])
@@ -80,7 +80,7 @@ def _columns(table: pa.Table, what: str, names: tuple[str, ...]) -> pa.Table:
 
 
 def _first(table: pa.Table, order: list[tuple[str, str]]) -> pa.Table:
-    """The first row of each key in that order."""
+    """The first row of each key in the given order."""
     table = table.sort_by([*((name, "ascending") for name in KEY), *order]).combine_chunks()
     if table.num_rows < 2:
         return table

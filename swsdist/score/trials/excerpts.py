@@ -1,6 +1,6 @@
-"""What an ECF decides: how long the audio is, which documents it names, and what lies inside of it.
+"""Rules of an ECF: length of the audio, documents, and which times it includes.
 
-The two programs differ in all of it (each rule below was read from the program, and confirmed by running it):
+The two programs differ in all of them (each rule was read from the program's source, and confirmed by running it):
 
 STDEval 0.7
     T is the sum of the durations of the excerpts whose channel is 1, each time they occur. Everything is scored, or, with
@@ -32,7 +32,7 @@ Bools = NDArray[np.bool_]
 
 
 def seconds(excerpts: pa.Table, conventions: Conventions | str) -> float:
-    """T, s of audio that is counted.
+    """T, s of counted audio.
 
     Args:
         excerpts: table EXCERPTS.
@@ -42,7 +42,7 @@ def seconds(excerpts: pa.Table, conventions: Conventions | str) -> float:
     if rules.per_channel:
         total = 0.0
         for row in _rows(excerpts):
-            # One after the other, as the program adds them: a half second decides how N is rounded.
+            # Sequential, as the program adds: half a second may change the rounding of N.
             total += row["duration"] if row["channel"] == 1 else 0.0
         return total
     files: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
@@ -56,11 +56,11 @@ def seconds(excerpts: pa.Table, conventions: Conventions | str) -> float:
 
 
 def _without_overlap(excerpts: list[tuple[float, float, str]]) -> float:
-    """Of one file; excerpts are (begin, end, source type)."""
+    """Lengths of one file's excerpts without overlaps; excerpts are (begin, end, source type)."""
     ordered = sorted(excerpts, key=lambda excerpt: excerpt[:2])
     total = 0.0
     for k, (start, end, kind) in enumerate(ordered):
-        # Begins ascend, so of the later ones the next is the least.
+        # Begins ascend, so the next one is the least of the later ones.
         cut = min(end, ordered[k + 1][0]) if k + 1 < len(ordered) else end
         total += (cut - start) * (0.5 if kind == "splitcts" else 1.0)
     return total
@@ -74,17 +74,17 @@ def inside(
     last: str = "end",
     tail: NDArray[np.float64] | None = None,
 ) -> Bools:
-    """Which rows lie wholly in one excerpt of their document and channel: start >= tbeg and end <= its end.
+    """Whether each row lies wholly in one excerpt of its document and channel: start >= tbeg and end <= its end.
 
     Args:
         table: doc_id, channel, start, and the column `last` (s).
         excerpts: table EXCERPTS.
         conventions: whose rules for names and ends.
         last: the column that holds the ends.
-        tail: float64, the ends themselves, instead.
+        tail: float64, the ends, instead of a column.
 
     Returns:
-        bool, a row of the table each.
+        bool (rows,).
     """
     spans: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
     rules = conventions_of(conventions)
@@ -117,7 +117,7 @@ def _ends(excerpts: pa.Table, rules: Conventions) -> NDArray[np.float64]:
 
 
 def excerpt_documents(excerpts: pa.Table, conventions: Conventions | str) -> pa.Table:
-    """The excerpts as documents of their own, in the columns of PLACED that `swsdist.corpora.places` reads.
+    """The excerpts as documents, in the columns of PLACED that `swsdist.corpora.places` reads.
 
     Args:
         excerpts: table EXCERPTS; one that is listed twice is one document.

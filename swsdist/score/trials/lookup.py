@@ -1,4 +1,4 @@
-"""Where the terms of a list occur in a transcript: the references of a text task.
+"""Looks up terms in a transcript: the references of a text task.
 
 A term's words must follow one another, spoken by one speaker in one document and channel, with gaps of at most
 `word_gap` seconds between them (at 4 decimals, inclusive; negative gaps are allowed). Words are lower-cased, by Unicode's
@@ -34,7 +34,7 @@ from swsdist.score.trials.align import decimals
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Sub-types that KWSEval takes for no first word.
+#: Sub-types that KWSEval does not accept as first words.
 _NO_FIRST_WORD = frozenset(("frag", "fp"))
 
 
@@ -44,7 +44,7 @@ class _Spoken(NamedTuple):
     Attributes:
         row: int64 (W,), row of the transcript.
         word: int64 (W,), code of the lower-cased word.
-        first: int64 (W,), code of the word as it may be compared with a first word; -1 where it can be none.
+        first: int64 (W,), code of the word for comparison with first words; -1 if it cannot be one.
         start, end: float64 (W,), s; the end at 4 decimals.
         limit: int64 (W,), where its chain ends.
         following: int64 (W,), the word that KWSEval links to it; -1 for none.
@@ -60,12 +60,12 @@ class _Spoken(NamedTuple):
 
 
 class Occurrences(NamedTuple):
-    """True occurrences of terms, and what is odd about them.
+    """True occurrences of terms, and oddities.
 
     Attributes:
-        references: table REFERENCES, by query in the order of the term list, then as found.
-        first_end: float64, a row each: end of the first word, s (KWSEval compares it with the ECF).
-        repeated: ids whose text an earlier id has, too.
+        references: table REFERENCES, by query in the order of the term list, then in the order of the transcript.
+        first_end: float64 (rows,), end of the first word, s (KWSEval compares it with the ECF).
+        repeated: ids with the text of an earlier id.
         unsorted: documents whose words are not in the order of time.
     """
 
@@ -88,7 +88,7 @@ def look_up(
     Args:
         terms: table TERMS.
         lexemes: table LEXEMES, in the order of the file.
-        word_gap: s, greatest gap between words, inclusive.
+        word_gap: s, maximum gap between words, inclusive.
         conventions: whose rules.
         lowercase: compare first words without regard to case (KWSEval: compareNormalize; STDEval always does).
     """
@@ -137,7 +137,7 @@ def look_up(
 def _spoken(
     lexemes: pa.Table, rules: Conventions, fold: bool
 ) -> tuple[_Spoken, dict[str, int], dict[str, int], list[str]]:
-    """The words; the codes of lower-cased words and of first words; documents that are not in the order of time."""
+    """The words; the codes of lower-cased words and of first words; documents with words out of time order."""
     size = lexemes.num_rows
     chain = np.zeros(size, dtype=np.int64)
     for name in ("doc_id", "channel", "speaker"):
@@ -173,7 +173,7 @@ def _spoken(
 
 
 def _lower(text: str) -> str:
-    """Letter by letter, as Perl does it; Python alone knows that a capital sigma at a word's end is another letter."""
+    """Lower-case letter by letter, as Perl does; Python treats a capital sigma at a word's end differently."""
     return "".join(map(str.lower, text)) if "\u03a3" in text else text.lower()
 
 

@@ -1,6 +1,6 @@
-"""Trials of a protocol: from detections and references of some queries to an aligned list, whatever a trial is.
+"""Makes the trials of a protocol: aligned lists from detections and references of some queries.
 
-The one place that runs and lists make trials in. All rows of a query must come together; queries may be cut into any parts.
+Used by runs and for lists. All rows of a query must be in one call; queries may be partitioned in any way.
 
 ============  ===========================================  =====================================================
 trials are    what pairs a detection with a reference       what is needed besides detections and references
@@ -30,13 +30,13 @@ from swsdist.score.trials.segments import align_segments, segments_of_documents
 
 @dataclass(frozen=True)
 class TrialRules:
-    """How trials are made; plain values, so it goes into a task's payload.
+    """How trials are made; plain values for a task's payload.
 
     Attributes:
         trials_are: what a trial is.
-        conventions: name of the program whose rules hold.
-        tolerance: s, of the mid-point rule; None where it does not matter.
-        low, high: least and greatest score of the whole list; None: of each group, as KWSEval has it.
+        conventions: name of the scoring program.
+        tolerance: s, of the mid-point rule; None if unused.
+        low, high: least and greatest score of the whole list; None: of each group (KWSEval).
     """
 
     trials_are: Literal["time", "segment", "document"]
@@ -47,7 +47,7 @@ class TrialRules:
 
     @classmethod
     def of(cls, rules: Protocol, low: float | None = None, high: float | None = None) -> TrialRules:
-        """Of a protocol.
+        """The rules of a protocol.
 
         Args:
             rules: the protocol.
@@ -63,7 +63,7 @@ class TrialRules:
         return self.trials_are == "time" and conventions_of(self.conventions).list_limits
 
     def as_json(self) -> dict[str, str | float | None]:
-        """Plain values by name; `TrialRules(**values)` makes it again."""
+        """Plain values by name; `TrialRules(**values)` is the inverse."""
         return asdict(self)
 
 
@@ -100,15 +100,15 @@ def make_trials(
 
 
 def check_needs(rules: Protocol, available: Mapping[str, bool], where: str) -> None:
-    """Whether what the trials of a protocol need is there; to be asked before anything is computed.
+    """Check that the inputs of a protocol's trials are available, before anything is computed.
 
     Args:
         rules: the protocol.
-        available: whether there are `speech` (stretches of speech) and `documents` (how many there are).
+        available: whether `speech` (stretches of speech) and `documents` (their number) are known.
         where: the config key or option, for messages.
 
     Raises:
-        UserError: it is not.
+        UserError: an input is missing.
     """
     if rules.trials == "segment" and not available.get("speech"):
         raise codes.MISSING_SEGMENTS(where=where)
@@ -117,7 +117,7 @@ def check_needs(rules: Protocol, available: Mapping[str, bool], where: str) -> N
 
 
 def segments_for(rules: Protocol, documents: pa.Table, speech: pa.Table | None) -> pa.Table | None:
-    """The segments of a run's documents; None where trials are no segments.
+    """The segments of a run's documents; None unless trials are segments.
 
     Args:
         rules: the protocol.
@@ -135,7 +135,7 @@ def segments_for(rules: Protocol, documents: pa.Table, speech: pa.Table | None) 
 
 
 def in_every_document(references: pa.Table, documents: int) -> list[str]:
-    """Queries that occur in every document, by id: of document trials they have no false-alarm rate, and are left out.
+    """Queries that occur in every document, by id: they have no false-alarm rate for document trials, and are left out.
 
     Args:
         references: query_id, doc_id, channel, start, end.

@@ -1,4 +1,4 @@
-"""Segment trials: was the term spoken in this segment? KWSEval's option `-g`, of OpenKWS13.
+"""Segment trials: one trial for each term and segment. KWSEval's option `-g`, of OpenKWS13.
 
 Segments of an excerpt come from the stretches of speech (`SPEAKER` records) that lie wholly inside it, by begin time: a
 gap before one is a segment of silence; one that begins exactly where the last segment ends is a new segment of speech;
@@ -6,10 +6,10 @@ one that overlaps the last extends it; what is left over is a segment of silence
 
 A term's target is a segment of speech in which it occurs, all its words lying in that segment, once or more. A detection
 belongs to the first segment whose span, borders included, holds its mid-point; of a term's detections in a segment the one
-with the highest score is kept, and one that lies in no segment is dropped. No tolerance and no kernel.
+with the highest score is kept, and detections in no segment are dropped. There is no tolerance and no kernel.
 
 Where a kept detection lies exactly on the border of two segments KWSEval may lose it, or another one, from its counts,
-depending on the order of a hash. Here it belongs to the earlier segment, for targets as for false alarms.
+depending on the order of a hash. Here it belongs to the earlier segment, for targets and false alarms.
 
 Source: F4DE 3.5, KWSEval; NIST, OpenKWS13 evaluation plan.
 """
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 #: Begins and ends (s) by document and channel.
 Spans = dict[tuple[str, int], list[tuple[float, float]]]
 
-#: A row a segment, by document, channel and begin.
+#: One row per segment, by document, channel and begin.
 SEGMENTS = pa.schema(
     [
         pa.field("doc_id", pa.string(), False),
@@ -68,12 +68,12 @@ def segments(excerpts: pa.Table, speakers: pa.Table) -> pa.Table:
 
 
 def segments_of_documents(documents: pa.Table, speech: pa.Table) -> pa.Table:
-    """The segments of documents, or of what is searched of recordings: each is one excerpt.
+    """The segments of documents, or of searched parts of recordings: each is one excerpt.
 
     Args:
         documents: doc_id, channel, duration (s), and maybe start (s), which else is 0.
         speech: doc_id, channel, start, end (s) of the stretches of speech; those that do not lie wholly in their document are
-            passed over, as those outside of an excerpt are.
+            ignored, as those outside of an excerpt.
 
     Returns:
         table SEGMENTS.
@@ -107,7 +107,7 @@ def _cut(excerpts: Iterable[tuple[str, int, float, float]], talk: Spans) -> pa.T
         if at < close:
             parts.append([at, close, 0.0])
         rows += [(doc_id, channel, start, end, bool(speech)) for start, end, speech in parts]
-    rows.sort()  # a document's together, in the order of time
+    rows.sort()  # by document, in time order
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(SEGMENTS)
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, SEGMENTS, strict=True)], SEGMENTS)
 
@@ -139,7 +139,7 @@ def align_segments(detections: pa.Table, references: pa.Table, spoken: pa.Table)
 
 def _of_point(time: Floats, start: Floats, end: Floats) -> NDArray[np.int64]:
     """Index of the first segment that holds each time, -1 for none; segments by begin."""
-    first = np.searchsorted(end, time, side="left")  # ends ascend with begins: segments do not overlap
+    first = np.searchsorted(end, time, side="left")  # segments do not overlap, so ends ascend with begins
     inside = (first < len(start)) & (np.append(start, np.inf)[first] <= time)
     return np.where(inside, first, -1)
 

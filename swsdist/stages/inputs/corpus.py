@@ -7,7 +7,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from swsdist.config import Config
-from swsdist.core.errors import UserError
+from swsdist.core.codes import stages as codes
 from swsdist.corpora.documents import read_documents
 from swsdist.corpora.places import is_placed
 from swsdist.corpora.queries import read_queries
@@ -60,9 +60,7 @@ class Corpus:
         """
         given, theirs = self.config.corpus, self.query_inputs
         if given.queries is None:
-            raise UserError(
-                "there are no queries to search", where="corpus.queries", remedy="name a table or a folder of queries"
-            )
+            raise codes.NO_QUERIES(where="corpus.queries")
         if theirs is None:
             return self._queries(given.queries, given.spoken, self.documents)
         return without_documents(self._queries(given.queries, given.spoken, theirs.documents), self.config)

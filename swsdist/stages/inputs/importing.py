@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from swsdist.config import config_from_dict
-from swsdist.core.errors import IncompleteError, StoreError
-from swsdist.features.interface import Given
-from swsdist.features.registry import create
+from swsdist.core.codes import stages as codes
+from swsdist.core.errors import StoreError
+from swsdist.features.extractors import create
+from swsdist.features.interface import Precomputed
 from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
@@ -59,7 +60,7 @@ def import_store(
         IncompleteError: some shards could not be made; the same call goes on.
     """
     given = create("external", dict(options))
-    assert isinstance(given, Given)
+    assert isinstance(given, Precomputed)
     with tempfile.TemporaryDirectory(dir=scratch()) as place:
         if documents is None:
             documents = str(Path(place) / "keys.parquet")
@@ -81,11 +82,15 @@ def import_store(
             if error.where is None or not error.where.startswith(place):
                 raise
             # The table of the keys is ours, and gone by now.
-            raise StoreError(error.message, where=str(options["path"]), remedy=error.remedy) from None
+            raise type(error)(
+                error.message,
+                where=str(options["path"]),
+                remedy=error.remedy,
+                code=error.code,
+                values=error.values,
+            ) from None
     if outcome.failures:
-        raise IncompleteError(
-            f"{len(outcome.failures)} shards are not done; the first: {outcome.failures[0].message.splitlines()[0]}",
-            where=store,
-            remedy="mend the cause and import again: what was done is kept",
+        raise codes.SHARDS_NOT_IMPORTED(
+            where=store, shards=len(outcome.failures), error=outcome.failures[0].message.splitlines()[0]
         )
     return outcome

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdist.core.errors import UserError
+from swsdist.core.codes import stages as codes
 from swsdist.core.types import PLACED
 from swsdist.corpora.places import Places
-from swsdist.features.interface import Given, document_key, example_key, frame_shift
+from swsdist.features.interface import Precomputed, document_key, example_key, frame_shift
 from swsdist.features.sources import Source
 from swsdist.io.frames.item import MISSING, Item
 
@@ -46,10 +46,8 @@ def add_items(rows: list[dict[str, Any]], sources: Sequence[Source], storage: Ma
     for row in rows:
         key = row["key"] = document_key(row["doc_id"], row["channel"], channels[row["doc_id"]] > 1)
         if key in seen:
-            raise UserError(
-                f"the documents {seen[key]} and {(row['doc_id'], row['channel'])} both have frames of the key {key!r}",
-                where="corpus.documents",
-                remedy="the key of a channel is DOC_ID-CHANNEL: call one of them otherwise",
+            raise codes.DUPLICATE_FRAMES_KEY(
+                where="corpus.documents", first=seen[key], second=(row["doc_id"], row["channel"]), key=key
             )
         seen[key] = row["doc_id"], row["channel"]
         row["items"] = {recipe: items.get(key) for recipe, (_, items) in found.items()}
@@ -128,12 +126,12 @@ def row_for(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _found(
     sources: Sequence[Source], queries: bool, storage: Mapping[str, object]
-) -> dict[str, tuple[Given, Mapping[str, Item]]]:
+) -> dict[str, tuple[Precomputed, Mapping[str, Item]]]:
     """Items of each extractor whose frames are given."""
     return {
         source.fingerprint: (source.extractor, source.extractor.items(queries, storage))
         for source in sources
-        if isinstance(source.extractor, Given)
+        if isinstance(source.extractor, Precomputed)
     }
 
 
@@ -149,7 +147,7 @@ def _identity(item: Item | None, duration: float | None) -> str:
     return item.identity if duration is None else f"{item.identity} of {duration!r} s"
 
 
-def _rates(found: Mapping[str, tuple[Given, Mapping[str, Item]]]) -> dict[str, float]:
+def _rates(found: Mapping[str, tuple[Precomputed, Mapping[str, Item]]]) -> dict[str, float]:
     """Seconds a byte of each extractor's frames, as far as their size tells."""
     return {recipe: frame_shift(given) / (_FLOAT32 * given.dimension) for recipe, (given, _) in found.items()}
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from swsdist.calibrate.training_overlap import ENTRY, fingerprint_references, overlaps, read_fitted
 from swsdist.config import Config
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
@@ -52,7 +52,7 @@ def calibration_place(path: str, storage: Mapping[str, object], where: str) -> s
         return path
     parts = load_chain_run(run).parts("fit", "calibration")
     if not parts:
-        raise ConfigError("this run has fitted nothing", where=where, remedy="name one with references, or a file")
+        raise codes.RUN_WITHOUT_CALIBRATION(where=where)
     return run.path(parts[0].name)
 
 
@@ -105,16 +105,12 @@ def note_provenance(data: bytes, path: str, config: Config, own: CorpusInputs, n
         return  # who reads the file says what is wrong with it
     if "scores" in theirs and (others := score_differences(own.scores(), theirs["scores"])):
         notices.add(
-            "calibration that was fitted on other scores",
+            codes.CALIBRATION_OF_OTHER_SCORES,
             where=f"{path}, of system {theirs.get('system')}: {'; '.join(others)}",
-            remedy="what it decides here means little; name a calibration of the same system",
+            count=1,
         )
     if is_of_scored(data, config, own):
-        notices.add(
-            "calibration that was fitted on the documents that it decides on",
-            where=path,
-            remedy="the decisions are optimistic: fit it on other documents, or by crossfit (calibrate.fit)",
-        )
+        notices.add(codes.CALIBRATION_ON_TEST_DATA, where=path, count=1)
 
 
 def is_of_scored(data: bytes, config: Config, own: CorpusInputs) -> bool:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from swsdist.config import Config
+from swsdist.core.codes import stages as codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import REFERENCES, TERMS
 from swsdist.corpora.documents import ENDINGS
@@ -98,9 +99,8 @@ def find_references(
     if strange.num_rows:
         first = f"{strange['doc_id'][0]}, channel {strange['channel'][0]}"
         notices.weigh(
-            "occurrences of terms are in recordings that are not searched, and are left out",
+            codes.OCCURRENCE_NOT_SEARCHED,
             where=f"{path}: {first}; recordings are {sample(key[0] for key in there)}",
-            remedy="look at the names and channels of the documents",
             count=strange.num_rows,
             of=found.num_rows,
             most=1,
@@ -128,32 +128,22 @@ def _from_text(
     notices: Notices,
 ) -> pa.Table:
     if rules.trials != "document":
-        raise UserError(
-            f"a text tells in which documents terms are said, and trials of protocol {rules.name} are {rules.trials}s",
-            where=f"corpus.text: {path}",
-            remedy="set score.trials: document (or score.protocol: quesst), or give corpus.references with times",
-        )
+        raise codes.TEXT_NEEDS_DOCUMENT_TRIALS(where=f"corpus.text: {path}", protocol=rules.name, trials=rules.trials)
     said = read_text(path, storage)
     terms = {q: [word.lower() for word in words] for q, words in _words(queries, path, notices).items()}
     names = set(documents["doc_id"].to_pylist())
     strange = [name for name in said if name not in names]
     if strange:
         notices.weigh(
-            "lines of text are of documents that are not there",
+            codes.TEXT_OF_UNKNOWN_DOCUMENT,
             where=f"{said[strange[0]][1]}: {strange[0]}; documents are {sample(names)}",
-            remedy="look at their spelling",
             count=len(strange),
             of=len(said),
             most=1,
         )
     silent = [name for name in names if name not in said]
     if silent:
-        notices.add(
-            "documents have no line of text: no query counts as said in them",
-            where=f"{path}: {min(silent)}",
-            remedy="add what is said in them; a line may have no words",
-            count=len(silent),
-        )
+        notices.add(codes.DOCUMENT_WITHOUT_TEXT, where=f"{path}: {min(silent)}", count=len(silent))
     by_word: dict[str, list[str]] = {}
     for query_id, words in terms.items():
         by_word.setdefault(words[0], []).append(query_id)
@@ -184,12 +174,7 @@ def _words(queries: pa.Table, where: str, notices: Notices) -> dict[str, list[st
     known = {query_id: term.split() for query_id, term in texts.items() if term and term.split()}
     lacking = [query_id for query_id in texts if query_id not in known]
     if lacking:
-        notices.add(
-            "queries have no term, so no reference can be looked up",
-            where=f"{where}: {lacking[0]}",
-            remedy="give their text (column term)",
-            count=len(lacking),
-        )
+        notices.add(codes.QUERY_WITHOUT_TERM, where=f"{where}: {lacking[0]}", count=len(lacking))
     return known
 
 
@@ -203,10 +188,10 @@ def _searched(references: pa.Table, documents: pa.Table, rules: Protocol, path: 
     first = references.filter(pa.array(~inside)).slice(0, 1).to_pylist()[0]
     left_out = rules.trials == "document"
     notices.weigh(
-        f"references lie in no document of their recording, and {'are left out' if left_out else 'count as misses'}",
+        codes.REFERENCE_IN_NO_DOCUMENT,
         where=f"{path}: {first['query_id']} in {first['doc_id']}, {first['start']:g} to {first['end']:g} s",
-        remedy="times are the recording's; leave out what is not searched",
         count=int((~inside).sum()),
         of=references.num_rows,
+        then="left out" if left_out else "counted as misses",
     )
     return references.filter(pa.array(inside)) if left_out else references

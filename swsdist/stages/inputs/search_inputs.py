@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.config import Config
-from swsdist.core.errors import UserError
+from swsdist.core.codes import stages as codes
 from swsdist.features.interface import frame_shift
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
-from swsdist.methods.dtw.backends.registry import missing
+from swsdist.methods.dtw.backends.create import missing
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import BACKENDS
@@ -287,9 +287,4 @@ class SearchInputs(CorpusInputs):
             UserError: no track is made of audio.
         """
         if self.config.search.skip_silence and not self.from_audio:
-            raise UserError(
-                "all frames were made elsewhere, so where there is speech in them is not known",
-                where="search.skip_silence",
-                remedy="search all of them (search.skip_silence: false), or add a track that is made of the recordings to "
-                "features, such as mfcc",
-            )
+            raise codes.SILENCE_UNKNOWN(where="search.skip_silence")

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.config import Config
-from swsdist.core.errors import UserError
+from swsdist.core.codes import stages as codes
 from swsdist.features.sources import Source
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
@@ -112,20 +112,14 @@ class StoreState:
         if manifest is None:
             return self.contents
         if manifest.of_queries:
-            raise UserError(
-                "this is a run's store of queries",
-                where=f"index.store: {self.folder.path()}",
-                remedy="name another folder for the store of the documents",
-            )
+            raise codes.QUERY_STORE_AS_INDEX(where=f"index.store: {self.folder.path()}")
         recipes = dict(self.features.recipes)
         kept = [track.name for track in manifest.tracks if recipes.get(track.name) == track.fingerprint]
         others = [track for track in manifest.tracks if track.name in recipes and track.name not in kept]
         if self._config.index.store is not None and (others or not kept):
             held = (others or manifest.tracks)[0]
-            raise UserError(
-                f"the store holds other features: {describe(held.recipe)}, as track {held.name}",
-                where=self.folder.path(),
-                remedy="name another store in index.store, or remove this one; or set features to what it holds",
+            raise codes.OTHER_FEATURES_IN_STORE(
+                where=self.folder.path(), features=describe(held.recipe), track=held.name
             )
         # In the run's own store new features take the place of the old.
         if anew or not kept or any(name not in listing for name in manifest.tables):

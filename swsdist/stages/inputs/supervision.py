@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from swsdist.core.codes import stages as codes
 from swsdist.features.interface import files_of
 from swsdist.features.model import load_model
 from swsdist.features.transforms.interface import Transformed
@@ -80,15 +81,19 @@ def note_supervision(own: CorpusInputs, notices: Notices) -> None:
     for one in supervisions(own):
         if one.searched and not one.automatic:
             notices.add(
-                f"documents are searched that {one.name} of {one.track} was fitted on, {one.said}: ORACLE features, "
-                "so results are optimistic",
+                codes.ORACLE_FEATURES,
                 where=one.file,
-                remedy="search other documents by its model (option `model`)",
                 count=one.searched,
+                transform=one.name,
+                track=one.track,
+                training=one.said,
             )
         else:
             notices.inform(
-                f"transform of {one.track}, {one.name}, is {one.said}: not zero resource",
+                codes.SUPERVISED_FEATURES,
                 where=one.file,
-                remedy="",
+                transform=one.name,
+                track=one.track,
+                training=one.said,
+                count=1,
             )

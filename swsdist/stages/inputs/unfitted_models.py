@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from swsdist.config.corpus import Corpus
 from swsdist.config.model import Features, Transforming
+from swsdist.core.codes import stages as codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import fingerprint
+from swsdist.features.extractors import create, create_transform, identity, recipe_fingerprint
 from swsdist.features.fitting.interface import Fitted, Learning, Supervision
 from swsdist.features.fitting.labels import identity_of
-from swsdist.features.interface import Given
-from swsdist.features.registry import create, create_transform, identity, recipe_fingerprint
+from swsdist.features.interface import Precomputed
 from swsdist.features.sources import Planned
 from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import FEATURES, TRANSFORMS
@@ -106,12 +107,8 @@ def _unfitted_model(one: Features, place: tuple[int, int], fitted: Fitted, corpu
     if isinstance(fitted, Learning):
         of = fitted.learns_from()
     extractor = create(one.name, of, transforms=before)
-    if isinstance(extractor, Given):
-        raise ConfigError(
-            f"{fitted.name} is fitted to what is computed of audio, and the frames of {one.name} are given",
-            where="features",
-            remedy="fit it where they were made, or name its model",
-        )
+    if isinstance(extractor, Precomputed):
+        raise codes.FIT_NEEDS_AUDIO(where="features", transform=fitted.name, extractor=one.name)
     recipe = recipe_fingerprint(identity(extractor))
     options = one.options if place[1] < 0 else one.transforms[place[1]].options
     labels = _labels(fitted, fitted.name, corpus) if isinstance(fitted, Supervision) else None
@@ -130,22 +127,13 @@ def _table(part: str) -> str:
     try:
         return identity_of(part)
     except ConfigError:
-        raise ConfigError(
-            "the documents of this part cannot be read",
-            where=f"corpus.parts.train: {part}",
-            remedy="look at the path; it is a table with a column doc_id",
-        ) from None
+        raise codes.UNREADABLE_PART(where=f"corpus.parts.train: {part}") from None
 
 
 def _labels(fitted: Supervision, name: str, corpus: Corpus) -> tuple[str, str]:
     path = fitted.labels or corpus.alignments.phones
     if path is None:
-        raise ConfigError(
-            f"{name} is fitted by labels, and the corpus has none",
-            where="corpus.alignments.phones",
-            remedy="name a CTM of phones there, or as the option `labels` (`swsdist phones` makes one by a phoneme "
-            "recogniser), or a model that was fitted elsewhere",
-        )
+        raise codes.NO_LABELS(where="corpus.alignments.phones", transform=name)
     return path, identity_of(path)
 
 

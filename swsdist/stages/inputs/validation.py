@@ -20,7 +20,7 @@ from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.threshold import check_folds
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.codes import stages as codes
 from swsdist.core.types import CORPUS, DOCUMENTS
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kinds import kind_of
@@ -52,9 +52,8 @@ def note_durations(documents: pa.Table, measured: pa.Table, where: str, storage:
         first = cut.slice(0, 1).to_pylist()[0]
         whole = f"{first['cut_off']:.1f} s" if first["cut_off"] else "an unknown length"
         notices.add(
-            "recordings are cut off: their readable part is indexed",
+            codes.TRUNCATED_RECORDING_INDEXED,
             where=f"{first['doc_id']}, {first['duration']:.1f} of {whole}",
-            remedy="copy them again from where they came",
             count=pc.count_distinct(cut["doc_id"]).as_py(),
         )
     said = documents["duration"].to_numpy()  # NaN where it does not say
@@ -65,17 +64,11 @@ def note_durations(documents: pa.Table, measured: pa.Table, where: str, storage:
         row = int(wrong[0])
         shown = f"{_at(where, row, documents, storage)}: {said[row]:g} s, and there are {found[row]:.2f} s"
         if kind_of(where, "documents", ENDINGS, storage) in ("folder", "recording"):
-            notices.add(
-                "headers of recordings that tell another length than there is",
-                where=shown,
-                remedy="nothing has to be done: trials are counted from the audio",
-                count=len(wrong),
-            )
+            notices.add(codes.WRONG_HEADER_DURATION, where=shown, count=len(wrong))
             return
         notices.weigh(
-            "durations in the table of documents that the audio contradicts",
+            codes.CONTRADICTED_DURATION,
             where=shown,
-            remedy="correct or drop the column: it cuts the work into shards; trials are counted from the audio",
             count=len(wrong),
             of=int((~(np.isnan(said) | np.isnan(found))).sum()),
         )
@@ -85,12 +78,7 @@ def note_unread(population: pa.Table, where: str, notices: Notices) -> None:
     """Documents that could not be read, and whose durations nothing tells: the seconds that are scored are too few."""
     unknown = population.filter(pc.and_(pc.invert(population["read"]), pc.is_null(population["duration"])))
     if unknown.num_rows:
-        notices.add(
-            "documents that could not be read, and how long they are is not known: trials count 0 s of them",
-            where=f"{where}: {unknown['doc_id'][0]}",
-            remedy="mend or drop them, or give their durations in the table of documents",
-            count=unknown.num_rows,
-        )
+        notices.add(codes.UNREAD_WITHOUT_DURATION, where=f"{where}: {unknown['doc_id'][0]}", count=unknown.num_rows)
 
 
 def note_late_references(references: pa.Table, seconds: Seconds, where: str, storage: Any, notices: Notices) -> None:
@@ -105,14 +93,15 @@ def note_late_references(references: pa.Table, seconds: Seconds, where: str, sto
     units = {"milliseconds": 1000.0, "frames of 10 ms": 100.0, "samples": 8000.0}
     fitting = [unit for unit, n in units.items() if all(ends[k] / n <= seconds[keys[k]] + _BEYOND for k in known)]
     row = outside[0]
+    advice = "check their times and recordings: nothing after the end can be found"
+    if most and fitting:
+        advice = f"they could be {' or '.join(fitting)}: give seconds"
     notices.weigh(
-        "references that end after their recording",
+        codes.REFERENCE_AFTER_END,
         where=f"{place(where, row, storage)}: to {ends[row]:g} s, and there are {seconds[keys[row]]:.2f} s",
-        remedy=f"they could be {' or '.join(fitting)}: give seconds"
-        if most and fitting
-        else "look at their times and recordings: what lies outside cannot be found",
         count=len(outside),
         of=len(known),
+        advice=advice,
     )
 
 
@@ -123,9 +112,8 @@ def note_unknown_speakers(documents: pa.Table, queries: pa.Table, where: str, no
     strange = [name for name in asked if name not in known]
     if known and strange:
         notices.add(
-            "speakers of queries that no document has",
+            codes.QUERY_SPEAKER_UNKNOWN,
             where=f"{where}: {strange[0]!r}; documents have {sorted(known)[0]!r}",
-            remedy="if they are the same people, call them the same: a query is normalised by its speaker's documents",
             count=len(strange),
         )
 
@@ -137,10 +125,7 @@ def note_query_places(
     if left_out:
         query_id, recording = next(iter(left_out))
         notices.inform(
-            "places that queries were cut from are left out of what is found and of what there is to be found",
-            where=f"{query_id!r}, in {recording}",
-            remedy="corpus.own_places: keep counts them; references.csv of the run has the references without them",
-            count=sum(map(len, left_out.values())),
+            codes.QUERY_SOURCE_EXCLUDED, where=f"{query_id!r}, in {recording}", count=sum(map(len, left_out.values()))
         )
     cut = {query_id for query_id, _ in left_out}
     searched: dict[tuple[str, int], list[tuple[float, float]]] = {}
@@ -161,10 +146,7 @@ def note_query_places(
     ]
     if own:
         notices.add(
-            "query examples that are cut from a recording which is searched: each finds itself",
-            where=f"{where}: {own[0]['query_id']!r}, in {own[0]['path']}",
-            remedy="corpus.own_places: leave-out takes these places out of what is found and of the references",
-            count=len(own),
+            codes.QUERY_FINDS_ITSELF, where=f"{where}: {own[0]['query_id']!r}, in {own[0]['path']}", count=len(own)
         )
 
 
@@ -174,18 +156,17 @@ def note_query_lengths(spoken: Seconds, longest: float, where: str, notices: Not
     if short:
         query_id, example = short[0]
         notices.add(
-            f"query examples last less than {SHORTEST:g} s: much else sounds like so little",
+            codes.SHORT_QUERY_EXAMPLE,
             where=f"{where}: {query_id!r}, example {example}, {spoken[short[0]]:.2f} s",
-            remedy="give a longer word, or its phrase",
             count=len(short),
+            shortest=SHORTEST,
         )
     longer = [key for key, length in spoken.items() if length > longest > 0]
     if longer:
         (query_id, example), length = longer[0], spoken[longer[0]]
         notices.add(
-            "query examples that are longer than all documents",
+            codes.LONG_QUERY_EXAMPLE,
             where=f"{where}: {query_id!r}, example {example}, {length:.2f} s; the longest document has {longest:.2f} s",
-            remedy="cut them to what is looked for",
             count=len(longer),
         )
 
@@ -236,13 +217,7 @@ def demand_channel_1(documents: pa.Table, where: str) -> None:
     """
     channels = sorted(pc.unique(documents["channel"]).to_pylist())
     if channels and 1 not in channels:
-        raise UserError(
-            f"no document is of channel 1, whose seconds alone are counted where a list is scored (as STDEval counts them); "
-            f"there is channel {', '.join(map(str, channels))} only",
-            where=f"corpus.documents: {where}",
-            remedy="list channel 1 of the recordings too, or make recordings of their own of the channel that is searched "
-            "(ffmpeg -i INPUT -af 'pan=mono|c0=c1' OUTPUT.flac), or search without references",
-        )
+        raise codes.NO_CHANNEL_1(where=f"corpus.documents: {where}", channels=", ".join(map(str, channels)))
 
 
 def document_checks(config: Config) -> list[Callable[[pa.Table], None]]:
@@ -260,12 +235,7 @@ def document_checks(config: Config) -> list[Callable[[pa.Table], None]]:
     by_list = [step.name for step in steps if step.of_list() and (here or not CALIBRATION[step.name].fits)]
     trials = protocol_of(config.score).trials
     if by_list and trials == "segment":
-        raise ConfigError(
-            f"{by_list[0]} looks at all trials of a query, and which detections stand for segments is known only when they are "
-            "scored",
-            where="calibrate.steps",
-            remedy="leave the step out (of llr the covariates best, gap, posterior-sum), or score by time",
-        )
+        raise codes.STEP_NEEDS_NO_SEGMENTS(where="calibrate.steps", step=by_list[0])
     if by_list and trials == "document":
         found.append(partial(demand_whole_recordings, by_list[0]))
     return found
@@ -282,11 +252,7 @@ def demand_whole_recordings(step: str, documents: pa.Table) -> None:
         UserError: documents are places in recordings.
     """
     if is_placed(documents):
-        raise UserError(
-            f"{step} looks at all trials of a query, which are documents, and these are places in recordings",
-            where="calibrate.steps",
-            remedy="leave the step out (of llr the covariates best, gap, posterior-sum), or make recordings of the places",
-        )
+        raise codes.STEP_NEEDS_WHOLE_RECORDINGS(where="calibrate.steps", step=step)
 
 
 def demand_one_speaker(documents: pa.Table) -> None:
@@ -299,4 +265,4 @@ def demand_one_speaker(documents: pa.Table) -> None:
         DataError: documents are places in recordings, and several speak in one of these.
     """
     if is_placed(documents):
-        Speakers(documents.select(WHO)).demand_one_each()
+        Speakers(documents.select(WHO)).demand_single_speakers()

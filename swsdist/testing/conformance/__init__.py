@@ -1,4 +1,4 @@
-"""Is a thing of one's own right? A suite for each kind that is chosen by name, for those who write their own.
+"""Conformance suites for each kind of plug-in.
 
     from swsdist.testing.conformance import check_extractor, check_distance
 
@@ -6,7 +6,7 @@
         check_extractor(Mine(some_option=3))
         check_distance("mine")
 
-They need no test framework: what is broken is an AssertionError that names it. What is checked by its name is registered: an
+They need no test framework: a failure is an AssertionError with its cause. Plug-ins checked by name are registered: an
 entry point of an installed package, or added for the process (``DISTANCES.add("mine", ENTRY)``).
 """
 

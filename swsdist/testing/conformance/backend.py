@@ -1,11 +1,11 @@
-"""Is a backend of the exact search right? See `swsdist.methods.dtw.backends.interface` for what it must be."""
+"""Checks backends of the exact search; see `swsdist.methods.dtw.backends.interface` for the requirements."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from swsdist.kernels.distances.create import create as create_distance
 from swsdist.kernels.distances.interface import Side
-from swsdist.kernels.distances.registry import create as create_distance
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
@@ -19,16 +19,16 @@ _QUERIES, _DOCUMENTS = (1, 2, 17, 33, 300), (1, 2, 20, 900, 31)
 
 
 def check_backend(name: str) -> None:
-    """Check one registered backend: it finds the bytes that `int16` finds.
+    """Check one registered backend: its results are those of `int16`.
 
-    That is so for every recurrence, for one distance and a weighted sum, whatever cuts and windows, however many candidates
-    are kept, and where costs tie.
+    Checked for every recurrence, for one distance and a weighted sum, for any cuts and windows, any number of candidates,
+    and ties of costs.
 
     Args:
         name: registered in `swsdist.registry.registries.BACKENDS`.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
         UserError: it cannot be used on this machine.
     """
     _, what = check_entry(BACKENDS, name)

@@ -1,14 +1,14 @@
-"""Is a step of calibration right? A suite for those who write their own.
+"""Checks steps of calibration of other packages.
 
     from swsdist.testing.conformance.calibration import check_step
 
     def test_mine():
         check_step(Mine(MyOptions(some_option=3)), ENTRY)
 
-It checks what a run relies on (`swsdist.calibrate.steps.interface`): there is a finite score wherever there was one, and
+It checks the requirements of a run (`swsdist.calibrate.steps.interface`): there is a finite score wherever there was one, and
 nowhere else; a query's scores depend on that query alone and not on the order of rows, so queries may be cut into parts; what
 the entry says of the step is so; what is fitted adds, is plain JSON, and does not depend on the order of lists. It needs no
-test framework: what is broken is an AssertionError that names it.
+test framework: a failure is an AssertionError with its cause.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_sums
 from swsdist.core.partition import slot_of
 from swsdist.core.types import CANDIDATES, EXAMPLES, JOINED, JOINED_TRIALS
-from swsdist.registry.calibration_entries import COLUMNS, Looks, Score, StepEntry
+from swsdist.registry.calibration_entries import COLUMNS, Dependency, Score, StepEntry
 from swsdist.registry.registries import CALIBRATION, STATISTICS
 
 #: The operating point of the suite.
@@ -38,11 +38,11 @@ POINT = TwvParameters(trials=3000, beta=20.0)
 
 
 class Lists(NamedTuple):
-    """What a step is tried on.
+    """Inputs for a step.
 
     Attributes:
         candidates: CANDIDATES, with a column `speaker`, as the detections.
-        detections: JOINED, the same spans; two systems' scores stand in their parts.
+        detections: JOINED, the same spans; parts have two systems' scores.
         aligned: JOINED_TRIALS, the same with labels, and misses, which have no score.
         examples: two of each query, of three posteriors a frame.
     """
@@ -54,14 +54,14 @@ class Lists(NamedTuple):
 
 
 def cohort_for(tried: Lists) -> Tally:
-    """What the queries come to in each document, if they serve as a cohort."""
+    """Cohort sums of the queries in each document."""
     scores = QNorm(Options()).apply(tried.detections, None, statistics_of(tried, ["cost-sums"]), None)
     place = JOINED.get_field_index("score")
     return cohort_sums(tried.detections.set_column(place, JOINED.field(place), pa.array(scores)), None)
 
 
 def statistics_of(tried: Lists, names: Iterable[str]) -> dict[str, Tally]:
-    """Statistics of some names, of candidates and of examples."""
+    """Named statistics of candidates and of examples."""
     return {
         name: each.of(tried.examples if each.reads == "examples" else tried.candidates)
         for name, each in load_statistics(names).items()
@@ -135,19 +135,19 @@ def _parts(draw: int, hit: bool) -> list[dict[str, object]]:
 
 
 def kind_for(entry: StepEntry) -> Score:
-    """The kind of score that a step is tried on: what it takes, or costs."""
+    """The kind of score for a step: its input kind, or costs."""
     return "cost" if entry.takes == "any" else entry.takes
 
 
 def check_step(step: AnyStep, entry: StepEntry) -> None:
-    """Check one step, with the options that it has.
+    """Check one step with its options.
 
     Args:
-        step: it.
-        entry: what the registry says of it.
+        step: the step.
+        entry: its entry in the registry.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     _check_attributes(step, entry)
     _check_options(step)
@@ -182,10 +182,14 @@ def _check_attributes(step: AnyStep, entry: StepEntry) -> None:
     _require(declared_target == entry.target, step, f"the name is taken: {declared_target}")
     for side in (entry.takes, entry.gives):
         _require(side in get_args(Score), step, f"there is no kind of score {side!r}: {', '.join(get_args(Score))}")
-    for seen in entry.looks_at:
-        _require(seen in get_args(Looks), step, f"looks_at names {seen!r}, not one of {', '.join(get_args(Looks))}")
-    fits = "references" in entry.looks_at
-    _require(fits == entry.fits, step, "looks_at names references where a step is fitted, and only there")
+    for seen in entry.depends_on:
+        _require(
+            seen in get_args(Dependency),
+            step,
+            f"depends_on names {seen!r}, not one of {', '.join(get_args(Dependency))}",
+        )
+    fits = "references" in entry.depends_on
+    _require(fits == entry.fits, step, "depends_on names references where a step is fitted, and only there")
     for column in (*entry.statistics, *step.wants()):
         _require(column in STATISTICS, step, f"it wants the statistic {column!r}; there are {', '.join(STATISTICS)}")
     _require(bool(entry.statistics) or not entry.first, step, "it must come first, but wants no statistics")

@@ -1,4 +1,4 @@
-"""Is a chain right, and are its stages? It runs to its end, several times, in folders of its own."""
+"""Checks a chain and its stages by several complete runs in separate folders."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def check_chain(configured: Callable[[str], Config]) -> dict[str, str]:
     are all done again, and one in another folder all make the same tables. Status and digest need the folder alone.
 
     Args:
-        configured: a small config, given a word that its run folder (and store) are to be named after.
+        configured: makes a small config, given a name for its run folder (and store).
 
     Returns:
         SHA-256 of each table, by name.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
         UserError: it cannot run.
     """
     config = configured("conformance-1")
@@ -64,7 +64,7 @@ def check_chain(configured: Callable[[str], Config]) -> dict[str, str]:
 
 
 def _complete(config: Config, outcome: Outcome, what: str) -> dict[str, str]:
-    """Digests of a run's tables, told by its folder alone."""
+    """Digests of a run's tables, from its folder only."""
     require(not outcome.failures, what, f"a task failed: {[failure.message for failure in outcome.failures]}")
     folder = Folder(config.run, config.storage)
     for stage in status(folder).stages:

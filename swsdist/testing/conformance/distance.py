@@ -1,4 +1,4 @@
-"""Is a local distance right? See `swsdist.kernels.distances.interface` for what it must be."""
+"""Checks local distances; see `swsdist.kernels.distances.interface` for the requirements."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.errors import DataError
+from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance, Side
-from swsdist.kernels.distances.registry import create
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.registry.registries import DISTANCES
@@ -39,7 +39,7 @@ def check_distance(
         error: how far they may be apart.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     entry, what = check_entry(DISTANCES, name)
     unit = entry.unit

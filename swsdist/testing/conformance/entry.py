@@ -1,4 +1,4 @@
-"""What is checked of every registered thing: its entry, its version, its options."""
+"""Common checks of plug-ins: entry, version, options."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ E = TypeVar("E", bound=Entry)
 
 
 def require(holds: bool, what: str, complaint: str) -> None:
-    """Complain of a thing. Not an assert: a suite must also work under `python -O`.
+    """Raise unless a condition holds. Not an assert, so that suites work under `python -O`.
 
     Raises:
-        AssertionError: it does not hold.
+        AssertionError: the condition is false.
     """
     if not holds:
         raise AssertionError(f"{what}: {complaint}")
 
 
 def check_entry(registry: Registry[E], name: str) -> tuple[E, str]:
-    """The entry of a name, and what messages call the thing.
+    """The entry of a name, and its label for messages.
 
     Raises:
-        AssertionError: version or options are not right.
+        AssertionError: version or options are invalid.
     """
     entry, what = registry[name], f"{registry.kind} {name!r}"
     is_integer = isinstance(entry.version, int) and not isinstance(entry.version, bool)

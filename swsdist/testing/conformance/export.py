@@ -1,4 +1,4 @@
-"""Is an export right? See `swsdist.exports.interface` for what it must be."""
+"""Checks exports; see `swsdist.exports.interface` for the requirements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swsdist.registry.registries import EXPORTS
 from swsdist.testing import scenes
 from swsdist.testing.conformance.entry import check_entry, require
 
-#: Names that some formats cannot hold.
+#: Names that some formats cannot represent.
 HARD = ("two words", "a/b", 'comma,quote"', "ümlaut", "<&>", "tab\there", "star*[a]", "x" * 300)
 
 
@@ -30,7 +30,7 @@ def check_export(name: str) -> None:
         name: registered in `swsdist.registry.registries.EXPORTS`.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     _, what = check_entry(EXPORTS, name)
     with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
@@ -96,7 +96,7 @@ def material(table: pa.Table, best: list[BestHit], rows: int = 1000) -> Material
 
 
 def written(name: str, given: Material, folder: Path) -> dict[str, bytes]:
-    """Names and bytes of the files that an export writes to a new folder."""
+    """Names and contents of the files that an export writes to a new folder."""
     folder.mkdir()
     EXPORTS[name].load()(given, folder)
     return {

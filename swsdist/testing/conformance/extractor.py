@@ -1,16 +1,16 @@
-"""Is an extractor right? A suite for those who write their own.
+"""Checks extractors of other packages.
 
     from swsdist.testing.conformance import check_extractor
 
     def test_mine():
         check_extractor(Mine(some_option=3))
 
-It checks what the store and the search rely on (`swsdist.features.interface.Extractor`): shapes, types and finiteness; the same
-samples give the same bytes, whatever shares a batch and however many threads there are; a frame depends on nothing but the
+It checks the requirements of store and search (`swsdist.features.interface.Extractor`): shapes, types and finiteness; the same
+samples give the same bytes, for any batch and number of threads; a frame only depends on the
 samples under it and under `context` frames to either side, so long recordings can be computed in blocks, or, of a
 whole-utterance extractor, on its chunk; posteriors are probabilities; options describe themselves and can be made again from
-their description, and the files they name are told. It needs no test framework: what is broken is an AssertionError that names
-it.
+their description, and their files are declared. It needs no test framework: a failure is an AssertionError with its
+cause.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from pydantic import ValidationError
 from swsdist.core.errors import ConfigError
 from swsdist.core.needs import Needs
 from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
+from swsdist.features.extractors import create, identity, installed
 from swsdist.features.interface import (
     KINDS,
     Batched,
     Equipped,
     Extractor,
     Framed,
-    Given,
-    Whole,
+    Precomputed,
+    WholeUtterance,
     columns_of,
     files_of,
     frame_count,
@@ -42,15 +43,14 @@ from swsdist.features.interface import (
     tracks_of,
     use,
 )
-from swsdist.features.registry import create, identity, installed
 from swsdist.features.transforms.interface import Transformed
 
 Samples = NDArray[np.float32]
 
-#: Attributes that are integers, and the least each may be.
+#: Integer attributes and their least values.
 _LEAST = {"version": 1, "sample_rate": 1, "frame_length": 1, "hop": 1, "context": 0, "dimension": 1}
 
-#: How far the sum of a frame's probabilities may be from 1, as the distances between posteriors have it.
+#: How far the sum of a frame's probabilities may be from 1, as for the distances between posteriors.
 POSTERIOR_TOLERANCE = 0.01
 
 #: Values may differ by this part of a dimension's standard deviation where a recording is cut: matrix products round
@@ -64,7 +64,7 @@ def check_extractor(extractor: Extractor) -> None:
     Takes about as long as computing three minutes of audio.
 
     Raises:
-        AssertionError: it is not right; the message says what, and on which input.
+        AssertionError: a check fails; the message names the check and the input.
     """
     _check_attributes(extractor)
     _check_optional_attributes(extractor)
@@ -84,15 +84,15 @@ def check_extractor(extractor: Extractor) -> None:
     _check_made_again(extractor)
 
 
-def check_precomputed(given: Given, queries: bool = False) -> None:
-    """Check frames that are given (`swsdist.features.interface.Given`), with the options that they have; all are read.
+def check_precomputed(given: Precomputed, queries: bool = False) -> None:
+    """Check precomputed frames (`swsdist.features.interface.Precomputed`) with their options; all are read.
 
     Args:
-        given: what reads them.
-        queries: look at those of examples of queries.
+        given: their reader.
+        queries: check those of examples of queries.
 
     Raises:
-        AssertionError: they are not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     _check_attributes(
         given, ("items", "read", "describe"), ("version", "sample_rate", "frame_length", "hop", "dimension")
@@ -101,7 +101,9 @@ def check_precomputed(given: Given, queries: bool = False) -> None:
     _check_description(given)
     options = given.describe()
     again = create(given.name, options) if given.name in installed() else type(given)(**options)
-    _require(isinstance(again, Given) and again.describe() == options, given, "it cannot be made of its description")
+    _require(
+        isinstance(again, Precomputed) and again.describe() == options, given, "it cannot be made of its description"
+    )
     _require(identity(given) == identity(again), given, "made again, it has another identity")
     items = given.items(queries, {})
     _require(bool(items), given, "there are no frames")
@@ -123,7 +125,7 @@ def _require(holds: bool, extractor: Framed, complaint: str) -> None:
         raise AssertionError(f"extractor {getattr(extractor, 'name', type(extractor).__name__)!r}: {complaint}")
 
 
-# -- what it says of itself -------------------------------------------------------------------------------------------
+# -- description -----------------------------------------------------------------------------------------------------
 
 
 def _check_attributes(
@@ -162,7 +164,7 @@ def _check_optional_attributes(extractor: Extractor) -> None:
     )
     if extractor.context is not None or _looks_at_all(extractor):
         return
-    if not isinstance(extractor, Whole):
+    if not isinstance(extractor, WholeUtterance):
         _require(False, extractor, "context is None, but it lacks whole_frames, chunk_frames or overlap_frames")
         return
     full, chunk, overlap = extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames
@@ -175,7 +177,7 @@ def _check_optional_attributes(extractor: Extractor) -> None:
 
 
 def _check_files(extractor: Extractor) -> None:
-    """The files that its options name are told, and so enter the fingerprint by their content."""
+    """The files of its options are declared, so their content enters the fingerprint."""
     declared = {str(path) for path in files_of(extractor)}
     for name, value in extractor.describe().items():
         is_file = isinstance(value, str) and Path(value).is_absolute() and Path(value).is_file()
@@ -245,7 +247,7 @@ def _make(extractor: Extractor, options: dict[str, object]) -> Extractor:
     return type(extractor)(**options)
 
 
-# -- what it computes -------------------------------------------------------------------------------------------------
+# -- computation -----------------------------------------------------------------------------------------------------
 
 
 def _signals(extractor: Extractor) -> Iterator[tuple[str, Samples]]:
@@ -301,7 +303,7 @@ def _check_shape(extractor: Extractor, kind: str, samples: int, frames: object) 
 
 
 def _check_short(extractor: Extractor) -> None:
-    """Lengths around the first few frames; what is shorter than one frame gives none, without an error."""
+    """Lengths around the first few frames; input shorter than a frame gives none, without an error."""
     length, hop = extractor.frame_length, extractor.hop
     rng = np.random.default_rng(21)
     for samples in sorted({0, 1, length - 1, length, length + 1, length + hop - 1, length + hop, length + 3 * hop + 1}):
@@ -358,7 +360,7 @@ def _looks_at_all(extractor: Extractor) -> bool:
 
 def _check_chunks(extractor: Extractor) -> None:
     """A recording is computed at once, or in chunks that are computed by themselves, for any pieces of audio."""
-    assert isinstance(extractor, Whole)
+    assert isinstance(extractor, WholeUtterance)
     full, chunk, overlap = extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames
     samples = _loud_and_soft(extractor, full)
     blocks = np.concatenate(list(in_blocks(extractor, [samples])))
@@ -380,7 +382,7 @@ def _check_chunks(extractor: Extractor) -> None:
 
 
 def _check_batches(extractor: Extractor) -> None:
-    """What shares a batch changes no byte."""
+    """Batches do not change any byte."""
     if not isinstance(extractor, Batched):
         return
     most = extractor.batch
@@ -403,7 +405,7 @@ def _check_batches(extractor: Extractor) -> None:
 
 
 def _check_equipment(extractor: Extractor) -> None:
-    """How many threads there are changes no byte."""
+    """The number of threads does not change any byte."""
     if not isinstance(extractor, Equipped):
         return
     kind, samples = next(_signals(extractor))
@@ -416,7 +418,7 @@ def _check_equipment(extractor: Extractor) -> None:
 
 
 def _loud_and_soft(extractor: Extractor, frames: int) -> Samples:
-    """Noise whose loudness changes, so that what depends on the whole recording shows."""
+    """Noise of varying loudness, to detect dependence on the whole recording."""
     samples = extractor.frame_length + (frames - 1) * extractor.hop
     noise = np.random.default_rng(22).normal(size=samples)
     return (noise * np.linspace(0.01, 0.3, samples)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Is a first pass right? See `swsdist.methods.first_pass.interface` for what it must be."""
+"""Checks first passes; see `swsdist.methods.first_pass.interface` for the requirements."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.distances.registry import create as create_distance
-from swsdist.methods.dtw.matches import Found
+from swsdist.kernels.distances.create import create as create_distance
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.first_pass.create import create
 from swsdist.methods.first_pass.interface import Budget, Material
-from swsdist.methods.first_pass.registry import create
 from swsdist.methods.first_pass.search import run
 from swsdist.registry.registries import FIRST_PASSES
 from swsdist.testing import scenes
@@ -32,7 +32,7 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
         options: some of its options.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     _, what = check_entry(FIRST_PASSES, name)
     first_pass = create(name, **(options or {}))
@@ -64,7 +64,7 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
             require(sorted(parts) == rows, what, "over a document, other documents change what is found in it")
 
 
-def present(found: Found, full: Found) -> NDArray[np.bool_]:
+def present(found: Matches, full: Matches) -> NDArray[np.bool_]:
     """Of each candidate of the full search, whether it was found: the same example, document, end, frames and cost."""
     names = ("query", "document", "end_frame", "frames", "cost")
     keys, all_of_them = (
@@ -76,8 +76,8 @@ def present(found: Found, full: Found) -> NDArray[np.bool_]:
     return there
 
 
-def recall(found: Found, full: Found, counted: NDArray[np.bool_] | None = None) -> float:
-    """Part of the full search's candidates that were found; 1 where there are none.
+def recall(found: Matches, full: Matches, counted: NDArray[np.bool_] | None = None) -> float:
+    """Share of the full search's candidates that were found; 1 if there are none.
 
     Args:
         found: of a search that skipped something.
@@ -95,7 +95,7 @@ def _material(which: list[int] | range) -> Material:
     return scenes.material(create_distance("cosine", _DIMENSION), queries, [documents[k] for k in which])
 
 
-def _full(material: Material) -> Found:
+def _full(material: Material) -> Matches:
     settings = Settings(material.distance, material.window, 16, 500)
     most = np.full(len(material.lengths), 100_000, np.int64)
     return search(material.examples(1), material.documents(1, None), most, settings)

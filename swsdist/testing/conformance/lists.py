@@ -1,4 +1,4 @@
-"""Is a reader or a writer of systems' lists right? See `swsdist.registry.entries` for what their targets are given."""
+"""Checks readers and writers of lists; see `swsdist.registry.entries` for their arguments."""
 
 from __future__ import annotations
 
@@ -21,31 +21,33 @@ from swsdist.testing.conformance.export import detections as scene
 #: Columns of a system's detections, in their order.
 COLUMNS = ("query_id", "doc_id", "channel", "start", "end", "duration", "score", "decision")
 
-#: What no reader may take for a list of detections.
+#: Contents that every reader must refuse.
 BROKEN = (b"<stdlist", b"PAR1 and no more", b"one two 3 4 five\n", b"word\n", b"\x00\x01\x02", b"", b"\xff\xfe<\x00")
 
 
 def check_reader(name: str, content: bytes) -> None:
     """Check one registered reader.
 
-    It alone tells its file, by the first bytes, also of a part of them; packed or plain, once or again, it gives the same
-    detections in the columns of a list; what is broken is refused as the user's mistake, with the file's name.
+    Only this reader recognises its file, by the first bytes; packed or plain, and repeatedly, it returns the same
+    detections in the columns of a list; broken files are refused as user errors, with the file's name.
 
     Args:
         name: registered in `swsdist.registry.registries.READERS`.
-        content: of a file that it reads, with a detection at least.
+        content: of a valid file, with at least one detection.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     entry, what = check_entry(READERS, name)
-    rest = [reader for reader in READERS if not READERS[reader].tells]
+    rest = [reader for reader in READERS if not READERS[reader].detector]
     require(
-        bool(entry.tells) or name == rest[0], what, f"it does not tell its files; {rest[0]} reads what nothing tells"
+        bool(entry.detector) or name == rest[0], what, f"it does not tell its files; {rest[0]} reads what nothing tells"
     )
-    tell = [reader for reader in READERS if READERS[reader].is_told(content[:HEAD])]
-    require(tell == ([name] if entry.tells else []), what, f"its file is told by {' and '.join(tell) or 'no reader'}")
-    require(not entry.is_told(b""), what, "it takes an empty file for its own")
+    tell = [reader for reader in READERS if READERS[reader].recognises(content[:HEAD])]
+    require(
+        tell == ([name] if entry.detector else []), what, f"its file is told by {' and '.join(tell) or 'no reader'}"
+    )
+    require(not entry.recognises(b""), what, "it takes an empty file for its own")
     with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
         root = Path(place)
         plain, packed = root / "list", root / "packed"
@@ -66,15 +68,15 @@ def check_reader(name: str, content: bytes) -> None:
 def check_writer(name: str, reader: str) -> None:
     """Check one registered writer.
 
-    It writes the one file that it is given, the same bytes each time; a reader tells it and reads the detections again, their
-    times and scores to a millionth, in whatever order; a name that its form cannot hold is refused as the user's mistake.
+    It writes only the given file, with the same bytes each time; a reader recognises it and returns the detections, their
+    times and scores to a millionth, in any order; a name that the format cannot represent is refused as a user error.
 
     Args:
         name: registered in `swsdist.registry.registries.WRITERS`.
         reader: registered in `swsdist.registry.registries.READERS`, that reads what it writes.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     _, what = check_entry(WRITERS, name)
     with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
@@ -105,13 +107,13 @@ def posteriors(least: int = 1) -> System:
 
 
 def written(name: str, system: System, out: Path) -> bytes:
-    """The bytes that a writer makes of a list."""
+    """The content that a writer writes for a list."""
     WRITERS[name].load()(system.detections, out, ListContext(system, None, KaldiOptions()))
     return out.read_bytes()
 
 
 def read(name: str, path: Path) -> System:
-    """What a reader gives of a file."""
+    """The list that a reader reads."""
     system: System = READERS[name].load()(str(path), ReadOptions(STDEVAL, None, None, KaldiOptions()))
     return system
 
@@ -122,7 +124,7 @@ def rows(system: System) -> list[tuple[object, ...]]:
 
 
 def _known(system: System) -> list[tuple[object, ...]]:
-    """What every form holds of detections: all but the decision, which a file of Kaldi's does not know."""
+    """Columns of every format: all except the decision, which Kaldi's results lack."""
     columns = zip(*(system.detections[name].to_pylist() for name in COLUMNS[:-1]), strict=True)
     return sorted((*row[:3], *(round(value, 6) for value in row[3:])) for row in columns)
 

@@ -1,14 +1,14 @@
-"""Is a measure right? A suite for those who write their own, and the digest that pins its bytes.
+"""Checks measures of other packages, and computes the digest of a measure's results.
 
     from swsdist.testing.conformance.measures import check_measure
 
     def test_mine():
-        check_measure(ENTRY)      # the entry that the registry holds
+        check_measure(ENTRY)      # the registry's entry
 
-It checks what a run relies on (`swsdist.score.parts.interface`): part tables keep schema and key; queries in any parts, in
-any order, merge to the same tables and values, to the byte; what counts nothing is the zero, and adds nothing; values are the
-ones that the entry gives, numbers or None; rows in any order count the same. It needs no test framework: what is broken is an
-AssertionError that names it.
+It checks the requirements of a run (`swsdist.score.parts.interface`): part tables keep schema and key; queries in any parts, in
+any order, merge to identical tables and values; empty counts are the zero and add nothing; values are the
+ones of the entry, numbers or None; the order of rows has no effect. It needs no test framework: a failure is an
+AssertionError with its cause.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ QUERIES, DOCUMENTS, SECONDS = 13, 9, 5000.0
 
 
 def example() -> pa.Table:
-    """An aligned list of 11 queries, two of them without references, with ties, misses, and one that was not decided."""
+    """An aligned list of 11 queries, two of them without references, with ties, misses, and an undecided detection."""
     draw = numbers(7)
     rows = []
     for q in range(11):
@@ -63,7 +63,7 @@ def check_measure(entry: MeasureEntry) -> None:
         entry: of the registry.
 
     Raises:
-        AssertionError: it is not right; the message says what, and of which table or value.
+        AssertionError: a check fails; the message names the check, and the table or value.
     """
     table, measure, keys = example(), entry.load()(), [item.key for item in entry.gives]
     assert len(set(keys)) == len(keys), f"its entry gives one key twice: {keys}"
@@ -80,7 +80,7 @@ def value_digest(measure: Measure) -> str:
 
     (Logarithms, and so cross entropies, may differ in the last bit between CPU types.)
 
-    A test holds it beside the measure's version: bytes that change ask for another version.
+    Tests pin it with the measure's version: changed bytes require a new version.
     """
     digest = hashlib.sha256()
     for point in (example_point(), example_point("kwseval")):

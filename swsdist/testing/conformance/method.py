@@ -1,4 +1,4 @@
-"""Is a method right? See `swsdist.methods.method` for what it must be."""
+"""Checks search methods; see `swsdist.methods.method` for the requirements."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from swsdist.config.search import Search
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.partition import SLOTS, slot_of
 from swsdist.core.types import CANDIDATES
+from swsdist.methods.create import create
 from swsdist.methods.method import SPANS, Method
-from swsdist.methods.registry import create
 from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
 from swsdist.testing.conformance.entry import check_entry, require
@@ -22,7 +22,7 @@ _KEY = ("query_id", "doc_id", "channel")
 
 
 def check_method(search: Search, queries: pa.Table, store: Store) -> int:
-    """Check the method that a section `search` names.
+    """Check the method of a section `search`.
 
     What it depends on and how it cuts the store are said the same way twice, and every shard is searched once. Candidates are
     of the queries and of live documents, sorted by slot, a table a bucket; as many as are said; the same twice and for any
@@ -34,10 +34,10 @@ def check_method(search: Search, queries: pa.Table, store: Store) -> int:
         store: in which some are found.
 
     Returns:
-        How many candidates there are; at least 1.
+        Number of candidates; at least 1.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     _, what = check_entry(METHODS, search.method)
     method, twin = create(search), create(search)

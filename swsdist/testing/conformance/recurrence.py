@@ -1,4 +1,4 @@
-"""Is a recurrence right? See `swsdist.kernels.recurrences.interface` for what it must be."""
+"""Checks recurrences; see `swsdist.kernels.recurrences.interface` for the requirements."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.errors import UserError
+from swsdist.kernels.distances.create import create as create_distance
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.distances.registry import create as create_distance
+from swsdist.kernels.recurrences.create import create
 from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import State
-from swsdist.kernels.recurrences.registry import create
 from swsdist.kernels.recurrences.tracing import Table
 from swsdist.kernels.vectors import WIDTH, store
 from swsdist.methods.curve import curve, path, traced
@@ -29,7 +29,7 @@ from swsdist.testing.conformance.entry import check_entry, require
 _DIMENSION = 4
 _QUERIES, _DOCUMENTS = (1, 2, 7, 33), (1, 20, 400)
 
-#: What stands where a recurrence may not write.
+#: Guard value in memory that a recurrence must not write.
 _GUARD = 77
 
 _VECTORS = "read and write arrays by load, load_unsigned and store alone, at multiples of WIDTH"
@@ -47,7 +47,7 @@ def check_recurrence(name: str, options: Mapping[str, object] | None = None) -> 
         options: some of its options.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     entry, what = check_entry(RECURRENCES, name)
     recurrence = create(name, options)
@@ -150,7 +150,7 @@ def _check_one_lane(recurrence: Recurrence, table: NDArray[np.int16], what: str)
     run = numba.njit(frames)
 
     def curve(lane: slice) -> NDArray[np.int64]:
-        # What indexes one lane as if it were all of them goes as far beyond the end as there are lanes.
+        # Indexing one lane as if it were all exceeds the end by the number of lanes.
         size = recurrence.elements(n)
         columns, actual = np.full(WIDTH * size, _GUARD, state), np.zeros(length * WIDTH, packing.dtype)
         restart(columns[:size][lane], 0, n, packing.infinity, recurrence.option)

@@ -31,11 +31,11 @@ def check_transform(
 
     Args:
         name: it is registered under.
-        options: it is made of.
+        options: of the transform.
         columns, kind: of the frames that it is given; of `posteriors` they are.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     options = options or {}
     transform: Transform = TRANSFORMS[name].load()(**options)
@@ -104,7 +104,7 @@ def check_fitted(name: str, options: dict[str, object] | None = None, columns: i
         columns: of the frames that it is given.
 
     Raises:
-        AssertionError: it is not right; the message says what.
+        AssertionError: a check fails; the message names it.
     """
     transform = TRANSFORMS[name].load()(**(options or {}))
 
@@ -139,7 +139,7 @@ def check_fitted(name: str, options: dict[str, object] | None = None, columns: i
         check_transform(name, transform.with_model(f"{place}/model.npz"), columns)
 
 
-#: What is not done after so many rounds never is.
+#: Maximum number of rounds of a fit.
 _MOST_ROUNDS = 1000
 
 

@@ -1,8 +1,8 @@
-"""A made-up language with several voices: speech for demonstrations and tests, without a recording or a download.
+"""Synthetic speech in an invented language, with several voices, for demonstrations and tests.
 
-`phonology` says which sounds there are and makes words of them, `voice` draws speakers, `articulation` turns a sentence
-into control tracks (what the mouth does every 5 ms), `signal` turns the tracks into sound, and `corpus` writes the
-folder. Everything is drawn from one seed. Why not a synthesiser from a package registry:
+`phonology` defines sounds and words, `voice` draws speakers, `articulation` converts a sentence
+to control tracks (one point per 5 ms), `signal` synthesises sound from the tracks, and `corpus` writes the
+folder. All random choices come from one seed. For the reasons against an existing synthesiser see
 docs/decisions/0004-demo-corpus.md.
 
 Sources: Klatt, "Software for a cascade/parallel formant synthesizer", JASA 67 (1980), for the filters and the order of

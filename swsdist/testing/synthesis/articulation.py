@@ -1,6 +1,6 @@
-"""From words to control tracks: what the mouth does every 5 ms.
+"""From words to control tracks, one point per 5 ms.
 
-Each gesture sets targets; the tracks are the targets smoothed over about the time a tongue needs, so sounds that are
+Each gesture sets targets; the tracks are targets smoothed over about the time a tongue needs, so sounds that are
 spoken fast run into each other and vowels miss their targets, as in speech.
 """
 
@@ -38,7 +38,7 @@ class Tracks:
 
 @dataclass(frozen=True)
 class Speech:
-    """Tracks, and where each word of the sentence lies in them: [first, last) point."""
+    """Tracks, and the range of each word of the sentence in them: [first, last) point."""
 
     tracks: Tracks
     words: list[tuple[int, int]]
@@ -46,7 +46,7 @@ class Speech:
 
 @dataclass(frozen=True)
 class _Targets:
-    """A gesture as a speaker says it once: points it lasts, and the relative height of the voice."""
+    """A gesture in one utterance: its points, and the relative pitch."""
 
     gesture: Gesture
     points: int
@@ -54,14 +54,14 @@ class _Targets:
 
 
 def speak(rng: np.random.Generator, voice: Voice, words: list[str], margin: float, pauses: set[int]) -> Speech:
-    """Say words.
+    """Generate the tracks of words.
 
     Args:
-        rng: what differs when the same speaker says the same again.
-        voice: who speaks.
-        words: a letter a phone.
+        rng: variation between utterances.
+        voice: the speaker.
+        words: one letter per phone.
         margin: seconds of silence before and after.
-        pauses: indices of words after which the speaker stops for a moment; the voice starts high again.
+        pauses: indices of words followed by a pause; the pitch starts high again.
     """
     rate = voice.rate * rng.uniform(0.88, 1.16)
     silence = Gesture(0, _NEUTRAL)
@@ -90,7 +90,7 @@ def speak(rng: np.random.Generator, voice: Voice, words: list[str], margin: floa
 
 
 def _say_word(rng: np.random.Generator, voice: Voice, word: str, rate: float, height: float) -> list[_Targets]:
-    """Each phone's gestures with this speaker's accent and this moment's chance."""
+    """The gestures of each phone, with the speaker's accent and random variation."""
     vowels = [phone for phone in word if phone in VOWELS]
     phones_said = []
     stressed = max(len(vowels) - 2, 0)
@@ -138,7 +138,7 @@ def _tracks(rng: np.random.Generator, voice: Voice, targets: list[_Targets]) -> 
         pitch=voice.pitch * (_smooth(steps([target.height for target in targets]), 25) + drift * voice.range),
         voicing=amplitude([gesture.voicing for gesture in gestures], 7),
         breath=amplitude([gesture.breath for gesture in gestures], 5),
-        # Only 15 ms, for a burst must stay a burst.
+        # Only 15 ms, to preserve bursts.
         noise=amplitude([gesture.noise for gesture in gestures], 3),
         formants=np.stack(
             [_smooth(steps([gesture.formants[k] for gesture in gestures]), 19) for k in range(3)], axis=1

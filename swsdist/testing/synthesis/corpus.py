@@ -1,14 +1,14 @@
-"""A folder of synthetic speech with queries and the places where they are spoken.
+"""Writes a folder of synthetic speech with queries and references.
 
     folder/
       docs.csv       doc_id, path, duration, speaker
       queries.csv    query_id, term, example, path, duration, speaker; each query by two or three voices
       refs.csv       query_id, doc_id, channel, start, end
-      audio/         a FLAC file a document: one to three sentences of 4 to 10 words by one voice, with pauses
-      queries/       a WAV file an example: the word, spoken for itself
+      audio/         one FLAC file per document: one to three sentences of 4 to 10 words by one voice, with pauses
+      queries/       one WAV file per example: the isolated word
 
 Sound is 16 kHz, mono, 16 bits. Times are seconds, multiples of 5 ms, so three decimals are exact. Paths are relative to
-the folder. References name every occurrence of a query's word; no other word contains it.
+the folder. References contain every occurrence of a query's word; no other word contains it.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from swsdist.testing.synthesis.phonology import draw_words
 from swsdist.testing.synthesis.signal import RATE, synthesise
 from swsdist.testing.synthesis.voice import Voice, draw_voice
 
-# One stream of chance for each thing that is drawn: adding a query does not change the documents' voices.
+# One random stream per purpose: adding a query does not change the documents' voices.
 _LEXICON, _VOICE, _TEXT, _DOCUMENT, _EXAMPLE, _CAST = range(6)
 
 _Row = tuple[str, ...]
 
 
 def make_corpus(folder: Path, *, seed: int = 0, documents: int = 40, queries: int = 10, voices: int = 5) -> None:
-    """Write a corpus of made-up words; the default is about five minutes of speech.
+    """Write a corpus of invented words; the default is about five minutes of speech.
 
     The same arguments give the same bytes, given the same versions of numpy and libsndfile on the same type of CPU.
-    Each query's word is spoken in at least one document, and in about a fifth of them where there are many.
+    Each query's word occurs in at least one document, and in about a fifth of many.
 
     Args:
-        folder: where to; made if it is absent. Files of the same names are replaced.
-        seed: of everything that is drawn, at least 0.
+        folder: created if absent; files of the same names are replaced.
+        seed: of all random choices, at least 0.
         documents: number of documents, at least 2.
         queries: number of queries, at least 1.
         voices: number of speakers, at least 2; they take turns with the documents.
@@ -70,7 +70,7 @@ def make_corpus(folder: Path, *, seed: int = 0, documents: int = 40, queries: in
 
 
 def _draw_texts(seed: int, documents: int, terms: list[str], others: list[str]) -> list[list[list[str]]]:
-    """For each document, its sentences. A term is said in every fifth document or so, and in one at least."""
+    """The sentences of each document. A term occurs in about every fifth document, and in one at least."""
     rng = np.random.default_rng([seed, _TEXT])
     texts = [
         [rng.choice(others, rng.integers(4, 10)).tolist() for _ in range(rng.integers(1, 4))] for _ in range(documents)
@@ -128,7 +128,7 @@ def _query_id(index: int) -> str:
 
 
 def _write_sound(path: Path, rng: np.random.Generator, voice: Voice, speech: Speech) -> str:
-    """Write what is said; gives the duration in s, as it stands in the tables."""
+    """Write the sound of tracks; returns its duration in s, as in the tables."""
     sound = synthesise(rng, voice, speech.tracks)
     soundfile.write(path, sound, RATE, subtype="PCM_16")
     return f"{sound.size / RATE:.3f}"

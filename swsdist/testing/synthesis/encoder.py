@@ -1,6 +1,6 @@
-"""A made-up speech encoder: a tiny random model in the files of transformers, for the extractor `ssl`.
+"""A random speech encoder: a tiny model in the file format of transformers, for the extractor `ssl`.
 
-What it says of speech means nothing, but it depends on it, so all that reads such a folder can be tried without a
+Its output is meaningless but depends on the speech, so readers of such folders can be tested without a
 trained model of hundreds of megabytes. It needs the extra `ssl`.
 """
 
@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Kinds that are made; xls-r is a wav2vec 2.0 that normalises before each layer.
+#: Kinds of models; xls-r is a wav2vec 2.0 with normalisation before each layer.
 KINDS = ("wav2vec2", "xls-r", "hubert", "wavlm", "data2vec-audio", "wav2vec2-bert", "whisper")
 
 
 def make_encoder(folder: str, kind: str = "wav2vec2", *, seed: int = 0, layers: int = 3, width: int = 16) -> None:
-    """Write one.
+    """Write an encoder.
 
     Args:
         folder: to write.
         kind: one of `KINDS`.
-        seed: another one makes other weights.
+        seed: of the random weights.
         layers: of the encoder.
-        width: numbers a frame, a multiple of 4.
+        width: values per frame, a multiple of 4.
     """
     import torch
     import transformers
@@ -48,7 +48,7 @@ def make_encoder(folder: str, kind: str = "wav2vec2", *, seed: int = 0, layers: 
     }.get(kind, transformers.Wav2Vec2FeatureExtractor)()
     generator = torch.Generator().manual_seed(seed)
     model = transformers.AutoModel.from_config(config)
-    with torch.no_grad():  # not by torch's own generator, which is the process's
+    with torch.no_grad():  # not torch's global generator
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 parameter.copy_(torch.randn(parameter.shape, generator=generator) / parameter[0].numel() ** 0.5)

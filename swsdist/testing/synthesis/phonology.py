@@ -1,9 +1,9 @@
-"""The sounds of the made-up language, and its words.
+"""The sounds and words of the invented language.
 
 A phone is one or more gestures, spoken one after the other: a plosive is a closure, a burst and, if it is voiceless, a
 puff of breath. Frequencies are in Hz for a grown man (vocal tract of about 17.5 cm), levels in dB relative to the
 voicing of a vowel, durations in ms at an unhurried rate. The values are of the order of Klatt's (1980, tables II and
-III), rounded: they are nobody's language.
+III), rounded; they are of no real language.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Level in dB that stands for silence.
+#: Level of silence in dB.
 OFF = -80.0
 
 #: Frequency in Hz of the nasal pole, and of the nasal zero when it cancels it (no nasality).
@@ -27,7 +27,7 @@ class Gesture:
     Attributes:
         duration: ms.
         formants: F1, F2, F3 in Hz; of a consonant, the locus that the neighbouring vowel's formants move towards.
-        hold: how far the formants are the gesture's own, 0 (all the next vowel's) to 1 (a vowel).
+        hold: weight of the gesture's formants, 0 (those of the next vowel) to 1 (a vowel).
         voicing: level in dB of the glottal pulses.
         breath: level in dB of the noise at the glottis, which passes through the formants.
         noise: level in dB of the noise at a narrowing in the mouth.
@@ -115,13 +115,13 @@ _CODAS = ("n", "m", "s", "l", "r")
 def draw_words(
     rng: np.random.Generator, count: int, syllables: tuple[int, ...], avoid: Collection[str] = ()
 ) -> list[str]:
-    """Different words, a letter a phone, of consonant, vowel and now and then a closing consonant per syllable.
+    """Distinct words, one letter per phone; a syllable is a consonant, a vowel and sometimes a closing consonant.
 
     Args:
-        rng: where the choices come from.
+        rng: random generator.
         count: number of words.
         syllables: numbers of syllables, equally likely.
-        avoid: words that none of the new ones may contain.
+        avoid: words that the new ones must not contain.
     """
     consonants, vowels = list(CONSONANTS), list(VOWELS)
     words: dict[str, None] = {}

@@ -1,7 +1,7 @@
-"""A made-up phoneme recogniser: small random networks in the files of BUT's phnrec.
+"""A random phoneme recogniser: small networks in the file format of BUT's phnrec.
 
-What it says of speech means nothing, but it depends on it, so all that reads such a folder can be tried without the real
-weights, which are no part of this package.
+Its output is meaningless but depends on the speech, so readers of such folders can be tested without the real
+weights, which are not part of this package.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ PHONES = ("a", "b", "ts", "int", "pau", "e:")
 
 
 def make_recogniser(folder: str, *, seed: int = 0, wide: bool = False, hidden: int = 13) -> None:
-    """Write one.
+    """Write a recogniser.
 
     Args:
         folder: to write.
-        seed: another one makes other networks.
-        wide: 16 kHz and no mean of the recording, as EN has it; by default 8 kHz and its mean is subtracted, as the others.
+        seed: of the random weights.
+        wide: 16 kHz without mean subtraction, like EN; by default 8 kHz with mean subtraction, like the others.
         hidden: units of each network.
     """
     rng = np.random.default_rng(seed)
     banks = Banks(16000, 400, 160, 7, 0.0, 8000.0) if wide else Banks(8000, 200, 80, 6, 64.0, 4000.0)
     outputs = STATES * (len(PHONES) + 1)
 
-    coefficients = np.tile([45.0 if wide else 0.0] + [0.0] * (CONTEXT // 2 + 2), banks.bands)  # about where they are
+    coefficients = np.tile([45.0 if wide else 0.0] + [0.0] * (CONTEXT // 2 + 2), banks.bands)  # approximate values
 
     def net(middle: NDArray[np.float64], spread: float) -> Weights:
         inputs = len(middle)
@@ -59,11 +59,11 @@ def make_recogniser(folder: str, *, seed: int = 0, wide: bool = False, hidden: i
 
 
 def write_recogniser(folder: str, recogniser: Recogniser, nets: Mapping[str, Weights]) -> None:
-    """Write a folder that `read_recogniser` reads: of networks that somebody trained, or made up.
+    """Write a folder of networks, trained or random, for `read_recogniser`.
 
     Args:
-        folder: is made where it is not there.
-        recogniser: all but the networks; `made.folder` does not count.
+        folder: created if absent.
+        recogniser: everything except the networks; `recogniser.folder` is ignored.
         nets: `band0`, `band1` and `merger`.
     """
     place, banks = Path(folder), recogniser.banks

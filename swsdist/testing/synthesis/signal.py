@@ -1,10 +1,10 @@
 """From control tracks to sound: glottal pulses and noise through filters that change every 5 ms.
 
 The source is cut into Hann windows of 10 ms, 5 ms apart (they add up to one); each piece passes through the filter of
-its moment as a product of spectra, and the filtered pieces, tails included, are added up. So a whole utterance is a few
-array operations, and no filter state has to be carried.
+its time as a product of spectra, and the filtered pieces, tails included, are added up. So an utterance needs a few
+array operations, and no filter state.
 
-Filters are Klatt's (1980, section I) digital resonators: in cascade for what comes from the glottis, one alone, as a
+Filters are Klatt's (1980, section I) digital resonators: in cascade for the glottal source, a single one, as a
 band-pass, for noise made in the mouth.
 """
 
@@ -17,7 +17,7 @@ from swsdist.testing.synthesis.articulation import STEP, Tracks
 from swsdist.testing.synthesis.phonology import NASAL_POLE
 from swsdist.testing.synthesis.voice import Voice
 
-#: Samples a second.
+#: Samples per second.
 RATE = 16000
 
 _HOP = round(STEP * RATE)
@@ -41,7 +41,7 @@ def synthesise(rng: np.random.Generator, voice: Voice, tracks: Tracks) -> NDArra
 
     z = np.exp(-2j * np.pi * np.arange(_SIZE // 2 + 1) / _SIZE)
     corners, response = voice.response
-    # The speaker sits a little differently every time.
+    # The position of the speaker varies.
     response = response + rng.normal(0, 1.5, response.size)
     microphone = 10 ** (np.interp(np.arange(z.size) * RATE / _SIZE, corners, response) / 20)
     spectra = _pieces(throat, points) * _vocal_tract(voice, tracks, z)
@@ -60,7 +60,7 @@ def _glottis(
     """Derivative of the flow, and the flow itself: KLGLOTT88, flow x^2 - x^3 over the open part of the period."""
     cycles = 1.0 + np.cumsum(_hold(pitch)) / RATE
     last = int(cycles[-1]) + 3
-    # A period's end is moved a little (jitter) and its strength changed a little (shimmer).
+    # Random variation of a period's end (jitter) and strength (shimmer).
     ends = np.arange(last) + rng.normal(0, voice.jitter, last)
     period = np.searchsorted(ends, cycles, side="right") - 1
     phase = (cycles - ends[period]) / (ends[period + 1] - ends[period])

@@ -1,4 +1,4 @@
-"""Speakers: what stays the same whenever one of them talks, and the place and microphone they are recorded with."""
+"""Speakers: constant properties of a voice, and of its recording place and microphone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Voice:
         breathiness: dB added to the noise at the glottis while it sounds.
         jitter: relative deviation of the length of single periods.
         rate: factor on all durations.
-        accent: of each vowel, factors on F1, F2 and F3: how this speaker says it.
+        accent: factors on F1, F2 and F3 of each vowel.
         response: the microphone; frequencies in Hz, and the gain in dB at them: (2, 5).
         noise: dB of the background where this speaker is recorded, relative to the speech.
     """
@@ -46,7 +46,7 @@ class Voice:
 
 
 def draw_voice(rng: np.random.Generator, index: int) -> Voice:
-    """A speaker, drawn; even indices are lower voices, odd ones higher."""
+    """Draw a speaker; even indices are lower voices, odd ones higher."""
     high = index % 2
     return Voice(
         name=f"voice{index + 1}",

@@ -18,12 +18,12 @@ _HARDWARE = ("type", "nodes", "computer", "CPU", "cores", "GHz", "RAM, GB", "GPU
 _COSTS = ("nodes", "ISF", "SSF, 1/s", "SSF, 1/h", "PMU index, GB", "PMU search, GB", "PL", "PL, hours")
 
 
-def system_description(types: tuple[TypeCost, ...], whole: Resources) -> list[Table]:
+def system_description(types: tuple[TypeCost, ...], resources: Resources) -> list[Table]:
     """Two tables: the hardware, and the costs by type of node and in total.
 
     Args:
         types: of the nodes used.
-        whole: the run's resources.
+        resources: of the run.
     """
     hardware = [
         [
@@ -40,20 +40,20 @@ def system_description(types: tuple[TypeCost, ...], whole: Resources) -> list[Ta
         for number, item in enumerate(types)
     ]
     costs = [[f"type {_letter(number)} alone", *_figures(item.factors)] for number, item in enumerate(types)]
-    costs.append(["all", *_figures(whole)])
+    costs.append(["all", *_figures(resources)])
     count = sum(len(item.nodes) for item in types)
     kinds = "1 type" if len(types) == 1 else f"{len(types)} types"
     nodes = "node" if count == 1 else "nodes"
     used = f"Indexing and searching ran on {count} {nodes} of {kinds}. {NOTHING}: none, or not known"
     note = (
-        f"CPU times are totals over all processors: {short(whole.audio_seconds / 3600)} h of audio, "
-        f"{short(whole.query_seconds)} s of query examples as they were given; PMU is the highest over nodes, GB = 1e9 "
-        f"bytes; PL with lambda {short(whole.pl_lambda)}. A row of a type is what the whole would have taken on nodes of "
+        f"CPU times are totals over all processors: {short(resources.audio_seconds / 3600)} h of audio, "
+        f"{short(resources.query_seconds)} s of query examples as they were given; PMU is the highest over nodes, GB = 1e9 "
+        f"bytes; PL with lambda {short(resources.pl_lambda)}. A row of a type is what the whole would have taken on nodes of "
         f"that type alone, by its part of each stage's work. {NOTHING}: it had no part in that phase, or the figure is not "
         "known"
     )
-    if held := [f"{name} {text} {why}" for name, why, text, value in gpu_figures(whole) if value]:
-        note += f". {'; '.join(held)}"
+    if gpu_lines := [f"{name} {text} {why}" for name, why, text, value in gpu_figures(resources) if value]:
+        note += f". {'; '.join(gpu_lines)}"
     return [
         Table("Computing hardware", _HARDWARE, hardware, f"{used}.", texts=(0, 2, 3, 7, 8)),
         Table("Processing resources (SWS 2013, section 4.3)", _COSTS, costs, f"{note}."),

@@ -81,7 +81,7 @@ def scored_of(name: str, chain_run: ChainRun) -> ScoredSystem:
         point["trials"],
         point["beta"],
         rules.rules.rate(rules.trials_per_second) if time else None,
-        _searched(inputs) if time else None,
+        _searched_seconds(inputs) if time else None,
         reject_all=rules.rules.rejects_all,
         about=_about(name, path, chain_run, result[0]),
         line=lambda: _line(name, chain_run, measures),
@@ -89,7 +89,7 @@ def scored_of(name: str, chain_run: ChainRun) -> ScoredSystem:
     )
 
 
-def _searched(inputs: CorpusInputs) -> pa.Table:
+def _searched_seconds(inputs: CorpusInputs) -> pa.Table:
     """Seconds of each document named by trials, which is its recording if documents are segments."""
     results = spans_of(inputs.store.open().documents(columns=COLUMNS))
     seconds = pc.if_else(pc.equal(results["channel"], 1), results["duration"], 0.0)
@@ -116,7 +116,10 @@ def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> Syste
         tolerance=rules.tolerance if rules.trials == "time" else None,
         detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
         made=report.get("created"),
-        versions={**{key: ", ".join(known) for key, known in frames.items()}, **report.get("versions", {})},
+        versions={
+            **{key: ", ".join(versions_of_library) for key, versions_of_library in frames.items()},
+            **report.get("versions", {}),
+        },
         settings=settings_of(config),
     )
 

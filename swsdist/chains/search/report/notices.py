@@ -28,7 +28,7 @@ def notices(chain_run: ChainRun) -> list[str]:
     inputs.check_tables()
     again = inputs.check_measured(seconds_in(chain_run))
     note_supervision(inputs, again)
-    _tell_of_bands(chain_run, again)
+    _note_bands(chain_run, again)
     settings = chain_run.config.calibrate
     by_speaker = [name for name, entry in settings.entries().items() if "speaker" in entry.columns]
     if by_speaker and not any(inputs.corpus.documents["speaker"].to_pylist()):
@@ -38,7 +38,7 @@ def notices(chain_run: ChainRun) -> list[str]:
             step=by_speaker[0],
             count=inputs.corpus.documents.num_rows,
         )
-    _tell_of_undecided(chain_run, again)
+    _note_undecided(chain_run, again)
     doubted = (barrier(chain_run, step, force=True) for step in ("index", "queries") if step in chain_run.outcomes)
     results = [str(notice) for notices in (*doubted, inputs.notices, again) for notice in notices.found.values()]
     results += [warning for result in chain_run.results("export", Exported) for warning in result.warnings]
@@ -55,12 +55,12 @@ def notices(chain_run: ChainRun) -> list[str]:
     if labels := sorted({source.file for source in supervisions(inputs)}):
         late.add(codes.UNCOUNTED_LABEL_COST, where=", ".join(labels), count=len(labels))
     if inputs.store.manifest is not None:
-        here = made_with(inputs.store.manifest.libraries)
-        for name, known in inputs.store.manifest.libraries.items():
+        libraries_here = made_with(inputs.store.manifest.libraries)
+        for name, versions in inputs.store.manifest.libraries.items():
             if name == "ffmpeg" and (program := ffmpeg.program()) is not None:
-                here = {**here, name: ffmpeg.version(program)}
-            if set(known) != {here.get(name)}:
-                stored, installed = ", ".join(known), here.get(name, "none")
+                libraries_here = {**libraries_here, name: ffmpeg.version(program)}
+            if set(versions) != {libraries_here.get(name)}:
+                stored, installed = ", ".join(versions), libraries_here.get(name, "none")
                 late.add(codes.OTHER_LIBRARY, where=store, library=name, stored=stored, installed=installed)
     if inputs.store.manifest is not None and not inputs.from_audio:
         paths = inputs.store.open().documents(columns=["path"])["path"].to_pylist()
@@ -71,7 +71,7 @@ def notices(chain_run: ChainRun) -> list[str]:
     return [*results, *(str(notice) for notice in late.found.values())]
 
 
-def _tell_of_undecided(chain_run: ChainRun, notices: Notices) -> None:
+def _note_undecided(chain_run: ChainRun, notices: Notices) -> None:
     """Note queries without a threshold, whose occurrences ATWV counts as missed."""
     inputs: CorpusInputs = chain_run.chain.inputs
     for result in chain_run.results("fit", Fitted):
@@ -80,14 +80,14 @@ def _tell_of_undecided(chain_run: ChainRun, notices: Notices) -> None:
             notices.add(codes.UNDECIDED_QUERIES, where=queries[0], count=len(queries))
 
 
-def _tell_of_bands(chain_run: ChainRun, notices: Notices) -> None:
+def _note_bands(chain_run: ChainRun, notices: Notices) -> None:
     inputs: CorpusInputs = chain_run.chain.inputs
     highest = bands.reach(source.extractor for source in inputs.features.sources)
     if inputs.store.manifest is None or not highest:
         return
     documents = inputs.store.open().documents(columns=["doc_id", "bandwidth"])
-    if (found := bands.narrow(documents, highest)) is not None:
-        notices.add(codes.NARROW_BAND, where=str(found), count=found.documents)
+    if (band := bands.narrow(documents, highest)) is not None:
+        notices.add(codes.NARROW_BAND, where=str(band), count=band.documents)
     if "queries" in chain_run.outcomes:
         of = documents.num_rows
         several = bands.apart(bandwidths_in(chain_run), documents, highest)
@@ -152,5 +152,5 @@ def summary(chain_run: ChainRun) -> list[str]:
         line += f"; {max(results.new - fresh, 0)} new, {results.changed} changed, {results.gone} gone"
         line += f", {results.moved} moved" if results.moved else ""
         line += f" ({results.held} renamed or copied: their frames were there)" if results.held else ""
-    asked = [str(notice) for notice in inputs.notices.wanted.values()]
-    return [f"{line}, {counts['rejected']:.0f} rejected", *asked]
+    informed = [str(notice) for notice in inputs.notices.wanted.values()]
+    return [f"{line}, {counts['rejected']:.0f} rejected", *informed]

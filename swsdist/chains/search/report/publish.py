@@ -57,10 +57,16 @@ def publish_report(
     run = chain_run.run
     if "score" not in chain_run.outcomes:
         return None  # stopped early by choice
-    mine = _made_of(chain_run)
-    if not force and outcome.tasks_done == 0 and not outcome.failures and run.exists(PAGE) and _of(run) == mine:
+    made_of = _report_fingerprint(chain_run)
+    if (
+        not force
+        and outcome.tasks_done == 0
+        and not outcome.failures
+        and run.exists(PAGE)
+        and _present_fingerprint(run) == made_of
+    ):
         return None
-    data = replace((made or build_report)(outcome, chain_run), made_of=mine)
+    data = replace((made or build_report)(outcome, chain_run), made_of=made_of)
     if outcome.tasks_done == 0:
         data = _with_history_of(run, data)
     parquet.publish(run, REJECTED_NAME, [rejected_rows(chain_run)], REJECTED)
@@ -80,7 +86,7 @@ def publish_report(
     return data
 
 
-def _made_of(chain_run: ChainRun) -> str:
+def _report_fingerprint(chain_run: ChainRun) -> str:
     """Fingerprint of a report's contents: the plan's tables, the config, and the texts of queries, which are in no table."""
     inputs: CorpusInputs = chain_run.chain.inputs
     terms = (
@@ -95,7 +101,7 @@ def _made_of(chain_run: ChainRun) -> str:
     return fingerprint("report", SCHEMA, chain, state, tables, settings, chain_run.config.system, terms)
 
 
-def _of(run: Folder) -> str | None:
+def _present_fingerprint(run: Folder) -> str | None:
     """The fingerprint of the present report."""
     try:
         results = json.loads(run.read_bytes(JSON))["made_of"]
@@ -113,11 +119,11 @@ def _with_history_of(run: Folder, data: ReportData) -> ReportData:
         return data
     names = ("wall_s", "phase_wall_s", "ray_start_s", "ray_stop_s")
     kept = {name: times[name] for name in names if name in times}
-    rows = tuple(_as_done(row, stages.get(row.stage, {})) for row in data.stages)
+    rows = tuple(_with_earlier_counts(row, stages.get(row.stage, {})) for row in data.stages)
     return replace(data, resources=replace(data.resources, **kept), stages=rows)
 
 
-def _as_done(row: StageRow, earlier: Mapping[str, Any]) -> StageRow:
+def _with_earlier_counts(row: StageRow, earlier: Mapping[str, Any]) -> StageRow:
     """The stage of an earlier report, if its counts of tasks and failures are the same."""
     if any(earlier.get(name) != getattr(row, name) for name in ("tasks", "failed")):
         return row

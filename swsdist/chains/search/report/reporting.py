@@ -24,7 +24,7 @@ from swsdist.methods.first_pass.landmarks import codebook_file
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.task import Receipt
-from swsdist.registry.calibration_entries import Looks, looked_at
+from swsdist.registry.calibration_entries import Dependency, decision_dependencies
 from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
@@ -49,9 +49,9 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
     queries, det, scores = scored_rows(chain_run)
     measures = _measures(chain_run)
     # A task that two systems of a fusion did is not a lost attempt.
-    apart = [Costs(records(item.run), receipts_by_phase(item).all()) for item in before]
-    mine = Costs(records(chain_run.run), receipts_by_phase(chain_run).all()) if before else accounts
-    repeated = math.fsum(item.repeated() for item in (*apart, mine))
+    separate = [Costs(records(item.run), receipts_by_phase(item).all()) for item in before]
+    costs = Costs(records(chain_run.run), receipts_by_phase(chain_run).all()) if before else accounts
+    repeated = math.fsum(item.repeated() for item in (*separate, costs))
     resources = _resources(outcome, chain_run, accounts, all_spent, repeated)
     return report.ReportData(
         name=chain_run.run.root.rstrip("/").rpartition("/")[2],
@@ -67,7 +67,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
         measures=measures,
         mtwv_interval=mtwv_interval(chain_run),
         unscored=None if measures is not None else _why_unscored(inputs),
-        looked_at=_looked_at(chain_run),
+        looked_at=_dependencies(chain_run),
         queries_from=_queries_from(chain_run),
         warnings=tuple(chain_run.notices()),
         stages=_stages(chain_run, all_spent),
@@ -91,15 +91,15 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
 
 def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:
     """The other corpus of the queries, if any."""
-    theirs = chain_run.config.corpus.queries_from
-    if theirs.documents is None or chain_run.config.corpus.queries is None:
+    source = chain_run.config.corpus.queries_from
+    if source.documents is None or chain_run.config.corpus.queries is None:
         return None
     normalised = any(term.normalise != "none" for term in chain_run.config.search.terms())
     taken = chain_run.results(QueryStatistics.name, Summed) if takes_query_statistics(chain_run.config) else []
     return report.QueriesFrom(
-        documents=theirs.documents,
-        same_speakers=theirs.same_speakers,
-        statistics=theirs.statistics if normalised else "none",
+        documents=source.documents,
+        same_speakers=source.same_speakers,
+        statistics=source.statistics if normalised else "none",
         taken_from=sum(item.documents for item in taken if item.extractor == 0),
     )
 
@@ -135,10 +135,10 @@ def rejected_rows(chain_run: ChainRun) -> pa.Table:
             rows += receipt.rejected
     rows += [failure.row() for ended in chain_run.outcomes.values() for failure in ended.failures]
     tables.append(pa.Table.from_pylist(rows, REJECTED))
-    whole = pa.concat_tables(tables)
+    complete = pa.concat_tables(tables)
     if not _earlier_searches(chain_run):
-        return whole
-    return pa.Table.from_pylist(list({json.dumps(row): row for row in whole.to_pylist()}.values()), REJECTED)
+        return complete
+    return pa.Table.from_pylist(list({json.dumps(row): row for row in complete.to_pylist()}.values()), REJECTED)
 
 
 @dataclass(frozen=True)
@@ -167,32 +167,32 @@ def receipts_by_phase(*chain_runs: ChainRun) -> ReceiptsByPhase:
     """Receipts of some plans; those of a shared store count once."""
     index: dict[str, Receipt] = {}
     rest: dict[str, list[Receipt]] = {"search": [], "score": []}
-    whole = True
+    complete = True
     for course in chain_runs:
         if any(step.name == "index" for step in course.chain.steps):
-            shards = _of_store(course)
-            whole = whole and bool(shards)
+            shards = _store_receipts(course)
+            complete = complete and bool(shards)
             index |= {receipt.fingerprint: receipt for receipt in (*shards, *_other_index_receipts(course))}
         for step in (step for step in course.steps if step.phase != "index" and step.name in course.outcomes):
             rest[step.phase] += course.outcomes[step.name].receipts
-    return ReceiptsByPhase(list(index.values()), rest["search"], rest["score"], whole and bool(index))
+    return ReceiptsByPhase(list(index.values()), rest["search"], rest["score"], complete and bool(index))
 
 
-def _of_store(chain_run: ChainRun) -> list[Receipt]:
+def _store_receipts(chain_run: ChainRun) -> list[Receipt]:
     inputs: CorpusInputs = chain_run.chain.inputs
     if inputs.store.manifest is None:
         return []
     stage = chain_run.chain.step("index").stage.name
-    made = {
+    receipts_by_file = {
         part.name: receipt
         for receipt in chain_run.ledger.receipts(stage, inputs.store.folder.root).values()
         for part in receipt.outputs
     }
     files = [file.name for shard in inputs.store.manifest.shards for file in shard.files.values()]
-    if any(name not in made for name in files):
+    if any(name not in receipts_by_file for name in files):
         return []  # another run made a part, at an unknown cost
     # Several tracks of one pass share a receipt.
-    return list({made[name].fingerprint: made[name] for name in files}.values())
+    return list({receipts_by_file[name].fingerprint: receipts_by_file[name] for name in files}.values())
 
 
 def _other_index_receipts(chain_run: ChainRun) -> list[Receipt]:
@@ -210,10 +210,10 @@ def _other_index_receipts(chain_run: ChainRun) -> list[Receipt]:
     return results
 
 
-def _phases(chain_run: ChainRun, whole: bool) -> dict[str, str]:
+def _phases(chain_run: ChainRun, complete: bool) -> dict[str, str]:
     """Phases of all stages, by name; without the index phase if its receipts are incomplete."""
     steps = [step for item in (*_earlier_searches(chain_run), chain_run) for step in item.chain.steps]
-    return {step.stage.name: step.phase for step in steps if whole or step.phase != "index"}
+    return {step.stage.name: step.phase for step in steps if complete or step.phase != "index"}
 
 
 def _cpu(receipts: Iterable[Receipt]) -> float:
@@ -261,8 +261,8 @@ def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase) -> tuple[report.Sta
     rows = []
     for step in (step for step in chain_run.steps if step.name in chain_run.outcomes):
         ended = chain_run.outcomes[step.name]
-        made = [item for item in all_spent.index if item.stage == step.stage.name and step.phase == "index"]
-        receipts = made or ended.receipts
+        receipts_by_file = [item for item in all_spent.index if item.stage == step.stage.name and step.phase == "index"]
+        receipts = receipts_by_file or ended.receipts
         tasks = max(ended.tasks, len(receipts))
         rows.append(
             report.StageRow(
@@ -284,10 +284,10 @@ def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase) -> tuple[report.Sta
 def _counts(chain_run: ChainRun, rejected: pa.Table) -> report.Counts:
     inputs: CorpusInputs = chain_run.chain.inputs
     groups = chain_run.results("queries", Extracted)
-    known = inputs.store.manifest.counts if inputs.store.manifest is not None else {}
+    counts = inputs.store.manifest.counts if inputs.store.manifest is not None else {}
     return report.Counts(
-        documents=int(known.get("documents", 0)),
-        speech=known["speech_seconds"] / known["heard_seconds"] if known.get("heard_seconds") else None,
+        documents=int(counts.get("documents", 0)),
+        speech=counts["speech_seconds"] / counts["heard_seconds"] if counts.get("heard_seconds") else None,
         queries=len({query_id for group in groups for query_id in group.query_ids}),
         examples=sum(group.examples for group in groups),
         trimmed=sum(len(group.cuts) for group in groups),
@@ -329,11 +329,13 @@ def _measures(chain_run: ChainRun) -> report.Measures | None:
     return report.Measures.of(values, calibration=calibration, thresholds=thresholds)
 
 
-def _looked_at(chain_run: ChainRun) -> tuple[Looks, ...]:
+def _dependencies(chain_run: ChainRun) -> tuple[Dependency, ...]:
     settings, fitted = chain_run.config.calibrate, chain_run.results("fit", Fitted)
     how = fitted[0].fit if fitted else "none"
-    known = chain_run.config.corpus.cohort is not None
-    return looked_at(settings.steps, settings.entries(), fit=how, threshold=settings.threshold, cohort=known)
+    counts = chain_run.config.corpus.cohort is not None
+    return decision_dependencies(
+        settings.steps, settings.entries(), fit=how, threshold=settings.threshold, cohort=counts
+    )
 
 
 def _why_unscored(inputs: CorpusInputs) -> str:

@@ -20,7 +20,7 @@ from swsdist.kernels.recurrences.packing import StateType
 from swsdist.kernels.scan import Scan, room_for_candidates, room_for_distances
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.backends.interface import Scanned, Work
-from swsdist.methods.dtw.backends.lanes import Batch, batches
+from swsdist.methods.dtw.backends.lanes import LaneBatch, batches
 from swsdist.methods.dtw.backends.matrix_product import Multiply, by_numpy
 from swsdist.methods.dtw.backends.pieces import Piece
 
@@ -75,7 +75,7 @@ class Cpu:
         for batch, rows in _in_threads(self._scan, of_lanes, settings.threads):
             yield Scanned(rows, int(batch.numbers[:, 0].sum()), batch.frames * WIDTH)
 
-    def _scan(self, batch: Batch) -> list[NDArray[np.int64]]:
+    def _scan(self, batch: LaneBatch) -> list[NDArray[np.int64]]:
         wide = self._work.is_long(batch.frames)
         if wide not in self._groups:
             self._groups[wide] = _groups(self._work, self._layout, wide=True)
@@ -89,15 +89,15 @@ class Cpu:
 
 
 def _in_threads(
-    work: Callable[[Batch], list[NDArray[np.int64]]], items: Iterable[Batch], threads: int
-) -> Iterator[tuple[Batch, list[NDArray[np.int64]]]]:
+    work: Callable[[LaneBatch], list[NDArray[np.int64]]], items: Iterable[LaneBatch], threads: int
+) -> Iterator[tuple[LaneBatch, list[NDArray[np.int64]]]]:
     """Each item with what came of it, in their order; at most threads + 1 are in hand."""
     if threads == 1:
         for item in items:
             yield item, work(item)
         return
     with ThreadPoolExecutor(threads) as pool:
-        going: deque[tuple[Batch, Future[list[NDArray[np.int64]]]]] = deque()
+        going: deque[tuple[LaneBatch, Future[list[NDArray[np.int64]]]]] = deque()
         for item in items:
             going.append((item, pool.submit(work, item)))
             if len(going) > threads:
@@ -170,7 +170,7 @@ def _group(chosen: list[int], work: Work, layout: products.Layout, wide: bool) -
 
 
 def _scan(
-    batch: Batch,
+    batch: LaneBatch,
     groups: list[_Group],
     work: Work,
     layout: products.Layout,

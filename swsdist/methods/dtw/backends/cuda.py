@@ -27,10 +27,10 @@ from swsdist.kernels.cuda.threads import QUERIES, WARP
 from swsdist.kernels.peaks import COLUMNS
 from swsdist.kernels.products import Element
 from swsdist.kernels.vectors import WIDTH
+from swsdist.methods.dtw.backends.create import missing
 from swsdist.methods.dtw.backends.interface import Scanned, Work
 from swsdist.methods.dtw.backends.pieces import Piece
-from swsdist.methods.dtw.backends.registry import missing
-from swsdist.methods.dtw.backends.warps import Batch, Queries, batches, queries
+from swsdist.methods.dtw.backends.warps import QueryTiles, WarpBatch, batches, queries
 
 #: Bytes of the GPU's memory, where nobody says; never more than half of what is free.
 BUDGET = 4_000_000_000
@@ -125,7 +125,7 @@ def _whole(size: int) -> int:
     return -(-size // _ALIGNED) * _ALIGNED
 
 
-def _too_little(needed: int, room: int, batch: Batch | None = None) -> UserError:
+def _too_little(needed: int, room: int, batch: WarpBatch | None = None) -> UserError:
     use = "" if batch is None else f" for a query in {int(batch.warps[0, 1])} frames of documents"
     return codes.GPU_MEMORY(where="search.device_memory_gb", use=use, needed=needed / 1e9, available=room / 1e9)
 
@@ -146,7 +146,7 @@ class _Pinned:
 class _Sent(NamedTuple):
     """A batch on the GPU, and where: 0 or 1."""
 
-    batch: Batch
+    batch: WarpBatch
     place: int
     lanes: _Array
     warps: _Array
@@ -178,7 +178,7 @@ class Cuda:
     """The search on a GPU: what is there, and what goes there and back.
 
     Raises:
-        UserError: as `swsdist.methods.dtw.backends.registry.missing`.
+        UserError: as `swsdist.methods.dtw.backends.create.missing`.
     """
 
     def __init__(self, work: Work) -> None:
@@ -195,7 +195,7 @@ class Cuda:
         self._columns, self._shift, self._window = distance.columns, distance.shift, settings.window
         free = cuda.current_context().get_memory_info().free
         self._budget = int(min(BUDGET, free / 2)) if settings.device_memory is None else settings.device_memory
-        streams = np.array([(one.first, one.stop, one.weight) for one in distance.streams], np.int64)
+        streams = np.array([(stream.first, stream.stop, stream.weight) for stream in distance.streams], np.int64)
         fixed = _whole(streams.nbytes) + sum(_whole(array.nbytes) for group in groups for array in group.arrays())
         left = max(self._budget - fixed, 0)
         batch, part = (int(left / share) // _ALIGNED * _ALIGNED for share in (_BATCH, _PART))
@@ -227,7 +227,7 @@ class Cuda:
             yield Scanned(list(self._search(batch)), batch.used, batch.cells)
         yield Scanned([self._fetch(turn) for turn in self._turns if turn.going], 0, 0)
 
-    def _search(self, batch: Batch) -> Iterator[NDArray[np.int64]]:
+    def _search(self, batch: WarpBatch) -> Iterator[NDArray[np.int64]]:
         """Start the search of a batch; yields what has been found meanwhile, maybe of the batches before.
 
         Yields:
@@ -251,15 +251,15 @@ class Cuda:
                 if turn.going:
                     yield self._fetch(turn)
                 some = slice(first, first + count)
-                own = tasks[some], tops[first * WIDTH : (first + count) * WIDTH], tiles
-                self._start(turn, sent, room, group, some, *own)
+                task_arrays = tasks[some], tops[first * WIDTH : (first + count) * WIDTH], tiles
+                self._start(turn, sent, room, group, some, *task_arrays)
 
-    def _state(self, group: Queries, sent: _Sent) -> np.dtype[np.generic]:
+    def _state(self, group: QueryTiles, sent: _Sent) -> np.dtype[np.generic]:
         """Of the recurrence's columns."""
         longest = int(sent.batch.warps[:, 1].max())
         return np.dtype(self._work.recurrence.state(group.tops.dtype.type, self._work.is_long(longest)))
 
-    def _beside(self, group: Queries, sent: _Sent) -> int:
+    def _beside(self, group: QueryTiles, sent: _Sent) -> int:
         """Bytes of a lane that a query needs for distances and states; none where these are in registers."""
         if not self._kernels.in_memory:
             return 0
@@ -270,7 +270,7 @@ class Cuda:
         sent.copy_to_device(array, stream=stream)
         return sent
 
-    def _upload(self, batch: Batch, place: int) -> _Sent:
+    def _upload(self, batch: WarpBatch, place: int) -> _Sent:
         """Copy a batch to a place that nobody uses, and lay it out there."""
         arena, stream = self._places[place], self._upward
         arena.clear()
@@ -290,7 +290,7 @@ class Cuda:
         turn: _Turn,
         sent: _Sent,
         room: int,
-        group: Queries,
+        group: QueryTiles,
         some: slice,
         tasks: _Array,
         tops: _Array,

@@ -18,7 +18,7 @@ _WAITING_BYTES = 16_000_000
 _MOST_BYTES = 64_000_000
 
 
-class Batch:
+class LaneBatch:
     """At most sixteen pieces in lanes. Padding is zero frames, which end no candidate.
 
     Attributes:
@@ -44,7 +44,7 @@ class Batch:
         return interleave(together, lengths, self._order, stop - start)
 
 
-def batches(pieces: Iterable[Piece], lanes: int, order: NDArray[np.int64]) -> Iterator[Batch]:
+def batches(pieces: Iterable[Piece], lanes: int, order: NDArray[np.int64]) -> Iterator[LaneBatch]:
     """Lay pieces into lanes, sorted by length among those that wait together, so that little is padding.
 
     Args:
@@ -55,9 +55,9 @@ def batches(pieces: Iterable[Piece], lanes: int, order: NDArray[np.int64]) -> It
     lanes = min(lanes, WIDTH)
     waiting: list[Piece] = []
     held = 0
-    for one in pieces:
-        waiting.append(one)
-        held += one.frames.nbytes
+    for piece in pieces:
+        waiting.append(piece)
+        held += piece.frames.nbytes
         full = len(waiting) % lanes == 0 and held >= _WAITING_BYTES
         if full or len(waiting) == 64 * lanes or held >= _MOST_BYTES:
             yield from _laid_out(waiting, lanes, order)
@@ -65,7 +65,7 @@ def batches(pieces: Iterable[Piece], lanes: int, order: NDArray[np.int64]) -> It
     yield from _laid_out(waiting, lanes, order)
 
 
-def _laid_out(pieces: list[Piece], lanes: int, order: NDArray[np.int64]) -> Iterator[Batch]:
+def _laid_out(pieces: list[Piece], lanes: int, order: NDArray[np.int64]) -> Iterator[LaneBatch]:
     ordered = sorted(pieces, key=lambda p: -len(p.frames))
     for k in range(0, len(ordered), lanes):
-        yield Batch(ordered[k : k + lanes], order)
+        yield LaneBatch(ordered[k : k + lanes], order)

@@ -1,4 +1,4 @@
-"""Queries in tiles and documents in warps: how a search lies in a GPU's memory.
+"""QueryTiles in tiles and documents in warps: how a search lies in a GPU's memory.
 
 `kernels.cuda.threads` has the layouts, and says what for.
 """
@@ -21,8 +21,8 @@ from swsdist.methods.dtw.backends.pieces import Piece
 _ALL = 1 << 40
 
 
-class Queries(NamedTuple):
-    """Queries that share the type of their curve, the longest first, so that no long one is left over at the end.
+class QueryTiles(NamedTuple):
+    """QueryTiles that share the type of their curve, the longest first, so that no long one is left over at the end.
 
     Attributes:
         which: int64 (queries,), of the examples.
@@ -45,12 +45,12 @@ class Queries(NamedTuple):
         return self.tasks, self.tops, self.tiles
 
 
-def queries(work: Work) -> list[Queries]:
+def queries(work: Work) -> list[QueryTiles]:
     """All examples, a group for each type of the curve."""
     return [_queries(chosen[::-1], work) for chosen in work.by_state()]
 
 
-def _queries(chosen: list[int], work: Work) -> Queries:
+def _queries(chosen: list[int], work: Work) -> QueryTiles:
     recurrence = work.recurrence
     tasks, tops, tiles = np.zeros((len(chosen), len(TASK)), np.int64), [], []
     first = 0
@@ -69,10 +69,10 @@ def _queries(chosen: list[int], work: Work) -> Queries:
     elements = max(recurrence.elements(int(n)) for n in tasks[:, 5])
     above = cast("State", np.array(tops, recurrence.packing(int(tasks[0, 5])).dtype).reshape(-1))
     rows = int(tasks[:, 1].max()) * WIDTH
-    return Queries(np.array(chosen, np.int64), tasks, above, np.concatenate(tiles), rows, elements)
+    return QueryTiles(np.array(chosen, np.int64), tasks, above, np.concatenate(tiles), rows, elements)
 
 
-class Batch:
+class WarpBatch:
     """Pieces in warps, by length.
 
     Attributes:
@@ -107,7 +107,7 @@ class Batch:
         return max(1, int(np.minimum(self.lanes[:, 4], -(-reported // (window + 1))).max()))
 
 
-def batches(pieces: Iterable[Piece], columns: int, limit: int, most: NDArray[np.int64]) -> Iterator[Batch]:
+def batches(pieces: Iterable[Piece], columns: int, limit: int, most: NDArray[np.int64]) -> Iterator[WarpBatch]:
     """Lay pieces into warps, and warps into batches.
 
     Args:
@@ -133,18 +133,18 @@ def warp_size(warp: Sequence[Piece], columns: int) -> int:
     return frames + 8 * (WARP * len(LANE) + len(SPAN))
 
 
-def _batches(pieces: list[Piece], columns: int, limit: int, most: NDArray[np.int64]) -> Iterator[Batch]:
+def _batches(pieces: list[Piece], columns: int, limit: int, most: NDArray[np.int64]) -> Iterator[WarpBatch]:
     together: list[list[Piece]] = []
     held = 0
     for warp in _warps(pieces, columns, limit):
-        own = warp_size(warp, columns)
-        if together and held + own > limit:
-            yield Batch(together, most)
+        size = warp_size(warp, columns)
+        if together and held + size > limit:
+            yield WarpBatch(together, most)
             together, held = [], 0
         together.append(warp)
-        held += own
+        held += size
     if together:
-        yield Batch(together, most)
+        yield WarpBatch(together, most)
 
 
 def _warps(pieces: list[Piece], columns: int, limit: int) -> Iterator[list[Piece]]:

@@ -29,8 +29,8 @@ from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.interface import (
     Extractor,
     Framed,
-    Given,
-    Whole,
+    Precomputed,
+    WholeUtterance,
     files_of,
     kind_of,
     places_of,
@@ -54,7 +54,7 @@ class _FileState(NamedTuple):
     mtime_ns: int
 
 
-_created: OrderedDict[str, tuple[Extractor | Given, list[_FileState]]] = OrderedDict()
+_created: OrderedDict[str, tuple[Extractor | Precomputed, list[_FileState]]] = OrderedDict()
 _sha256: dict[_FileState, str] = {}
 
 
@@ -69,7 +69,7 @@ def create(
     options: dict[str, object],
     where: str = "features",
     transforms: Sequence[tuple[str, dict[str, object]]] = (),
-) -> Extractor | Given:
+) -> Extractor | Precomputed:
     """The extractor of a name and options: made at the first call of a process, and anew when a file of it has changed.
 
     Args:
@@ -87,9 +87,11 @@ def create(
     if cached is not None and cached[1] == _file_states(cached[0]):
         _created.move_to_end(key)
         return cached[0]
-    extractor: Extractor | Given = _build(FEATURES, name, options, where)
+    extractor: Extractor | Precomputed = _build(FEATURES, name, options, where)
     if transforms:
-        extractor = transformed(extractor, [create_transform(one, of, where) for one, of in transforms])
+        extractor = transformed(
+            extractor, [create_transform(transform, values, where) for transform, values in transforms]
+        )
     _created[key] = extractor, _file_states(extractor)
     while len(_created) > _CACHED:
         _created.popitem(last=False)
@@ -139,7 +141,7 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
         ) from error
 
 
-def identity(extractor: Extractor | Given) -> dict[str, object]:
+def identity(extractor: Extractor | Precomputed) -> dict[str, object]:
     """What the frames depend on besides the samples, for fingerprints.
 
     Raises:
@@ -147,7 +149,7 @@ def identity(extractor: Extractor | Given) -> dict[str, object]:
     """
     inner = extractor.inner if isinstance(extractor, Transformed) else extractor
     found = {**_identity(inner), "block_frames": BLOCK_FRAMES}
-    if isinstance(extractor, Extractor) and extractor.context is None and isinstance(extractor, Whole):
+    if isinstance(extractor, Extractor) and extractor.context is None and isinstance(extractor, WholeUtterance):
         found["whole"] = [extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames]
     if kind_of(extractor) != "features":
         found["kind"] = kind_of(extractor)
@@ -156,20 +158,20 @@ def identity(extractor: Extractor | Given) -> dict[str, object]:
     return found
 
 
-def _identity(one: Framed | Transform) -> dict[str, object]:
+def _identity(source: Framed | Transform) -> dict[str, object]:
     """Name, version and options; of a file or folder that an option names its content; of what only says a place nothing."""
-    contents = {str(path): _content(state) for path, state in zip(files_of(one), _file_states(one), strict=True)}
-    named = {name: _named(value, contents) for name, value in one.describe().items()}
+    contents = {str(path): _content(state) for path, state in zip(files_of(source), _file_states(source), strict=True)}
+    named = {name: _named(value, contents) for name, value in source.describe().items()}
     options = {
         name: value if named[name] is None else f"sha256:{named[name]}"
-        for name, value in one.describe().items()
-        if name not in places_of(one)
+        for name, value in source.describe().items()
+        if name not in places_of(source)
     }
-    found: dict[str, object] = {"name": one.name, "version": one.version, "options": options}
+    found: dict[str, object] = {"name": source.name, "version": source.version, "options": options}
     return {**found, "files": list(contents.values())} if contents else found
 
 
-def recipe(extractor: Extractor | Given) -> dict[str, object]:
+def recipe(extractor: Extractor | Precomputed) -> dict[str, object]:
     """The identity, and under `paths` the options that name files: what `create` makes the same extractor of again."""
     if not isinstance(extractor, Transformed):
         return {**identity(extractor), **_paths(extractor)}
@@ -182,10 +184,12 @@ def recipe(extractor: Extractor | Given) -> dict[str, object]:
     }
 
 
-def _paths(one: Framed | Transform) -> dict[str, object]:
-    contents, places = {str(path): "" for path in files_of(one)}, places_of(one)
+def _paths(source: Framed | Transform) -> dict[str, object]:
+    contents, places = {str(path): "" for path in files_of(source)}, places_of(source)
     paths = {
-        name: value for name, value in one.describe().items() if name in places or _named(value, contents) is not None
+        name: value
+        for name, value in source.describe().items()
+        if name in places or _named(value, contents) is not None
     }
     return {"paths": paths} if paths else {}
 
@@ -213,7 +217,7 @@ def recipe_fingerprint(stored: dict[str, Any]) -> str:
     """The fingerprint of an identity or a recipe; where files lie does not matter."""
     plain = _without_paths(stored)
     if "transforms" in stored:
-        plain["transforms"] = [_without_paths(one) for one in stored["transforms"]]
+        plain["transforms"] = [_without_paths(item) for item in stored["transforms"]]
     return fingerprint(plain)
 
 
@@ -221,7 +225,7 @@ def _without_paths(stored: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in stored.items() if name != "paths"}
 
 
-def made_by(stored: dict[str, Any]) -> Extractor | Given:
+def from_recipe(stored: dict[str, Any]) -> Extractor | Precomputed:
     """The extractor of a recipe, for example of what made a store.
 
     Raises:
@@ -229,14 +233,14 @@ def made_by(stored: dict[str, Any]) -> Extractor | Given:
         DataError: what can be made here is another one.
     """
     (name, options), *transforms = (
-        (one["name"], {**one["options"], **one.get("paths", {})}) for one in (stored, *stored.get("transforms", ()))
+        (item["name"], {**item["options"], **item.get("paths", {})}) for item in (stored, *stored.get("transforms", ()))
     )
     extractor = create(name, options, transforms=transforms)
     demand(extractor, recipe_fingerprint(stored))
     return extractor
 
 
-def demand(extractor: Extractor | Given, wanted: str) -> None:
+def demand(extractor: Extractor | Precomputed, wanted: str) -> None:
     """Make sure that an extractor is the one that was planned with; on another machine a file or a version may differ.
 
     Args:

@@ -20,7 +20,7 @@ from swsdist.audio.formats.headers import CutOff
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.config.search import Search
 from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Extractor, Given, spoken_by, tracks_of
+from swsdist.features.interface import Extractor, Precomputed, for_speaker, tracks_of
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store.places import relocated_paths
@@ -38,7 +38,7 @@ _COLUMNS = ["doc_id", "channel", "path", "recording", "start", "duration", "shar
 _Means = tuple[pa.Table, dict[tuple[str, int], int]]
 
 
-def are_wanted(search: Search) -> bool:
+def uses_recording_statistics(search: Search) -> bool:
     """Whether documents are normalised by their own statistics, and so are queries that are places in one."""
     return search.documents_by == "document" and any(term.normalise != "none" for term in search.terms())
 
@@ -56,10 +56,10 @@ def with_statistics(rows: Sequence[dict[str, Any]], store: Store, tracks: Sequen
         return list(rows)
     found = [dict(row) for row in rows]
     documents = _documents(store, [rows[k] for k in marked])
-    known: dict[tuple[str, str], _Means] = {}
+    loaded: dict[tuple[str, str], _Means] = {}
     for k in marked:
         document = _holding(rows[k], documents)
-        found[k]["statistics"] = [] if document is None else _of(document, store, tracks, known)
+        found[k]["statistics"] = [] if document is None else _of(document, store, tracks, loaded)
     return found
 
 
@@ -76,7 +76,7 @@ def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> _Found:
     meant = pc.or_kleene(pc.is_in(table["doc_id"], ids), pc.is_in(table["recording"], ids))
     files = {row["path"] for row in rows if row["doc_id"] is None and row["path"] is not None}
     if files:  # a link may have another name than its file
-        ends = pa.array({path.rsplit("/", 1)[-1] for one in files for path in (one, _real(one))}, pa.string())
+        ends = pa.array({path.rsplit("/", 1)[-1] for file in files for path in (file, _real(file))}, pa.string())
         end = pc.replace_substring_regex(table["path"], "^.*/", "")
         meant = pc.or_kleene(meant, pc.is_in(end, ends))
     found: _Found = {}
@@ -103,24 +103,24 @@ def _holding(row: dict[str, Any], documents: _Found) -> dict[str, Any] | None:
 
 
 def _of(
-    document: dict[str, Any], store: Store, tracks: Sequence[str], known: dict[tuple[str, str], _Means]
+    document: dict[str, Any], store: Store, tracks: Sequence[str], loaded: dict[tuple[str, str], _Means]
 ) -> list[Any]:
     """Mean and variance of each track of a document; a shard's are read once."""
     found = []
     for track in tracks:
         key = document["shard"], track
-        if key not in known:
+        if key not in loaded:
             table = store.documents(document["shard"], ["doc_id", "channel", "mean", "variance"], track)
             keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
-            known[key] = table.select(["mean", "variance"]), {one: k for k, one in enumerate(keys)}
-        values, rows = known[key]
+            loaded[key] = table.select(["mean", "variance"]), {item: k for k, item in enumerate(keys)}
+        values, rows = loaded[key]
         if (k := rows.get((document["doc_id"], document["channel"]))) is not None:
             found.append([values["mean"][k].as_py(), values["variance"][k].as_py()])
     return found if len(found) == len(tracks) else []  # a track may lack it
 
 
-def normalised_by_own(
-    read: ReadResult, document: dict[str, Any], extractor: Extractor | Given, folder: Folder
+def with_recording_statistics(
+    read: ReadResult, document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
 ) -> ReadResult:
     """What was read, with the statistics of the recording that it is a place in, where these normalise it.
 
@@ -133,12 +133,12 @@ def normalised_by_own(
     Raises:
         AudioError: the recording cannot be read.
     """
-    known = document.get("statistics")
-    if known is None:
+    loaded = document.get("statistics")
+    if loaded is None:
         return read
-    if known:
-        found = [Statistics.from_variance(1, mean, variance) for mean, variance in known]
-    elif isinstance(extractor, Given) or (taken := _around(document["example"], extractor, folder)) is None:
+    if loaded:
+        found = [Statistics.from_variance(1, mean, variance) for mean, variance in loaded]
+    elif isinstance(extractor, Precomputed) or (taken := _around(document["example"], extractor, folder)) is None:
         return read
     else:
         found = taken
@@ -156,7 +156,7 @@ def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[S
         return None
     stretch = (row["start"] or 0.0) // _STRETCH
     start, end = max(0.0, (stretch - 1) * _STRETCH), min(length, (stretch + 2) * _STRETCH)
-    extractor, tracks = spoken_by(extractor, row["speaker"]), tracks_of(extractor)
+    extractor, tracks = for_speaker(extractor, row["speaker"]), tracks_of(extractor)
     total = [Statistics.zero(track.stop - track.first) for track in tracks]
     samples: Iterator[NDArray[np.float32]] = read_blocks(
         row["path"],
@@ -169,5 +169,5 @@ def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[S
     with suppress(CutOff):  # what can be read of it is enough
         for frames in in_blocks(extractor, samples):
             parts = [Statistics.of(frames[:, track.first : track.stop]) for track in tracks]
-            total = [one + part for one, part in zip(total, parts, strict=True)]
+            total = [item + part for item, part in zip(total, parts, strict=True)]
     return total

@@ -18,7 +18,7 @@ _LONGEST_HEARD = 600.0
 _LONGEST_SPOKEN, _LONGEST_AROUND = 30.0, 30.0
 
 
-class Heard(NamedTuple):
+class TrimmedPlace(NamedTuple):
     """A recorded example that was listened to.
 
     Attributes:
@@ -34,7 +34,7 @@ class Heard(NamedTuple):
     after: float
 
 
-def hear(row: Mapping[str, Any], rate: int, storage: Mapping[str, object], trim: bool = True) -> Heard:
+def trim_to_speech(row: Mapping[str, Any], rate: int, storage: Mapping[str, object], trim: bool = True) -> TrimmedPlace:
     """Listen to an example, and find its speech; an end that was given stays.
 
     Args:
@@ -50,7 +50,7 @@ def hear(row: Mapping[str, Any], rate: int, storage: Mapping[str, object], trim:
     samples = np.concatenate([np.empty(0, np.float32), *_beginning(row, rate, storage)])
     seconds = len(samples) / rate
     if not trim or (start is not None and end is not None):
-        return Heard(start, end, seconds, 0.0, 0.0)
+        return TrimmedPlace(start, end, seconds, 0.0, 0.0)
     place = find_speech(samples, rate)
     if place is None:
         raise codes.NO_SPEECH(where=row["path"])
@@ -60,14 +60,14 @@ def hear(row: Mapping[str, Any], rate: int, storage: Mapping[str, object], trim:
         raise codes.PHRASE_TOO_LONG(where=row["path"], seconds=seconds, phrase=place.end - place.start)
     # An end of which nothing is cut stays as it was: it may lie beyond what was listened to.
     kept = before if before else start, place.end + (start or 0.0) if after else end
-    return Heard(*kept, seconds - before - after, before, after)
+    return TrimmedPlace(*kept, seconds - before - after, before, after)
 
 
-def speaks(row: Mapping[str, Any], rate: int, storage: Mapping[str, object]) -> bool:
+def has_speech(row: Mapping[str, Any], rate: int, storage: Mapping[str, object]) -> bool:
     """Whether there is speech in a recorded example, or in the place that it is.
 
     Args:
-        row, rate, storage: as of `hear`.
+        row, rate, storage: as of `trim_to_speech`.
 
     Raises:
         AudioError: it cannot be used.
