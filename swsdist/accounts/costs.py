@@ -228,10 +228,8 @@ class Costs:
             node.tried[attempt.stage] += attempt.ticks
             receipt = receipt_by_task[attempt.fingerprint]
             if attempt.ended and (receipt.host, receipt.pid) == (process.host, process.pid):
-                sums_by_key = (abs(attempt.began - receipt.started), attempt.ticks, attempt.stage)
-                self._nearest[attempt.fingerprint] = min(
-                    sums_by_key, self._nearest.get(attempt.fingerprint, sums_by_key)
-                )
+                nearest = (abs(attempt.began - receipt.started), attempt.ticks, attempt.stage)
+                self._nearest[attempt.fingerprint] = min(nearest, self._nearest.get(attempt.fingerprint, nearest))
         if process.touched and len(self._shown) < _SHOWN:
             self._shown.append(ProcessTimeline(process.host, process.pid, process.role, bars_of(process, _BARS)))
         elif process.touched:
@@ -279,12 +277,12 @@ class Costs:
 
     def nodes(self, phases: Sequence[str]) -> list[NodeCost]:
         """Cost of each node, with its peaks in these phases."""
-        sums_by_key = []
+        node_costs = []
         for host in self._hosts(phases):
             on_host = [done for (name, _), done in self._done.items() if name == host]
             peaks = {phase: self._nodes[host].phases[phase] for phase in phases if phase in self._nodes[host].phases}
-            sums_by_key.append(NodeCost(host, sum(d.tasks for d in on_host), math.fsum(d.cpu for d in on_host), peaks))
-        return sums_by_key
+            node_costs.append(NodeCost(host, sum(d.tasks for d in on_host), math.fsum(d.cpu for d in on_host), peaks))
+        return node_costs
 
     def _hosts(self, phases: Sequence[str]) -> list[str]:
         active = {host for host, node in self._nodes.items() if any(phase in node.phases for phase in phases)}

@@ -136,14 +136,14 @@ def pooled_costs(costs: Sequence[StepCost], *others: Sequence[StepCost]) -> list
 
     A single run hardly separates fixed from proportional time, because its tasks have similar sizes.
     """
-    costs = []
+    pooled = []
     for cost in costs:
         same = [cost, *(item for steps in others for item in steps if item.name == cost.name)]
         work = np.concatenate([item.work for item in same])
         wall = np.concatenate([item.walls for item in same])
         fixed, per_work = line_of(work, wall, 2 if len(same) > 1 else _LEAST_RECEIPTS)
-        costs.append(replace(cost, fixed=fixed, per_work=per_work, factors=_factors(work, wall, fixed, per_work)))
-    return costs
+        pooled.append(replace(cost, fixed=fixed, per_work=per_work, factors=_factors(work, wall, fixed, per_work)))
+    return pooled
 
 
 def _factors(
