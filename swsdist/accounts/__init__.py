@@ -1,1 +1,1 @@
-"""Accounts tell what work costs: journals, peaks, hardware, and the factors made of them (ISF, SSF, PMU, PL)."""
+"""Accounts of cost: journals, peak memory, hardware, and the factors ISF, SSF, PMU and PL."""

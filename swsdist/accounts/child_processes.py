@@ -1,9 +1,9 @@
-"""CPU time of the processes that this one started, and of those that they started.
+"""CPU time of the processes that this one started, and of their descendants.
 
-The kernel adds what a process took to the account of its parent when the parent waits for its end, not before, and never if
-nobody waits: Ray's raylet, for one, does not wait for its workers. So all are looked at now and then, as a tree. Of one that
-lives its own last word counts. What its children took that are gone is what it says of those that it waited for, or the
-sum of their own last words, if that is more. What this process has waited for is in its own account.
+The kernel adds a process's CPU time to its parent's account when the parent waits for its end: not before, and never if
+nobody waits; Ray's raylet, for one, does not wait for its workers. So the total_of tree is sampled regularly. For a live
+process its last sample counts. For its dead children, the larger value counts: its cpu account of waited children, or the
+sum of their last samples. Children that this process has waited for are in its cpu account.
 """
 
 from __future__ import annotations
@@ -19,62 +19,62 @@ import psutil
 
 @dataclass
 class _Seen:
-    """A process when it was last looked at: its own CPU s, and those of children that it waited for."""
+    """A sample of a process: its CPU s, and those of the children it has waited for."""
 
     pid: int
     parent: int
-    own: float
+    cpu: float
     waited: float
-    there: bool = True
+    alive: bool = True
 
 
 class ChildProcesses:
-    """What this process started, directly or not."""
+    """The descendants of this process."""
 
     def __init__(self) -> None:
         self._me = psutil.Process()
-        self._seen: dict[tuple[int, float], _Seen] = {}  # by number and birth: numbers come again
+        self._seen: dict[tuple[int, float], _Seen] = {}  # by pid and start time: pids are reused
         self._lock = threading.Lock()
 
     def look(self) -> list[int]:
-        """Look at all; the numbers of those that are there."""
+        """Sample all; returns the pids of live ones."""
         with self._lock:
             return self._look()
 
     def _look(self) -> list[int]:
         for seen in self._seen.values():
-            seen.there = False
-        found = []
+            seen.alive = False
+        pids = []
         for child in self._me.children(recursive=True):
             with suppress(psutil.Error), child.oneshot():
                 times = child.cpu_times()
-                own, waited = times.user + times.system, times.children_user + times.children_system
-                self._seen[child.pid, child.create_time()] = _Seen(child.pid, child.ppid(), own, waited)
-                found.append(child.pid)
-        return found
+                cpu, waited = times.user + times.system, times.children_user + times.children_system
+                self._seen[child.pid, child.create_time()] = _Seen(child.pid, child.ppid(), cpu, waited)
+                pids.append(child.pid)
+        return pids
 
-    def seconds(self, apart: Collection[int] = ()) -> float:
-        """CPU s of all by the last look, but for what is in the account of this process (`journal.cpu_seconds`).
+    def seconds(self, excluded: Collection[int] = ()) -> float:
+        """CPU s of all by the last sample, without those in the account of this process (`journal.cpu_seconds`).
 
         Args:
-            apart: numbers of those that are counted elsewhere.
+            excluded: pids that are counted elsewhere.
         """
         with self._lock:
-            return self._seconds(apart)
+            return self._seconds(excluded)
 
-    def _seconds(self, apart: Collection[int]) -> float:
+    def _seconds(self, excluded: Collection[int]) -> float:
         children: defaultdict[int, list[_Seen]] = defaultdict(list)
         for seen in self._seen.values():
             children[seen.parent].append(seen)
 
         def beyond(seen: _Seen) -> float:
-            """What is not in its own account."""
+            """CPU s that are not in its cpu account."""
             kin = children[seen.pid]
-            gone = sum(whole(item) for item in kin if not (item.there and seen.there))
-            return max(0.0, gone - seen.waited) + sum(whole(item) for item in kin if item.there and seen.there)
+            gone = sum(total_of(item) for item in kin if not (item.alive and seen.alive))
+            return max(0.0, gone - seen.waited) + sum(total_of(item) for item in kin if item.alive and seen.alive)
 
-        def whole(seen: _Seen) -> float:
-            return seen.own + seen.waited + beyond(seen)
+        def total_of(seen: _Seen) -> float:
+            return seen.cpu + seen.waited + beyond(seen)
 
-        mine = sum(whole(child) if child.there else beyond(child) for child in children[self._me.pid])
-        return mine - sum(seen.own + seen.waited for seen in self._seen.values() if seen.pid in apart)
+        total = sum(total_of(child) if child.alive else beyond(child) for child in children[self._me.pid])
+        return total - sum(seen.cpu + seen.waited for seen in self._seen.values() if seen.pid in excluded)

@@ -1,9 +1,9 @@
-"""Four figures tell what finding the queries cost: ISF, SSF, PMU and PL of the SWS 2013 evaluation.
+"""Measures of processing cost of the SWS 2013 evaluation: ISF, SSF, PMU and PL.
 
-Plain functions of numbers, whoever measured them: a run's accounts, or somebody with a stopwatch. CPU time is the total
+Plain functions of numbers, from a run's accounts or measured otherwise. CPU time is the total
 over all processors, "as if it was computed on a single CPU": 14 hours on 16 cores are 224 hours.
 
-Conventions: time in s, memory in GB = 1e9 bytes; None where a figure does not exist.
+Conventions: time in s, memory in GB = 1e9 bytes; None: undefined.
 
 **Two units of SSF.** Equation 46 divides a time by a product of two times, so it is 1/s or 1/h. The source's worked
 example is in hours: 48 CPU hours for 0.25 h of queries in 300 h of audio. That is 0.64; the source prints 0.8, a slip.
@@ -67,13 +67,13 @@ def processing_load(
 ) -> float | None:
     """PL = lambda ISF PMU_i + (1 - lambda) SSF PMU_s, equation 48; None where a factor is unknown.
 
-    The unit of `ssf` (1/s or 1/h) decides what the figure means: name it beside the figure.
+    PL depends on the unit of `ssf` (1/s or 1/h): state it with the figure.
 
     Args:
         weight: lambda, from 0 to 1; the source suggests 0.1.
 
     Raises:
-        UserError: lambda is not within 0 and 1.
+        UserError: lambda is outside 0 to 1.
     """
     if not 0 <= weight <= 1:
         raise codes.INVALID_PL_WEIGHT(weight=weight)
@@ -84,7 +84,7 @@ def processing_load(
 
 @dataclass(frozen=True, kw_only=True)
 class Factors:
-    """All figures together.
+    """All measures of cost.
 
     Attributes:
         isf: indexing speed factor.
@@ -94,8 +94,8 @@ class Factors:
         pl: processing load with `ssf`.
         pl_hours: with `ssf_hours`.
         pl_lambda: the weight of indexing in both.
-        index_gpu_s, search_gpu_s: s for which a run's tasks held a GPU; in no factor, like the next.
-        gpu_index_gb, gpu_search_gb: GPU memory in use, GB.
+        index_gpu_s, search_gpu_s: s for which tasks reserved a GPU; not part of any factor.
+        gpu_index_gb, gpu_search_gb: GPU memory in use, GB; not part of any factor.
     """
 
     isf: float | None
@@ -122,29 +122,29 @@ def factors(
     search_peaks_gb: Iterable[float] = (),
     weight: float = 0.1,
 ) -> Factors:
-    """All figures that follow from what is known; the others are None.
+    """Compute all measures that the quantities values define; the others are None.
 
     Args:
         index_cpu_s: CPU s of indexing.
         search_cpu_s: CPU s of searching.
-        query_s: s of all query examples, as they were given.
-        audio_s: s of the documents.
-        index_peaks_gb: highest memory of each node while indexing, GB.
+        query_s: duration of all query examples, before trimming, s.
+        audio_s: duration of the documents, s.
+        index_peaks_gb: peak memory of each node while indexing, GB.
         search_peaks_gb: the same while searching.
         weight: lambda of PL.
 
     Raises:
-        UserError: a number is negative or not finite, or lambda is not within 0 and 1.
+        UserError: a number is negative or not finite, or lambda is outside 0 to 1.
     """
     index_peaks, search_peaks = list(index_peaks_gb), list(search_peaks_gb)
-    given: dict[str, list[float | None]] = {
+    quantities: dict[str, list[float | None]] = {
         "CPU time of indexing": [index_cpu_s],
         "CPU time of searching": [search_cpu_s],
         "duration of the queries": [query_s],
         "duration of the audio": [audio_s],
         "peak memory": [*index_peaks, *search_peaks],
     }
-    for name, values in given.items():
+    for name, values in quantities.items():
         for value in values:
             if value is not None and not 0 <= value < math.inf:
                 raise codes.INVALID_COST(quantity=name, value=value)

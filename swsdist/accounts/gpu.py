@@ -1,6 +1,6 @@
-"""The memory in use on this node's GPUs, by NVIDIA's management library, which comes with the driver.
+"""Memory in use on this node's GPUs, from NVIDIA's management library, which comes with the driver.
 
-It tells the sum over all processes: inside a container the library names processes by numbers that mean nothing there.
+It is the sum over all processes: inside a container the library's process ids are meaningless.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class _Memory(ctypes.Structure):
 
 
 def gpu_bytes() -> int | None:
-    """Bytes in use on all GPUs of this node; None where there is no GPU, or nobody tells."""
+    """Bytes in use on all GPUs of this node; None: no GPU, or unknown."""
     if not gpu_count():
         return None
     library = _library()

@@ -1,4 +1,4 @@
-"""This module describes a node, as Rodriguez-Fuentes and Penagarikano (2013), section 4.3, ask of every system."""
+"""Description of a node, as Rodriguez-Fuentes and Penagarikano (2013), section 4.3, require of every system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypedDict
 
 
 class Description(TypedDict):
-    """Of a node: GHz, GB."""
+    """Hardware of a node: clock in GHz, RAM in GB."""
 
     brand: str
     cpu: str
@@ -54,7 +54,7 @@ def describe() -> Description:
 
 
 def _gpus() -> str | None:
-    """Models of the GPUs, as the NVIDIA driver tells them; None where there is none."""
+    """Models of the GPUs, from the NVIDIA driver; None: no GPU."""
     models = []
     for place in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         for line in (_first_line(str(place)) or "").splitlines():
@@ -67,23 +67,23 @@ def _gpus() -> str | None:
 
 @cache
 def gpu_count() -> int:
-    """NVIDIA GPUs that this machine shows to its processes."""
+    """Number of NVIDIA GPUs that are visible to processes."""
     return len(list(Path("/dev").glob("nvidia[0-9]*")))
 
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of Python, of swsdist, and of the libraries that results or costs depend on."""
+    """Versions of Python, swsdist, and the libraries that affect results or costs."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in ("swsdist", "numpy", "numba", "scipy", "pyarrow", "librosa", "soundfile", "soxr", "ray", "s3fs"):
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
     with suppress(ImportError, OSError):
         import soundfile
 
-        found["libsndfile"] = soundfile.__libsndfile_version__
-    return found
+        installed["libsndfile"] = soundfile.__libsndfile_version__
+    return installed

@@ -1,15 +1,15 @@
-"""A journal records CPU seconds and memory, and survives the process.
+"""Journals record CPU time and memory of a process, and survive it.
 
 CPU time of a task: user and system time of all threads of the process and of its finished children, by differences.
 
-Peak memory of a task: the kernel's high-water mark is reset (`/proc/self/clear_refs`, 5) and VmHWM read afterwards; `ru_maxrss`
-would start at the parent's peak and never fall. Memory of a node: every process of the run on it samples its own PSS (shared
-pages count in parts, so the sum over processes counts them once) to its journal once a second.
+Peak memory of a task: the kernel's high-water mark is reset (`/proc/self/clear_refs`, 5), and VmHWM read afterwards;
+`ru_maxrss` would start at the parent's peak and never fall. Memory of a node: every process of the run samples its PSS to
+its journal once a second (shared pages count in shares, so the sum over processes counts them once).
 
-The journal is append-only, one file a process, flushed line by line: an attempt that was killed has a beginning, samples, and
-no end, and what it had used is known to within the last second. S3 cannot append. There the journal is a row of objects: the
-last one is put again every ten seconds until it has 32 KiB, then another begins. So what is put grows as the journal does, each
-line some twelve times, and what was used is known to within ten seconds.
+A journal is append-only, one file for each process, flushed line by line: a killed attempt has a beginning, samples, and no
+end, and its cost is known to within a second. S3 cannot append: there the journal is a sequence of objects; the last one is
+rewritten every ten seconds until it has 32 KiB, then a new one begins. So each line is written about twelve times, and the
+cost of a killed attempt is known to within ten seconds.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from swsdist.core.redaction import redacted
 from swsdist.io.failures import storage_errors
 from swsdist.io.filesystem import Folder
 
-#: Seconds between two puts of a journal on S3; what matters to others is put at once.
+#: Seconds between two writes of a journal on S3; events that other processes wait for are written at once.
 _PUT_EVERY = 10.0
 _AT_ONCE = frozenset({"open", "node", "stage", "failed", "error", "died", "ray", "close"})
-#: Bytes after which another object begins.
+#: Bytes after which a new object begins.
 _SEGMENT = 1 << 15
-#: Seconds after which Ray's own processes are weighed again, which takes 10 ms, and until which new ones grow.
+#: Seconds between two measurements of Ray's own processes, which take 10 ms, and until new processes have settled.
 _WEIGH_EVERY, _SETTLED_AFTER = 5.0, 10.0
-#: Times that a journal is read which changes meanwhile.
+#: Attempts to read a journal that changes meanwhile.
 _READS = 5
 #: Bytes at the end of a journal that hold its last sample.
 _TAIL = 4096
@@ -53,7 +53,7 @@ def cpu_seconds() -> tuple[float, float]:
 
 
 def reset_peak() -> None:
-    """Begin to measure the peak of resident memory anew, where the kernel allows it."""
+    """Reset the peak of resident memory, if the kernel allows it."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
@@ -68,7 +68,7 @@ def peak_bytes() -> int:
 
 
 def pss_bytes(pid: int | str = "self") -> int:
-    """Proportional set size of a process; 0 if it is gone, its resident size where the kernel does not tell."""
+    """Proportional set size of a process; its resident size if the kernel has no PSS; 0 if it is gone."""
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -81,14 +81,14 @@ def pss_bytes(pid: int | str = "self") -> int:
     return 0
 
 
-#: CPU seconds of this process (by its number: a fork is another one) when a journal of it last said something.
-_said: dict[int, float] = {}
+#: CPU seconds at the last line of any journal of this process, by pid, since a fork is another process.
+_last_cpu: dict[int, float] = {}
 
 
 class Journal:
-    """A journal is the append-only record of one process, at `accounts/<role>-<host>-<pid>-<n>.jsonl` in the run folder.
+    """The append-only record of one process, at `accounts/<role>-<host>-<pid>-<n>.jsonl` in the run folder.
 
-    On S3 the names end in `.<number>.jsonl`, an object each.
+    On S3 the names of its objects end in `.<number>.jsonl`.
 
     Args:
         folder: the run.
@@ -103,7 +103,7 @@ class Journal:
         self.name = f"{self._stem}.jsonl"
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._text = ""  # of the object that is not full
+        self._text = ""  # of the last object
         self._segment = 0
         self._put_at = 0.0
         self._file: IO[str] | None = None
@@ -113,21 +113,21 @@ class Journal:
                 local.parent.mkdir(parents=True, exist_ok=True)
                 self._file = local.open("a", encoding="utf-8")
         self._phase = ""
-        #: Fingerprint of the present task, and how much of it is done, as far as it says.
+        #: Fingerprint and finished part of the present task.
         self.part: tuple[str, float] | None = None
         from swsdist.accounts.hardware import describe
 
-        # What an earlier run of this process took is no start of this one.
-        earlier = _said.get(os.getpid(), 0.0)
+        # CPU time of earlier runs in this process is not start-up time.
+        earlier = _last_cpu.get(os.getpid(), 0.0)
         self.write("open", role=role, host=self.host, pid=os.getpid(), hardware=describe(), earlier=earlier)
         self._thread = threading.Thread(target=self._sample, name="swsdist-accounts", daemon=True)
         self._thread.start()
 
     def write(self, event: str, **values: object) -> None:
-        """Add a line; `t` is the time, `cpu` the process's CPU seconds so far."""
-        _said[os.getpid()] = cpu = round(sum(cpu_seconds()), 4)
-        told = {name: redacted(value) if isinstance(value, str) else value for name, value in values.items()}
-        line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": cpu, **told})
+        """Add a line, with `t`, the time, and `cpu`, the process's CPU seconds so far."""
+        _last_cpu[os.getpid()] = cpu = round(sum(cpu_seconds()), 4)
+        fields = {name: redacted(value) if isinstance(value, str) else value for name, value in values.items()}
+        line = json.dumps({"t": round(time.time(), 3), "event": event, "cpu": cpu, **fields})
         with self._lock:
             if self._file is not None:
                 with storage_errors(self._folder.path(self.name)):
@@ -144,28 +144,28 @@ class Journal:
         if len(self._text) >= _SEGMENT:
             self._segment, self._text = self._segment + 1, ""
 
-    def move(self, host: str) -> None:
-        """From now on the node has this name: it is known only once the process has joined a cluster."""
+    def rename_node(self, host: str) -> None:
+        """Set the name of the node, which is known only after the process has joined a cluster."""
         if host != self.host:
             self.host = host
             self.write("node", host=host)
 
     @contextmanager
     def phase(self, phase: str) -> Iterator[None]:
-        """Samples taken meanwhile count as this phase's; the last one is taken at its end."""
+        """Attribute the samples in the context to a phase; the last sample is taken at its end."""
         self._phase = phase
         try:
             yield
         finally:
-            self._take()
+            self._write_sample()
 
-    def _take(self) -> None:
-        told = self.part  # of another thread
-        done = {} if told is None else {"fingerprint": told[0], "part": round(told[1], 4)}
-        self.write("sample", phase=self._phase, pss=self.memory(), **self._beside(), **done)
+    def _write_sample(self) -> None:
+        part = self.part  # set by another thread
+        done = {} if part is None else {"fingerprint": part[0], "part": round(part[1], 4)}
+        self.write("sample", phase=self._phase, pss=self.memory(), **self._more_fields(), **done)
 
-    def _beside(self) -> dict[str, float | int]:
-        """What else a sample says."""
+    def _more_fields(self) -> dict[str, float | int]:
+        """Further fields of a sample."""
         used = gpu_bytes()
         return {} if used is None else {"gpu": used}
 
@@ -176,19 +176,19 @@ class Journal:
     def _sample(self) -> None:
         while not self._stop.wait(1.0):
             try:
-                self._take()
+                self._write_sample()
             except StorageError as error:
                 if isinstance(error, PassingError):
                     continue
-                return  # nothing can be written there: the tasks themselves will say so
+                return  # permanent: the tasks report it
 
     def close(self) -> None:
-        """End of the process's part in the run."""
+        """Write the last line, and close the file."""
         self._stop.set()
         self._thread.join(timeout=5)
-        # Without its end it is as that of a process that was killed; why it cannot be written others have said.
+        # Without its end the journal looks like that of a killed process; the error was reported before.
         with suppress(StorageError, OSError):
-            self._take()
+            self._write_sample()
             self.write("close")
         if self._file is not None:
             with suppress(OSError):
@@ -199,7 +199,7 @@ class DriverJournal(Journal):
     """The driver's journal also accounts for the processes that it started, except those that keep their own.
 
     Attributes:
-        on_event: is told each event and its values.
+        on_event: called with each event and its values.
     """
 
     on_event: Callable[[str, Mapping[str, object]], None] | None = None
@@ -209,18 +209,18 @@ class DriverJournal(Journal):
 
         self.others: set[int] = set()
         self._daemons = ChildProcesses()
-        self._weights: dict[int, int] = {}  # bytes of each daemon
-        self._changed = self._weighed = 0.0  # when there were others, and when they were weighed
+        self._weights: dict[int, int] = {}  # PSS of each daemon, bytes
+        self._changed = self._weighed = 0.0  # time of the last change, and of the last measurement
         super().__init__(folder, "driver")
 
     def write(self, event: str, **values: object) -> None:
-        """Add a line, and tell it."""
+        """Add a line, and call `on_event`."""
         super().write(event, **values)
         if self.on_event is not None:
             self.on_event(event, values)
 
     def memory(self) -> int:
-        """PSS of the driver and of the daemons it started; looks at the CPU time of the latter."""
+        """PSS of the driver and of its daemons; also samples the daemons' CPU time."""
         there = {pid for pid in self._daemons.look() if pid not in self.others}
         now = time.monotonic()
         if there != self._weights.keys():
@@ -229,27 +229,26 @@ class DriverJournal(Journal):
             self._weights, self._weighed = {pid: pss_bytes(pid) for pid in there}, now
         return pss_bytes() + sum(self._weights.values())
 
-    def _beside(self) -> dict[str, float | int]:
+    def _more_fields(self) -> dict[str, float | int]:
         spent = self._daemons.seconds(self.others) if self._started_ray else 0.0
-        return {**super()._beside(), **({"daemons": round(spent, 4)} if self._started_ray else {})}
+        return {**super()._more_fields(), **({"daemons": round(spent, 4)} if self._started_ray else {})}
 
     def stop(self) -> None:
-        """Ray is about to be ended: a last look at those of its processes for which nobody waits."""
-        self._take()
+        """Take a last sample before Ray ends, since nobody waits for its processes."""
+        self._write_sample()
 
     @property
     def _started_ray(self) -> bool:
-        """A child of a serial run, ffmpeg say, is in the driver's own CPU time when it has ended."""
+        """Whether Ray runs. Children of a serial run, such as ffmpeg, are in the driver's own CPU time when they end."""
         return bool(self.others)
 
 
 def lines_of(folder: Folder, name: str, begin: int, length: int) -> list[dict[str, Any]]:
-    """The whole lines of a part of a journal, as `ACCOUNTS` has them; on S3 it is put anew while it grows, and may change while
-    it is read.
+    """The complete lines in a part of a journal. On S3 the object is rewritten as it grows, and may change during the read.
 
     Raises:
-        FileNotFoundError: there is none.
-        StorageError: it cannot be read.
+        FileNotFoundError: no such journal.
+        StorageError: reading failed.
     """
     for left in reversed(range(_READS)):
         try:
@@ -260,19 +259,19 @@ def lines_of(folder: Folder, name: str, begin: int, length: int) -> list[dict[st
         except StorageError as error:
             if error.code != OBJECT_CHANGED.name or not left:
                 raise
-    found = []
+    lines = []
     for text in data.split(b"\n"):
-        with suppress(ValueError):  # cut off at either end
+        with suppress(ValueError):  # truncated at either end
             line = json.loads(text)
             if isinstance(line, dict) and "event" in line:
-                found.append(line)
-    return found
+                lines.append(line)
+    return lines
 
 
 def last_part(folder: Folder, name: str) -> tuple[str, float] | None:
-    """What the present task of a process is, and how much of it is done; from the end of its journal.
+    """Fingerprint and finished part of a process's present task, from the end of its journal.
 
-    None where it does not say, and on S3, where that would be too dear.
+    None if the journal does not have them, and on S3, where reading is too expensive.
     """
     if folder.local(name) is None:
         return None

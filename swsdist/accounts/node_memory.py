@@ -1,7 +1,7 @@
-"""The memory of a node second by second: what its processes said, added up.
+"""The memory of a node, second by second: the sum over its processes.
 
-A process counts in every second of its life with what it last said. Processes are added one after the other, and only the sums
-stay: 16 bytes a second of a node, however many processes it has.
+In each second of its life a process counts with its last sample. Processes are added one after the other, and only the sums are
+kept: 16 bytes for each second of a node, whatever the number of processes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-#: Seconds for which a process counts after it last said something: one that was killed says no more.
+#: Seconds for which a process counts after its last sample, since it may have been killed.
 _HOLDS = 5
 
 
 class NodeMemory:
-    """Bytes by second of one node: of memory the sum over processes, of its GPUs what any process saw."""
+    """Bytes by second of one node: the sum over processes of memory, the maximum over processes of GPU memory."""
 
     def __init__(self) -> None:
         none = np.zeros(0, np.int64)
@@ -28,19 +28,21 @@ class NodeMemory:
         """Add a process.
 
         Args:
-            t: float64 (N,), s, when it said something, ascending.
+            t: float64 (N,), times of its samples, s, ascending.
             pss: int64 (N,), bytes.
-            gpu: int64 (N,), bytes on all GPUs of the node; 0 where it is not known.
+            gpu: int64 (N,), bytes on all GPUs of the node; 0: unknown.
         """
         if not len(t):
             return
         second, first = np.unique(np.floor(t).astype(np.int64), return_index=True)
         most, seen = np.maximum.reduceat(pss, first), np.maximum.reduceat(gpu, first)
         last = pss[np.append(first[1:], len(t)) - 1]
-        held = np.minimum(np.append(np.diff(second), 1), _HOLDS)
-        offset = np.arange(held.sum()) - np.repeat(np.cumsum(held) - held, held)
-        at = np.repeat(second, held) + offset
-        self._merge(at, np.where(offset == 0, np.repeat(most, held), np.repeat(last, held)), np.repeat(seen, held))
+        duration = np.minimum(np.append(np.diff(second), 1), _HOLDS)
+        offset = np.arange(duration.sum()) - np.repeat(np.cumsum(duration) - duration, duration)
+        at = np.repeat(second, duration) + offset
+        self._merge(
+            at, np.where(offset == 0, np.repeat(most, duration), np.repeat(last, duration)), np.repeat(seen, duration)
+        )
 
     def _merge(self, at: Ints, pss: Ints, gpu: Ints) -> None:
         self._at, which = np.unique(np.concatenate([self._at, at]), return_inverse=True)
@@ -50,18 +52,18 @@ class NodeMemory:
         self._pss, self._gpu = sums, most
 
     def peak(self, during: Sequence[tuple[float, float]]) -> int | None:
-        """Highest sum in seconds that any of these stretches (s, s) touches; None if nothing was said then."""
-        found = self._pss[self._touched(during)]
-        return int(found.max()) if len(found) else None
+        """Highest sum in the seconds that overlap these intervals (s, s); None: no samples."""
+        sums = self._pss[self._touched(during)]
+        return int(sums.max()) if len(sums) else None
 
     def gpu_peak(self, during: Sequence[tuple[float, float]]) -> int | None:
-        """The same of the GPUs; None where there is none."""
-        found = self._gpu[self._touched(during)]
-        return int(found.max()) or None if len(found) else None
+        """The same for GPU memory; None: no GPU."""
+        sums = self._gpu[self._touched(during)]
+        return int(sums.max()) or None if len(sums) else None
 
     @property
-    def whole(self) -> list[tuple[float, float]]:
-        """All the time that anything is known of, as one stretch."""
+    def overall(self) -> list[tuple[float, float]]:
+        """The interval of all samples, as a list of one; empty: no samples."""
         return [(float(self._at[0]), float(self._at[-1]))] if len(self._at) else []
 
     def _touched(self, during: Sequence[tuple[float, float]]) -> NDArray[np.bool_]:
@@ -71,11 +73,11 @@ class NodeMemory:
         steps = np.zeros(len(self._at) + 1, np.int64)
         np.add.at(steps, np.searchsorted(self._at, bounds[:, 0], "left"), 1)
         np.add.at(steps, np.searchsorted(self._at, bounds[:, 1], "right"), -1)
-        found: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0
-        return found
+        sums: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0
+        return sums
 
     def drawn(self, most: int) -> list[tuple[float, int]]:
-        """Time and bytes at so many moments at most: of stretches of equal length the highest sum."""
+        """Times and bytes for a plot, at most `most`: the highest sum of intervals of equal length."""
         if not len(self._at):
             return []
         width = max(1, -(-int(self._at[-1] - self._at[0] + 1) // most))

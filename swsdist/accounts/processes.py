@@ -1,6 +1,6 @@
-"""What one process did, as its record tells: attempts at tasks, warm-up, CPU time.
+"""The work of one process, from its record: attempts at tasks, warm-up, CPU time.
 
-CPU times are integers, ticks of 0.1 ms as journals have them: sums of differences are exact in any order.
+CPU times are integers, ticks of 0.1 ms as in journals, so sums of differences are exact in any order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TICKS = 10_000
 
 
 class Attempt(NamedTuple):
-    """At a task of the plan: when it began, in s, what it cost in ticks, and whether it came to its end."""
+    """An attempt at a task of the plan: start in s, cost in ticks, and whether it finished."""
 
     fingerprint: str
     stage: str
@@ -33,7 +33,7 @@ class Attempt(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A stretch of a process's time in which it worked on a stage, s."""
+    """An interval in which a process intervals on a stage, s."""
 
     stage: str
     start: float
@@ -42,20 +42,21 @@ class Bar(NamedTuple):
 
 @dataclass
 class Process:
-    """One process.
+    """The work of one process.
 
     Attributes:
-        host, pid, role: of it.
-        hardware: of its node.
-        touched: whether it worked on a task of the plan.
-        attempts: at tasks of the plan, in their order.
-        worked: stretches in which it worked at tasks of the plan and came to an end, by (stage, phase).
+        host, pid, role: identity of the process.
+        hardware: hardware of its node.
+        touched: whether it intervals on a task of the plan.
+        attempts: attempts at tasks of the plan, in order.
+        intervals: intervals of finished attempts at tasks of the plan, by (stage, phase).
         starting: ticks until its first line.
-        warm: ticks of what stages load, by stage.
-        total: ticks of all its life, and of the daemons that it started.
-        last: ticks of the process when it last said something.
-        at_work: ticks of all attempts, those at tasks of other plans included.
-        busy, life: s.
+        warm: ticks of warm-up, by stage.
+        total: ticks of its finished life and of the daemons it started.
+        last: ticks at its last line.
+        at_work: ticks of all attempts, including those at tasks of other plans.
+        busy: seconds in attempts.
+        life: seconds from its first line to its last.
     """
 
     host: str
@@ -64,7 +65,7 @@ class Process:
     hardware: Description
     touched: bool = False
     attempts: list[Attempt] = field(default_factory=list)
-    worked: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
+    intervals: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
     starting: int = 0
     warm: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     total: int = 0
@@ -75,56 +76,63 @@ class Process:
 
 
 def ticks(seconds: float) -> int:
-    """A CPU time in ticks."""
+    """Convert CPU seconds to ticks."""
     return round(seconds * TICKS)
 
 
 def process_of(record: pa.Table, planned: Set[str]) -> Process:
-    """What a record tells.
+    """Summarise a record.
 
     Args:
-        record: ACCOUNTS, of one process, lines in their order.
+        record: ACCOUNTS of one process, lines in order.
         planned: fingerprints of the plan's tasks.
     """
-    said = record.filter(pc.not_equal(record["event"], "sample")).drop_columns(["journal", "pss", "gpu", "part"])
-    lines = said.to_pylist()
+    events = record.filter(pc.not_equal(record["event"], "sample")).drop_columns(["journal", "pss", "gpu", "part"])
+    lines = events.to_pylist()
     first, final = lines[0], record.num_rows - 1
-    found = Process(first["host"], first["pid"], first["role"], _hardware(first["more"]))
-    found.starting = ticks(first["cpu"] - (first["earlier"] or 0.0))
-    found.last = ticks(record["cpu"][final].as_py())
-    found.life = record["t"][final].as_py() - first["t"]
+    process = Process(first["host"], first["pid"], first["role"], _hardware(first["more"]))
+    process.starting = ticks(first["cpu"] - (first["earlier"] or 0.0))
+    process.last = ticks(record["cpu"][final].as_py())
+    process.life = record["t"][final].as_py() - first["t"]
     begun = None
     for line in lines:
         event = line["event"]
         if event == "warm":
-            found.warm[line["stage"]] += ticks(line["spent"])
+            process.warm[line["stage"]] += ticks(line["spent"])
         elif event == "begin":
             begun = line
         elif event in ("end", "failed") and begun is not None:
-            _book(found, begun, line["cpu"], line["t"], planned, ended=event == "end", whole=True)
+            _record_attempt(process, begun, line["cpu"], line["t"], planned, ended=event == "end", finished=True)
             begun = None
-    if begun is not None:  # killed at work: what is known is what it had used when it last wrote
+    if begun is not None:  # killed during a task: its cost is known up to its last line
         cpu, t = record["cpu"][final].as_py(), record["t"][final].as_py()
-        _book(found, begun, cpu, t, planned, ended=False, whole=False)
-    daemons = record["daemons"].drop_null()  # of those that the driver has not waited for
-    found.total = found.last - ticks(first["earlier"] or 0.0) + ticks(daemons[-1].as_py() if len(daemons) else 0.0)
-    return found
+        _record_attempt(process, begun, cpu, t, planned, ended=False, finished=False)
+    daemons = record["daemons"].drop_null()  # processes that the driver has not waited for
+    process.total = process.last - ticks(first["earlier"] or 0.0) + ticks(daemons[-1].as_py() if len(daemons) else 0.0)
+    return process
 
 
-def _book(
-    found: Process, begun: dict[str, float | str], cpu: float, t: float, planned: Set[str], *, ended: bool, whole: bool
+def _record_attempt(
+    process: Process,
+    begun: dict[str, float | str],
+    cpu: float,
+    t: float,
+    planned: Set[str],
+    *,
+    ended: bool,
+    finished: bool,
 ) -> None:
-    """An attempt that began with this line."""
+    """Record an attempt that began with this line."""
     name, stage, began = str(begun["fingerprint"]), str(begun["stage"]), float(begun["t"])
     spent = ticks(cpu) - ticks(float(begun["cpu"]))
-    found.at_work += spent
-    found.busy += t - began
+    process.at_work += spent
+    process.busy += t - began
     if name not in planned:
         return
-    found.touched = True
-    found.attempts.append(Attempt(name, stage, began, spent, ended))
-    if whole:
-        found.worked[stage, str(begun["phase"])].append((began, t))
+    process.touched = True
+    process.attempts.append(Attempt(name, stage, began, spent, ended))
+    if finished:
+        process.intervals[stage, str(begun["phase"])].append((began, t))
 
 
 def _hardware(more: str) -> Description:
@@ -132,16 +140,16 @@ def _hardware(more: str) -> Description:
     return described
 
 
-def sampled(record: pa.Table, seconds: NodeMemory) -> None:
-    """Add the memory that a record tells of to that of its node."""
+def add_samples(record: pa.Table, seconds: NodeMemory) -> None:
+    """Add the memory samples of a record to its node."""
     rows = record.filter(pc.equal(record["event"], "sample"))
     pss, gpu = (np.asarray(pc.fill_null(rows[name], 0).to_numpy()).astype(np.int64) for name in ("pss", "gpu"))
     seconds.add(rows["t"].to_numpy(), pss, gpu)
 
 
 def bars_of(process: Process, most: int) -> tuple[Bar, ...]:
-    """Its work as stretches, so many at most: the shortest breaks between tasks of one stage are closed."""
-    bars = sorted(Bar(stage, *span) for (stage, _), spans in process.worked.items() for span in spans)
+    """Intervals of work, at most `most`: the shortest gaps between tasks of a stage are closed."""
+    bars = sorted(Bar(stage, *span) for (stage, _), spans in process.intervals.items() for span in spans)
     bars.sort(key=lambda bar: bar.start)
     gap = process.life / max(1, most)
     while len(bars) > most:
@@ -151,7 +159,7 @@ def bars_of(process: Process, most: int) -> tuple[Bar, ...]:
                 joined[-1] = Bar(bar.stage, joined[-1].start, bar.end)
             else:
                 joined.append(bar)
-        if gap > process.life:  # stages take turns all the time: what is drawn is a part
+        if gap > process.life:  # stages alternate all the time: draw only some intervals
             return tuple(joined[:: -(-len(joined) // most)])
         bars, gap = joined, 2 * gap
     return tuple(bars)

@@ -1,10 +1,11 @@
-"""Records are journals as tables, one process at a time: whoever reads them holds no more than one process's.
+"""Records: journals as tables, read one process at a time to bound memory.
 
-When a run has ended, its journals are packed into `accounts.parquet`, a row group a process, and removed. So a later reader
-makes one pass over one file, however many processes there were. Journals that came since lie beside it and are read with it.
+When a run has ended, its journals are packed into `accounts.parquet`, one row group for each process, and removed. A later
+reader makes one pass over one file, whatever the number of processes. Newer journals lie beside the file and are read with
+it.
 
-Records come ordered: drivers first, then the workers of one host after those of another. A driver learns the name of its node
-late, when it has joined a cluster; a worker knows it from the beginning.
+Records are ordered: drivers first, then workers host by host. A driver learns its node's name when it has joined a cluster;
+a worker knows it from the start.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ from swsdist.io.filesystem import Folder
 
 NAME = "accounts.parquet"
 
-#: Seconds after which a journal without an end is that of a process that was killed.
+#: Age in s after which a journal without an end is taken as that of a killed process.
 _SILENT = 60.0
 
 _FILE = re.compile(r"accounts/(?P<journal>.+?)(?:\.(?P<number>\d{5}))?\.jsonl")
 _SAMPLE = b'"event": "sample"'
-#: Columns that a line of a journal has by the same name.
+#: Columns that are fields of journal lines.
 _OF_LINES = tuple(name for name in ACCOUNTS.names if name not in ("journal", "host", "pid", "role", "more"))
 _LINES = pa.schema([pa.field(name, ACCOUNTS.field(name).type) for name in _OF_LINES])
 
 
 class _Source(NamedTuple):
-    """Where the record of a process is: its place in the order, and what reads it."""
+    """A record: its sort key, and a function that reads it."""
 
     order: tuple[str, str]
     read: Callable[[], pa.Table | None]
 
 
 def records(*folders: Folder) -> Iterator[pa.Table]:
-    """The records of all processes of some runs, a table (ACCOUNTS) each, in the order that is told above."""
-    with ExitStack() as held:
-        sources = [source for folder in folders for source in _sources(folder, held)]
+    """Records of all processes of runs, one table ACCOUNTS each, in the order of the module's docstring."""
+    with ExitStack() as stack:
+        sources = [source for folder in folders for source in _sources(folder, stack)]
         for source in sorted(sources, key=lambda item: item.order):
             table = source.read()
             if table is not None:
@@ -53,18 +54,15 @@ def records(*folders: Folder) -> Iterator[pa.Table]:
 
 
 def pack(folder: Folder) -> None:
-    """Put the journals of processes that have ended into `accounts.parquet`, and remove them.
-
-    Those of processes that may still write stay as they are.
-    """
+    """Pack the journals of ended processes into `accounts.parquet`, and remove them; others stay."""
     import pyarrow.parquet as pq
 
     loose = _loose(folder)
     ended: list[str] = []
     if not loose:
         return
-    with ExitStack() as held:
-        sources = _sources(folder, held)
+    with ExitStack() as stack:
+        sources = _sources(folder, stack)
         with folder.temporary(".parquet") as path:
             with pq.ParquetWriter(path, ACCOUNTS, compression="zstd", write_page_checksum=True) as file:
                 for source in sorted(sources, key=lambda item: item.order):
@@ -89,55 +87,55 @@ def _has_ended(table: pa.Table) -> bool:
     return bool(table["event"][last].as_py() == "close") or time.time() - table["t"][last].as_py() > _SILENT
 
 
-def _sources(folder: Folder, held: ExitStack) -> list[_Source]:
-    """Of a run: what is packed, and journals beside it. A journal that is packed, and was not removed, counts once."""
+def _sources(folder: Folder, stack: ExitStack) -> list[_Source]:
+    """Packed records and journals of a run; a packed journal that was not removed counts once."""
     import pyarrow.parquet as pq
 
-    found: dict[str, _Source] = {}
+    sources: dict[str, _Source] = {}
     if folder.exists(NAME):
-        file = pq.ParquetFile(held.enter_context(folder.open(NAME)), memory_map=False, pre_buffer=False)
+        file = pq.ParquetFile(stack.enter_context(folder.open(NAME)), memory_map=False, pre_buffer=False)
         place = file.schema_arrow.get_field_index("journal")
         for k in range(file.metadata.num_row_groups):
             name = file.metadata.row_group(k).column(place).statistics.min
-            found[name] = _Source(_order(name), partial(file.read_row_group, k, use_threads=False))
+            sources[name] = _Source(_order(name), partial(file.read_row_group, k, use_threads=False))
     for name, files in _loose(folder).items():
-        found.setdefault(name, _Source(_order(name), partial(_read, folder, name, files)))
-    return list(found.values())
+        sources.setdefault(name, _Source(_order(name), partial(_read, folder, name, files)))
+    return list(sources.values())
 
 
 def _order(journal: str) -> tuple[str, str]:
-    """By role and host, then by name: a host's name may hold what stands between the parts."""
+    """Sort key: role and host, then name; host names may contain the separator."""
     return journal.rsplit("-", 2)[0], journal
 
 
 def _loose(folder: Folder) -> dict[str, list[str]]:
-    """Files of each journal that is not packed, in their order."""
-    found: dict[str, list[str]] = {}
+    """Files of each unpacked journal, in order."""
+    files: dict[str, list[str]] = {}
     for name in folder.listing("accounts"):
         match = _FILE.fullmatch(name)
         if match is not None:
-            found.setdefault(match["journal"], []).append(name)
-    return found
+            files.setdefault(match["journal"], []).append(name)
+    return files
 
 
 def _read(folder: Folder, journal: str, files: Sequence[str]) -> pa.Table | None:
     try:
         return table_of(journal, b"".join(folder.read_bytes(name) for name in files))
     except FileNotFoundError:
-        return None  # it was packed, or cleaned away, since it was listed
+        return None  # packed or removed since the listing
 
 
 def table_of(journal: str, text: bytes) -> pa.Table | None:
-    """A journal's text as a table (ACCOUNTS); a last line that was cut off is left out.
+    """Parse a journal into a table ACCOUNTS; a truncated last line is dropped.
 
     Returns:
-        None if it does not begin as a journal does.
+        The table; None if the text does not begin as a journal.
     """
 
     lines = text.splitlines()
     try:
         return _table(journal, lines)
-    except ValueError:  # the process died while it wrote the last line, or the disk was full
+    except ValueError:  # a truncated last line: the process died, or the disk was full
         return _table(journal, lines[: next((k for k, line in enumerate(lines) if not _parses(line)), len(lines))])
 
 

@@ -111,7 +111,7 @@ class RayExecutor:
         cpus = (self._settings.workers or 0) * self._settings.cpus_per_worker
         self._instance = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), cpus)
         self._head = Head()
-        self._journal.move(node_name())
+        self._journal.rename_node(node_name())
         self._ask(self._settings.workers or 0)
 
     def _ask(self, workers: int) -> None:

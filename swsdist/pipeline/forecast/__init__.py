@@ -1,1 +1,1 @@
-"""How long a run takes, on machines that need not be there: told from the receipts of one that was done."""
+"""Forecasts of a run's duration and price on other machines, from the receipts of a finished run."""

@@ -1,4 +1,4 @@
-"""The machines that a forecast is for: kinds of nodes, what lies between them, and how they fail.
+"""The machines of a forecast: kinds of nodes, storage bandwidth, and failures.
 
 Conventions: s, GB = 1e9 bytes, MB = 1e6 bytes; prices are of a node hour, in any one currency.
 """
@@ -27,15 +27,15 @@ class Kind:
     """Nodes of one kind.
 
     Attributes:
-        nodes: how many.
-        cpus: of a node, for workers.
-        memory_gb: of a node, for workers.
-        speed: of a CPU, 1.0 being that of the machine that the receipts are of.
-        price: of a node hour.
+        nodes: number of nodes.
+        cpus: CPUs of a node for workers.
+        memory_gb: memory of a node for workers, GB.
+        speed: speed of a CPU relative to the machine of the receipts.
+        price: price of a node hour.
         mtbf_hours: mean time between failures of a node, exponentially distributed.
-        name: for people.
-        gpus: of a node.
-        gpu_speed: of a worker with a GPU, at steps that may use one; 1.0 being a worker that the receipts are of.
+        name: name for people.
+        gpus: GPUs of a node.
+        gpu_speed: speed of a worker with a GPU relative to a worker of the receipts, in steps that may use one.
     """
 
     nodes: _Count = 1
@@ -50,21 +50,21 @@ class Kind:
 
     @property
     def resources(self) -> dict[str, float]:
-        """Of a node, as Ray names them."""
+        """Resources of a node, by Ray's names."""
         return {"CPU": self.cpus, "memory": self.memory_gb * 1e9, "GPU": self.gpus}
 
 
 @checked(frozen=True, config=_STRICT)
 class Cluster:
-    """All nodes, and what they share.
+    """All nodes, and their shared storage.
 
     Attributes:
-        kinds: of nodes.
-        start_s: from a worker's being asked for to its being ready.
-        repair_s: from a node's failure until another takes its place, before its workers start.
-        node_mb_s: MB/s between a node and the storage; infinite: reading and writing take what they took in the receipts.
-        storage_mb_s: MB/s of the storage, for all nodes together.
-        workers: at most, over all nodes; None: as many as fit.
+        kinds: kinds of nodes.
+        start_s: seconds from the request of a worker until it is ready.
+        repair_s: seconds from a node's failure until it is replaced, before its workers start.
+        node_mb_s: MB/s between a node and the storage; infinite: reading and writing take the receipts' time.
+        storage_mb_s: MB/s of the storage, over all nodes.
+        workers: most workers over all nodes; None: as many as fit.
     """
 
     kinds: Annotated[tuple[Kind, ...], Field(min_length=1)] = (Kind(),)
@@ -76,22 +76,22 @@ class Cluster:
 
     @property
     def nodes(self) -> int:
-        """Of all kinds."""
+        """Number of nodes."""
         return sum(kind.nodes for kind in self.kinds)
 
     @property
     def price(self) -> float:
-        """Of an hour of all nodes."""
+        """Price of an hour of all nodes."""
         return sum(kind.nodes * kind.price for kind in self.kinds)
 
 
-#: Of a worker; a GPU only if it needs one.
+#: Resources of a worker; the GPU counts only if the stage needs one.
 _ONE_GPU = Needs(gpus=1.0)
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How work is handed out, and what each worker is given at least: what matters for time in the config's `executor`."""
+    """The settings of the config's `executor` that affect the duration; `worker` has the least resources of a worker."""
 
     in_flight: int = 2
     attempts: int = 3
@@ -100,10 +100,10 @@ class Rules:
 
 
 def cluster_of(values: Mapping[str, Any], where: str) -> Cluster:
-    """A cluster as a file has it: the fields of `Cluster`, and of `Kind` for each of `kinds`.
+    """A cluster from the values of a file: the fields of `Cluster`, and of `Kind` for each of `kinds`.
 
     Raises:
-        UserError: an unknown key, or a value that cannot be.
+        UserError: an unknown key, or an invalid value.
     """
     try:
         return TypeAdapter(Cluster).validate_python(dict(values))
@@ -117,13 +117,13 @@ def cluster_of(values: Mapping[str, Any], where: str) -> Cluster:
 
 @dataclass(frozen=True)
 class Job:
-    """A task, as far as its time goes.
+    """A simulated task.
 
     Attributes:
-        fingerprint: names it.
-        work: how much it is; the largest goes first.
-        seconds: that a worker of speed 1 takes for it.
-        bytes: read and written.
+        fingerprint: name of the task.
+        work: size; the largest goes first.
+        seconds: duration on a worker of speed 1.
+        bytes: bytes read and written.
     """
 
     fingerprint: str
@@ -134,15 +134,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Load:
-    """What a step has to do.
+    """The tasks of a simulated step.
 
     Attributes:
-        name: of the step.
+        name: name of the step.
         jobs: its tasks.
-        in_driver: they run in the driver, one after the other.
-        driver_s: that the driver takes around them, while workers wait: planning, committing, packing.
-        gap_s: between two tasks of a worker.
-        needs: of its workers: alternatives, the best first.
+        in_driver: whether they run in the driver, one after the other.
+        driver_s: seconds of the driver while workers wait: planning, committing, packing.
+        gap_s: seconds between two tasks of a worker.
+        needs: alternative resources of a worker, the best first.
     """
 
     name: str
@@ -154,5 +154,5 @@ class Load:
 
     @property
     def seconds(self) -> float:
-        """Of all tasks together, on one worker of speed 1."""
+        """Seconds of all tasks on one worker of speed 1."""
         return sum(job.seconds for job in self.jobs)

@@ -1,10 +1,10 @@
-"""What a run's steps cost, from their receipts, and so what tasks of other sizes would.
+"""Costs of a run's steps, from their receipts, and of tasks of other sizes.
 
-The seconds of a task are those of a line in its work, a + b work, times a factor drawn from how the receipts lie about it.
-The line goes through the origin (a = 0) where works differ too little to tell a from b.
+The duration of a task is modelled by a line in its work, a + b work, times a factor drawn from the residuals of the
+receipts. The line passes through the origin (a = 0) if the works differ too little to separate a from b.
 
-Only wall seconds of tasks are looked at. They hold what tasks waited for disks and for each other: a run of as many workers
-on a node as the forecast is for tells it best, and one on a machine that others use tells it badly.
+The model uses only the wall time of tasks, which includes waiting for disks and for other tasks. It is best measured on a
+run with as many workers on a node as in the forecast, and is unreliable from a machine with other load.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.forecast.cluster import Job
 from swsdist.pipeline.stage import Growth
 
-#: A step that begins so many seconds after the one before it was not of the same run.
+#: A step that begins later than this many seconds after the previous one is of another run.
 _SAME_RUN = 600.0
-#: Receipts, and ratio of the greatest work to the least, from which on a line is fitted.
-_FITTED_FROM, _APART = 8, 2.0
+#: Least number of receipts, and least ratio of largest to smallest work, for the fit of a line.
+_LEAST_RECEIPTS, _LEAST_RATIO = 8, 2.0
 
 
-#: Of RECEIPTS, what costs are told from.
+#: Columns of RECEIPTS that costs are computed from.
 _COLUMNS = (
     "work",
     "wall",
@@ -47,23 +47,23 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class StepCost:
-    """Of one step of a run.
+    """The cost of one step of a run.
 
     Attributes:
-        name: of the step.
-        unit: of its tasks' work.
-        work: of each task, float64 (n,).
-        fixed, per_work: s of a task, and s a unit of work.
-        factors: by how much tasks took longer or shorter, float64; about 1.
-        walls: wall seconds of each task, float64 (n,).
-        bytes_per_work: read and written.
-        driver_s: between the last task of the step before and its first.
-        gap_s: between two tasks of a worker.
-        cpu_s: of all tasks.
-        in_driver, with_hours, with_queries: as of its stage.
-        span_s: from its first task's beginning to its last one's end.
-        processes: that did its tasks.
-        needs: of its workers: alternatives, the best first.
+        name: name of the step.
+        unit: unit of its tasks' work.
+        work: float64 (n,), work of each task.
+        fixed, per_work: s per task, and s per unit of work.
+        factors: float64 (n,), measured over modelled duration of each task; about 1.
+        walls: float64 (n,), wall seconds of each task.
+        bytes_per_work: bytes read and written per unit of work.
+        driver_s: seconds between the last task of the previous step and the first of this one.
+        gap_s: seconds between two tasks of a worker.
+        cpu_s: CPU seconds of all tasks.
+        in_driver, with_hours, with_queries: attributes of the stage.
+        span_s: seconds from the start of the first task to the end of the last.
+        processes: number of processes that ran tasks.
+        needs: alternative resources of a worker, the best first.
     """
 
     name: str
@@ -85,29 +85,29 @@ class StepCost:
     needs: tuple[Needs, ...] = LEAST
 
     def job(self, name: str, work: float, draw: random.Random) -> Job:
-        """A task of so much work."""
+        """A simulated task with this work."""
         seconds = (self.fixed + self.per_work * work) * float(self.factors[draw.randrange(len(self.factors))])
         return Job(name, work, seconds, round(self.bytes_per_work * work))
 
 
 def costs_of(chain_run: ChainRun) -> list[StepCost]:
-    """Of all steps of a run that came to their ends, in their order."""
-    found = []
-    before: float | None = None
+    """Costs of all finished steps of a run, in order."""
+    costs = []
+    previous_end: float | None = None
     for step in chain_run.chain.steps:
-        known = chain_run.receipts(step.name)
-        if not known:
+        receipts_of_step = chain_run.receipts(step.name)
+        if not receipts_of_step:
             continue
-        receipts = pa.table({name: known.column(name) for name in _COLUMNS})
-        between = 0.0 if before is None else pc.min(receipts["started"]).as_py() - before
+        receipts = pa.table({name: receipts_of_step.column(name) for name in _COLUMNS})
+        between = 0.0 if previous_end is None else pc.min(receipts["started"]).as_py() - previous_end
         cost = cost_of(step, receipts, between if 0 <= between < _SAME_RUN else 0.0)
-        found.append(replace(cost, needs=step.stage.needs(chain_run.config)))
-        before = pc.max(receipts["finished"]).as_py()
-    return found
+        costs.append(replace(cost, needs=step.stage.needs(chain_run.config)))
+        previous_end = pc.max(receipts["finished"]).as_py()
+    return costs
 
 
 def cost_of(step: Step, receipts: pa.Table, driver_s: float = 0.0) -> StepCost:
-    """Of a step's receipts, RECEIPTS, which are some."""
+    """Cost of a step from its receipts, a non-empty table RECEIPTS."""
     work, wall = receipts["work"].to_numpy(), receipts["wall"].to_numpy()
     fixed, per_work = line_of(work, wall)
     moved = pc.sum(receipts["bytes_read"]).as_py() + pc.sum(receipts["bytes_written"]).as_py()
@@ -132,39 +132,41 @@ def cost_of(step: Step, receipts: pa.Table, driver_s: float = 0.0) -> StepCost:
 
 
 def pooled_costs(costs: Sequence[StepCost], *others: Sequence[StepCost]) -> list[StepCost]:
-    """Steps of a run, whose lines go through the receipts of other runs of the same config too, with more or less data.
+    """Costs of a run's steps, with lines fitted to the receipts of further runs of the same config with more or less data.
 
-    One run alone can hardly tell what of a task's time grows with its work: its tasks are much of one size.
+    A single run hardly separates fixed from proportional time, because its tasks have similar sizes.
     """
-    found = []
+    pooled = []
     for cost in costs:
         same = [cost, *(item for steps in others for item in steps if item.name == cost.name)]
         work = np.concatenate([item.work for item in same])
         wall = np.concatenate([item.walls for item in same])
-        fixed, per_work = line_of(work, wall, 2 if len(same) > 1 else _FITTED_FROM)
-        found.append(replace(cost, fixed=fixed, per_work=per_work, factors=_factors(work, wall, fixed, per_work)))
-    return found
+        fixed, per_work = line_of(work, wall, 2 if len(same) > 1 else _LEAST_RECEIPTS)
+        pooled.append(replace(cost, fixed=fixed, per_work=per_work, factors=_factors(work, wall, fixed, per_work)))
+    return pooled
 
 
 def _factors(
     work: NDArray[np.float64], wall: NDArray[np.float64], fixed: float, per_work: float
 ) -> NDArray[np.float64]:
-    told = fixed + per_work * work
-    return np.divide(wall, told, out=np.ones_like(wall), where=told > 0)
+    modelled = fixed + per_work * work
+    return np.divide(wall, modelled, out=np.ones_like(wall), where=modelled > 0)
 
 
-def line_of(work: NDArray[np.float64], seconds: NDArray[np.float64], least: int = _FITTED_FROM) -> tuple[float, float]:
+def line_of(
+    work: NDArray[np.float64], seconds: NDArray[np.float64], least: int = _LEAST_RECEIPTS
+) -> tuple[float, float]:
     """a and b of a + b work, neither negative, by least squares; a is 0 where works differ too little.
 
     Args:
-        work, seconds: of tasks, (n,).
-        least: tasks that it takes.
+        work, seconds: float64 (n,), of each task.
+        least: least number of tasks for a fit.
     """
     total = float(work.sum())
     if total <= 0:
         return float(seconds.mean()), 0.0
     through = float(seconds.sum()) / total
-    if len(work) < least or work.max() < _APART * max(work.min(), 1e-9):
+    if len(work) < least or work.max() < _LEAST_RATIO * max(work.min(), 1e-9):
         return 0.0, through
     slope, level = np.polyfit(work, seconds, 1)
     if level < 0:

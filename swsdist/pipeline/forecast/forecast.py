@@ -1,4 +1,4 @@
-"""The forecast of a run: its steps as they were, with more hours, queries and machines, simulated several times over."""
+"""Forecasts: the steps of a measured run, scaled to other hours, queries and machines, and simulated several times."""
 
 from __future__ import annotations
 
@@ -16,24 +16,23 @@ from swsdist.pipeline.forecast.cluster import Cluster, Load, Rules
 from swsdist.pipeline.forecast.costs import StepCost
 from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator, StepTime
 
-#: Seconds that the driver takes for the answer of a task, unless said otherwise.
+#: Default seconds of the driver for each finished task.
 DRIVER_TASK_S = 0.001
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What several simulated runs came to.
+    """The result of several simulated runs.
 
     Attributes:
         cluster: the machines.
-        hours: of documents.
-        queries: examples.
-        wall_s: median.
-        low_s, high_s: least and greatest.
-        steps: of the run whose wall is the median.
-        run: that run.
-        seconds: of all tasks, on one worker of speed 1.
-        took: hours, wall seconds and workers of the run that it is told from.
+        hours: hours of documents.
+        queries: number of query examples.
+        wall_s: median duration, s.
+        low_s, high_s: shortest and longest duration, s.
+        run: the run of median duration.
+        seconds: of all tasks on one worker of speed 1.
+        took: hours, wall seconds and workers of the measured run.
     """
 
     cluster: Cluster
@@ -48,46 +47,48 @@ class Forecast:
 
     @property
     def steps(self) -> Sequence[StepTime]:
-        """In their order."""
+        """Steps of the median run."""
         return self.run.steps
 
     @property
     def node_hours(self) -> float:
-        """All nodes, from the first task to the last, with the start of the workers."""
+        """Node hours of the available cluster, including the start of the workers."""
         return self.cluster.nodes * self.wall_s / 3600
 
     @property
     def price(self) -> float:
-        """Of those hours."""
+        """Price of the node hours."""
         return self.cluster.price * self.wall_s / 3600
 
     @property
     def efficiency(self) -> float:
-        """Part of the workers' time that went into tasks that count."""
-        whole = self.run.workers * self.run.wall
-        return (self.run.busy - self.run.lost) / whole if whole else 0.0
+        """Share of the workers' time in useful tasks."""
+        available = self.run.workers * self.run.wall
+        return (self.run.busy - self.run.lost) / available if available else 0.0
 
     def share(self, what: Literal["driver", "ideal", "waiting"]) -> float:
-        """Part of the wall: the driver alone, workers all busy, or some waiting."""
+        """Share of the duration: driver alone, all workers busy, or some waiting."""
         return sum(getattr(step, what) for step in self.steps) / self.run.wall if self.run.wall else 0.0
 
 
 def rules_of(executor: Executor) -> Rules:
-    """The keys of a config that the simulator heeds."""
+    """The keys of a config that the simulator uses."""
     return Rules(executor.in_flight, executor.attempts, executor.actor_restarts, executor.worker)
 
 
 def run_size(costs: Sequence[StepCost]) -> tuple[float, float]:
-    """Hours of documents and query examples that a run's receipts are of.
+    """Hours of documents and number of query examples of a run, from its receipts.
 
     Raises:
-        UserError: no step tells its hours.
+        UserError: no receipt has the hours.
     """
-    heard = [float(cost.work.sum()) for cost in costs if cost.unit == "s" and cost.with_hours == "more"]
-    asked = [float(cost.work.sum()) for cost in costs if cost.unit == "examples" and cost.with_queries == "more"]
-    if not heard or max(heard) <= 0:
+    hours_of_steps = [float(cost.work.sum()) for cost in costs if cost.unit == "s" and cost.with_hours == "more"]
+    examples_of_steps = [
+        float(cost.work.sum()) for cost in costs if cost.unit == "examples" and cost.with_queries == "more"
+    ]
+    if not hours_of_steps or max(hours_of_steps) <= 0:
         raise codes.UNKNOWN_HOURS()
-    return max(heard) / 3600, max(asked, default=0.0)
+    return max(hours_of_steps) / 3600, max(examples_of_steps, default=0.0)
 
 
 def loads_of(
@@ -98,13 +99,13 @@ def loads_of(
     seed: int,
     driver_task_s: float = DRIVER_TASK_S,
 ) -> list[Load]:
-    """The steps with so many times the hours and queries.
+    """Scale the steps of a run.
 
     Args:
-        costs: of the steps of a run.
-        hours, queries, kept: factors, 1 for as many hours, queries, and detections kept of a query as in that run.
-        seed: of the draws.
-        driver_task_s: that the driver takes before a step for each task more than in that run.
+        costs: costs of the steps of a run.
+        hours, queries, kept: factors on hours, queries, and detections kept for each query; 1: as in the run.
+        seed: seed of the draws.
+        driver_task_s: seconds of the driver before a step for each additional task.
     """
     draw = random.Random(seed)
     loads = []
@@ -117,19 +118,19 @@ def loads_of(
                 larger *= kept if growth == "kept" else factor
         works = _works(cost, more, larger)
         jobs = [cost.job(f"{cost.name}-{k}", work, draw) for k, work in enumerate(works)]
-        # In a step of its own, the driver plans, commits and packs by the task.
+        # The driver plans, commits and packs each task.
         driver_s = cost.driver_s + driver_task_s * max(0, len(jobs) - len(cost.work))
         loads.append(Load(cost.name, jobs, cost.in_driver, driver_s, cost.gap_s, cost.needs))
     return loads
 
 
 def _works(cost: StepCost, more: float, larger: float) -> list[float]:
-    """The work of each task: that of the receipts over and over, then so much more that the sum is right."""
-    known = [float(work) for work in cost.work]
-    tasks = max(1, ceil(more * len(known) - 1e-9))
-    works = [known[k % len(known)] for k in range(tasks)]
-    total, wanted = sum(works), sum(known) * more * larger
-    return [work * wanted / total for work in works] if total > 0 else works
+    """Work of each task: the receipts' works repeated, then scaled to the right sum."""
+    measured_works = [float(work) for work in cost.work]
+    tasks = max(1, ceil(more * len(measured_works) - 1e-9))
+    works = [measured_works[k % len(measured_works)] for k in range(tasks)]
+    total, target = sum(works), sum(measured_works) * more * larger
+    return [work * target / total for work in works] if total > 0 else works
 
 
 def forecast(
@@ -147,17 +148,18 @@ def forecast(
     """Simulate a run several times.
 
     Args:
-        costs: of the steps of a run (`costs_of`).
-        cluster, rules: see there.
-        keep: detections kept of a query (`reduce.nbest`); None: as many as there are hours.
-        hours: of documents; None: as many as in that run.
-        queries: examples; None: as many.
-        repeats: simulated runs, each with other draws and failures.
-        seed: of the first.
-        driver_task_s: that the driver takes for the answer of each task, and before a step for each task more.
+        costs: costs of the steps of a run (`costs_of`).
+        cluster: the machines.
+        rules: rules of the executor.
+        keep: detections kept for each query (`reduce.nbest`); None: proportional to the hours.
+        hours: hours of documents; None: as in the run.
+        queries: number of query examples; None: as in the run.
+        repeats: number of simulated runs, with different draws and failures.
+        seed: seed of the first run.
+        driver_task_s: seconds of the driver for each finished task, and before a step for each additional task.
 
     Raises:
-        UserError: no worker fits into a node; the run had no hours or no queries, or those wanted are none.
+        UserError: no worker fits a node, the run had no hours or no queries, or a number is not above 0.
     """
     had_hours, had_queries = run_size(costs)
     if min(hours or 1.0, queries or 1.0) < 0 or 0 in (hours, queries):
@@ -168,9 +170,9 @@ def forecast(
     by_queries = 1.0 if queries is None else queries / had_queries
     kept = by_hours if keep is None else keep.count(3600 * had_hours * by_hours) / keep.count(3600 * had_hours)
     several = [loads_of(costs, by_hours, by_queries, kept, seed + k, driver_task_s) for k in range(max(1, repeats))]
-    told = simulate(several, cluster, rules, had_hours * by_hours, had_queries * by_queries, seed, driver_task_s)
+    result = simulate(several, cluster, rules, had_hours * by_hours, had_queries * by_queries, seed, driver_task_s)
     took = sum(cost.driver_s + cost.span_s for cost in costs)
-    return replace(told, took=(had_hours, took, max(cost.processes for cost in costs)))
+    return replace(result, took=(had_hours, took, max(cost.processes for cost in costs)))
 
 
 def simulate(
@@ -182,7 +184,7 @@ def simulate(
     seed: int = 0,
     driver_task_s: float = DRIVER_TASK_S,
 ) -> Forecast:
-    """Simulate steps, drawn several times."""
+    """Simulate each list of loads, and summarise."""
     runs = [Simulator(cluster, rules, seed + k, driver_task_s).run(loads) for k, loads in enumerate(several)]
     runs.sort(key=lambda item: item.wall)
     middle = runs[(len(runs) - 1) // 2]

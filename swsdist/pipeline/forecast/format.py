@@ -12,28 +12,34 @@ from swsdist.pipeline.forecast.forecast import Forecast
 SCHEMA = "swsdist-forecast/1"
 
 
-def as_json(told: Forecast) -> str:
-    """All numbers; null where one is infinite."""
+def as_json(forecast: Forecast) -> str:
+    """All numbers of a forecast; null for infinite ones."""
     values = {
         "schema": SCHEMA,
         "version": version("swsdist"),
-        "cluster": asdict(told.cluster),
-        "hours": told.hours,
-        "query_examples": told.queries,
-        "took": None if told.took is None else dict(zip(("hours", "wall_s", "workers"), told.took, strict=True)),
-        "wall_s": told.wall_s,
-        "low_s": told.low_s,
-        "high_s": told.high_s,
-        "workers": told.run.workers,
-        "node_hours": told.node_hours,
-        "price": told.price,
-        "efficiency": told.efficiency,
-        "shares": {"driver": told.share("driver"), "ideal": told.share("ideal"), "waiting": told.share("waiting")},
-        "task_s": told.seconds,
-        "node_failures": told.run.failures,
-        "lost_s": told.run.lost,
-        "failed_tasks": told.run.failed,
-        "second_attempts": told.run.again,
-        "steps": [{**asdict(step), "waiting": step.waiting, "bound": step.bound} for step in told.steps],
+        "cluster": asdict(forecast.cluster),
+        "hours": forecast.hours,
+        "query_examples": forecast.queries,
+        "took": None
+        if forecast.took is None
+        else dict(zip(("hours", "wall_s", "workers"), forecast.took, strict=True)),
+        "wall_s": forecast.wall_s,
+        "low_s": forecast.low_s,
+        "high_s": forecast.high_s,
+        "workers": forecast.run.workers,
+        "node_hours": forecast.node_hours,
+        "price": forecast.price,
+        "efficiency": forecast.efficiency,
+        "shares": {
+            "driver": forecast.share("driver"),
+            "ideal": forecast.share("ideal"),
+            "waiting": forecast.share("waiting"),
+        },
+        "task_s": forecast.seconds,
+        "node_failures": forecast.run.failures,
+        "lost_s": forecast.run.lost,
+        "failed_tasks": forecast.run.failed,
+        "second_attempts": forecast.run.again,
+        "steps": [{**asdict(step), "waiting": step.waiting, "bound": step.bound} for step in forecast.steps],
     }
     return json.dumps(plain(values), indent=1, allow_nan=False)

@@ -1,11 +1,11 @@
-"""A simulator of a run: its clock goes from event to event, and the policy is the one that real workers follow.
+"""Discrete-event simulator of a run, with the policy that real workers follow.
 
-Steps come one after the other, each when the last task of the one before has ended. A worker works on the oldest task that it
-was handed. The driver deals with one answer at a time. Nodes fail at exponentially distributed times; their workers are then
-replaced, as the policy says, when another node has taken their place.
+Steps run one after the other; each starts when the last task of the previous one has ended. A worker works on its oldest
+task. The driver handles one answer at a time. Nodes fail at exponentially distributed times; their workers are replaced, as
+the policy decides, when the node is replaced.
 
-A transfer has the bandwidth that it finds when it begins: that of its node, or its part of the storage's, whichever is less,
-shared equally by the transfers under way.
+The bandwidth of a transfer is fixed when it begins: the smaller of the node's and the storage's bandwidth, each shared
+equally by the transfers under way.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules
 
 @dataclass
 class StepTime:
-    """Of a step, in s.
+    """Times of a simulated step, in s.
 
     Attributes:
-        wall: all of it.
-        driver: in which only the driver worked.
-        ideal: what its tasks would take if all workers that fit were busy all the time.
-        longest: its longest task.
+        wall: duration.
+        driver: time in which only the driver works.
+        ideal: duration of its tasks if all workers that fit were always busy.
+        longest: duration of its longest task.
     """
 
     name: str
@@ -45,12 +45,12 @@ class StepTime:
 
     @property
     def waiting(self) -> float:
-        """In which some workers waited: for the last tasks, for others to start, for the driver."""
+        """Time in which some workers wait: for the last tasks, for workers to start, for the driver."""
         return max(0.0, self.wall - self.driver - self.ideal)
 
     @property
     def bound(self) -> str:
-        """What half of its wall or more is taken by: the driver, the work, the longest task, or none of them."""
+        """What takes at least half of the duration: driver, work, longest task; otherwise `waiting`."""
         for name, seconds in (("driver", self.driver), ("work", self.ideal), ("longest task", self.longest)):
             if seconds >= self.wall / 2:
                 return name
@@ -59,16 +59,16 @@ class StepTime:
 
 @dataclass
 class SimulatedRun:
-    """How a simulated run went.
+    """The result of a simulated run.
 
     Attributes:
-        wall: s.
-        steps: in their order.
-        busy: s of workers at tasks, those that were lost included.
-        workers: that there were at most.
-        failures: of nodes.
-        lost: s of work that failures undid, and of second attempts where the first was quicker, or the other way round.
-        again: tasks that got a second attempt, since a worker took long.
+        wall: duration, s.
+        steps: times of the steps, in order.
+        busy: s of workers in tasks, including lost ones.
+        workers: most workers at a time.
+        failures: failures of nodes.
+        lost: s of work lost to failures, and to the slower of two attempts.
+        again: tasks with a second attempt.
         failed: tasks that failed for good.
     """
 
@@ -89,17 +89,17 @@ class _Node:
     used: int = 0
     transfers: int = 0
     back: float = 0.0
-    has: Needs = LEAST[0]  # each of its workers
+    has: Needs = LEAST[0]  # resources of each of its workers
 
     @property
     def left(self) -> dict[str, float]:
-        """What its workers leave of it."""
+        """Its free resources."""
         taken = {"CPU": self.has.cpus, "memory": self.has.memory_gb * 1e9, "GPU": self.has.gpus}
         return {name: had - self.used * taken[name] for name, had in self.kind.resources.items()}
 
     @property
     def speed(self) -> float:
-        """Of its workers."""
+        """Speed of its workers."""
         return self.kind.gpu_speed if self.has.gpus else self.kind.speed
 
 
@@ -107,20 +107,20 @@ class _Node:
 class _Worker:
     node: _Node
     queue: list[Job] = field(default_factory=list)
-    began: float | None = None  # when it began the first of them
+    began: float | None = None  # start of the first of them
     transferring: bool = False
-    ended: set[str] = field(default_factory=set)  # tasks whose answers are on the way to the driver
+    ended: set[str] = field(default_factory=set)  # finished tasks whose answers have not reached the driver
     gone: bool = False
 
 
 class Simulator:
-    """One run.
+    """Simulates one run.
 
     Args:
         cluster: the machines.
-        rules: of handing out.
-        seed: of the nodes' failures.
-        driver_task_s: that the driver takes for the answer of each task.
+        rules: settings of the executor.
+        seed: seed of the nodes' failures.
+        driver_task_s: seconds of the driver for each finished task.
     """
 
     def __init__(self, cluster: Cluster, rules: Rules, seed: int = 0, driver_task_s: float = 0.0) -> None:
@@ -141,18 +141,18 @@ class Simulator:
         self._transfers = 0
         self._gap = 0.0
         self._end = 0.0
-        self._look = inf  # when a task may be late
-        self.found = SimulatedRun()
+        self._look = inf  # time when a task may be late
+        self.result = SimulatedRun()
 
     def run(self, loads: Sequence[Load]) -> SimulatedRun:
-        """Go through all steps."""
+        """Simulate all steps."""
         for node in self._nodes:
             self._fail_later(node)
         for load in loads:
             if load.jobs:
                 self._step(load)
-        self.found.wall = self._now
-        return self.found
+        self.result.wall = self._now
+        return self.result
 
     def _step(self, load: Load) -> None:
         begun, longest = self._now, max(job.seconds for job in load.jobs)
@@ -171,13 +171,13 @@ class Simulator:
             self._go()
         self._driver_free = self._now
         step.wall = self._now - begun
-        self.found.steps.append(step)
+        self.result.steps.append(step)
 
     def _go(self) -> None:
-        """From event to event, until every task has come to its end."""
+        """Process events until every task has ended."""
         while self._policy.left:
             at, _, happens = heapq.heappop(self._events)
-            self._now = max(self._now, at)  # what was to happen while the driver worked alone happens now
+            self._now = max(self._now, at)  # events during the driver's work are processed now
             happens()
         self._now = max(self._now, self._end)
 
@@ -187,44 +187,44 @@ class Simulator:
     # -- workers --------------------------------------------------------------------------------------------------
 
     def _place(self, needs: Sequence[Needs]) -> None:
-        """How many workers fit on each node, and of what kind, as Ray's executor has it.
+        """Place workers on nodes as Ray's executor does.
 
-        Where no node has a GPU, it is as if the receipts' machine stood for one.
+        If no node has a GPU, workers get none, and run at the speed of the receipts' machine.
 
         Raises:
-            UserError: none fits anywhere.
+            UserError: no worker fits any node.
         """
         if not any(node.kind.gpus for node in self._nodes):
             needs = [item for item in needs if not item.gpus] or [replace(needs[0], gpus=0.0)]
-        asked = [at_least(item, self._rules.worker) for item in needs]
+        enlarged = [at_least(item, self._rules.worker) for item in needs]
         for node in self._nodes:
-            taken = kind_on(node.kind.resources, asked)
-            if taken is None or not node.has.cover(asked[taken[0]]):
+            taken = kind_on(node.kind.resources, enlarged)
+            if taken is None or not node.has.cover(enlarged[taken[0]]):
                 for number in [number for number, item in self._workers.items() if item.node is node]:
                     self._leave(number)
                     self._policy.end(number)
-                node.has = node.has if taken is None else asked[taken[0]]
-            # Workers that are kept may hold more than the new ones would.
-            node.room = 0 if taken is None else min(taken[1], node.used + fit_on(node.left, asked[taken[0]]))
+                node.has = node.has if taken is None else enlarged[taken[0]]
+            # Workers that are kept may have more resources than new ones.
+            node.room = 0 if taken is None else min(taken[1], node.used + fit_on(node.left, enlarged[taken[0]]))
         room = sum(node.room for node in self._nodes)
         if not room:
-            raise codes.WORKER_TOO_LARGE(where="cluster", cpus=asked[-1].cpus, memory_gb=asked[-1].memory_gb)
+            raise codes.WORKER_TOO_LARGE(where="cluster", cpus=enlarged[-1].cpus, memory_gb=enlarged[-1].memory_gb)
         self._room = room if self._cluster.workers is None else min(room, self._cluster.workers)
-        # What the fastest workers that fit get done in a second.
+        # Total speed of the fastest workers that fit.
         speeds = sorted((node.speed for node in self._nodes for _ in range(node.room)), reverse=True)
         self._speed = sum(speeds[: self._room])
 
     def _provide(self, tasks: int) -> None:
-        """As many workers as fit, no more than tasks, spread over the nodes; those that are there are kept."""
+        """Start as many workers as fit, at most one per task, spread over the nodes; existing ones are kept."""
         for number in [number for number in self._workers if self._policy.lagging(number)]:
             self._leave(number)
             self._policy.end(number)
-        wanted = max(1, min(self._room, tasks))
-        while len(self._workers) < wanted:
+        target = max(1, min(self._room, tasks))
+        while len(self._workers) < target:
             free = (node for node in self._nodes if node.used < node.room)
             node = min(free, key=lambda item: (not item.has.gpus, item.used / item.room))
             self._start(node)
-        self.found.workers = max(self.found.workers, len(self._workers))
+        self.result.workers = max(self.result.workers, len(self._workers))
 
     def _start(self, node: _Node) -> None:
         number, worker = next(self._numbers), _Worker(node)
@@ -244,27 +244,27 @@ class Simulator:
             self._at(max(self._now, node.back) + life, partial(self._fail, node))
 
     def _fail(self, node: _Node) -> None:
-        """A node is gone, with all its workers."""
-        self.found.failures += 1
+        """A node fails, with all its workers."""
+        self.result.failures += 1
         node.back = self._now + self._cluster.repair_s
         for number, worker in [(number, item) for number, item in self._workers.items() if item.node is node]:
             self._leave(number)
-            # Their receipts are there; that their node is gone is no fault of workers, as in Ray's executor.
+            # Finished tasks have receipts, and the deaths do not count, as in Ray's executor.
             death = self._policy.died(number, worker.ended, counts=False)
-            self.found.failed += len(death.failed)
+            self.result.failed += len(death.failed)
             if death.replace:
                 self._start(node)
         self._fail_later(node)
         self._hand_out()
 
     def _leave(self, number: int) -> None:
-        """A worker is gone, and what it was at undone."""
+        """Remove a worker; its unfinished work is lost."""
         worker = self._workers.pop(number)
         worker.gone = True
         worker.node.used -= 1
         if worker.began is not None:
-            self.found.busy += self._now - worker.began
-            self.found.lost += self._now - worker.began
+            self.result.busy += self._now - worker.began
+            self.result.lost += self._now - worker.began
         if worker.transferring:
             self._transfers -= 1
             worker.node.transfers -= 1
@@ -273,7 +273,7 @@ class Simulator:
 
     def _hand_out(self) -> None:
         for number, job in self._policy.hand_out(self._now):
-            self.found.again += job.fingerprint in self._policy.again
+            self.result.again += job.fingerprint in self._policy.again
             worker = self._workers[number]
             worker.queue.append(job)
             if len(worker.queue) == 1:
@@ -283,7 +283,7 @@ class Simulator:
             self._at(self._look, self._hand_out)
 
     def _begin(self, number: int, worker: _Worker) -> None:
-        """A worker begins the oldest of its tasks."""
+        """A worker begins its oldest task."""
         worker.began = self._now
         job, node, cluster = worker.queue[0], worker.node, self._cluster
         if job.bytes and min(cluster.node_mb_s, cluster.storage_mb_s) < inf:
@@ -306,18 +306,18 @@ class Simulator:
         self._at(self._now + seconds, partial(self._ended, number, worker))
 
     def _ended(self, number: int, worker: _Worker) -> None:
-        """A worker is done with a task: it goes on to its next, while its answer is on the way to the driver."""
+        """A worker finishes a task and goes on to its next, while the answer travels to the driver."""
         if worker.gone:
             return
         job = worker.queue.pop(0)
         assert worker.began is not None
         took = self._now - worker.began
-        self.found.busy += took
+        self.result.busy += took
         worker.began = None
         worker.ended.add(job.fingerprint)
         self._driver_free = max(self._now, self._driver_free) + self._driver_task_s
         self._end = self._driver_free
-        self._at(self._driver_free, partial(self._told, number, worker, job, took))
+        self._at(self._driver_free, partial(self._answered, number, worker, job, took))
         if worker.queue:
             self._at(self._now + self._gap, partial(self._next, number, worker))
 
@@ -325,9 +325,9 @@ class Simulator:
         if not worker.gone and worker.queue and worker.began is None:
             self._begin(number, worker)
 
-    def _told(self, number: int, worker: _Worker, job: Job, took: float) -> None:
+    def _answered(self, number: int, worker: _Worker, job: Job, took: float) -> None:
         if not worker.gone:
             worker.ended.remove(job.fingerprint)
             if not self._policy.done(number, job, self._now, took):
-                self.found.lost += took  # another worker was quicker
+                self.result.lost += took  # another worker was quicker
             self._hand_out()
