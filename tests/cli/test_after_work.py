@@ -55,7 +55,7 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     after = swsdist("index", "config.yaml", cwd=archive).out
     assert "4 documents, " in after
     assert "; 1 new, 0 changed, 2 gone, 1 moved (1 renamed or copied: their frames were there), 1 rejected" in after
-    assert "1 recordings with the bytes of another one (first: 'd009' of 'd001')" in after
+    assert "1 recording with the bytes of another (first: 'd009' of 'd001')" in after
 
 
 def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None:
