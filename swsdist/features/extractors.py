@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from swsdist.core.codes import every_code
+from swsdist.core.codes import error_of
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.core.fingerprint import fingerprint
@@ -120,9 +120,9 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
         # Invalid options come before missing ones: a misspelt name is both.
         first = min(error.errors(), key=lambda problem: problem["type"] == "missing")
         place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
+        if own := error_of(first, place):
+            raise own from None
         problem = first["msg"].removeprefix("Value error, ")
-        if code := every_code().get(first["type"]):
-            raise code.error(problem, where=place, code=code.name) from None
         raise codes.INVALID_FEATURE_OPTION(where=place, name=name, problem=problem) from None
     except (SwsdistError, OSError):
         raise

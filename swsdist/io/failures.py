@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from swsdist.core.codes import Code
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import PassingError, StorageError
 
 #: The folder of temporary files in a local folder; messages leave their names out.

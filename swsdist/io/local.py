@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import PassingError
 from swsdist.io.failures import TEMPORARY, as_file_fault, explain
 

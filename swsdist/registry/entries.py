@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, SupportsInt, TypeVar, cast
 
-from swsdist.core.codes import every_code
+from swsdist.core.codes import error_of
 from swsdist.core.codes import registry as codes
 from swsdist.registry.calibration_entries import Score
 from swsdist.registry.registry import Entry, Registry
@@ -287,9 +287,10 @@ def checked(
         return model.model_validate_json(json.dumps(dict(given)), strict=True).model_dump()
     except ValidationError as error:
         errors = error.errors()
+        option = ".".join(map(str, errors[0]["loc"]))
+        if len(errors) == 1 and (own := error_of(errors[0], where, f"{option}: " if option else "")):
+            raise own from None
         problems = "; ".join(_problem(error["loc"], error["msg"], error.get("ctx", {})) for error in errors)
-        if len(errors) == 1 and (code := every_code().get(errors[0]["type"])):
-            raise code.error(problems, where=where, code=code.name) from None
         raise codes.INVALID_ENTRY_OPTION(where=where, name=name, problems=problems) from None
 
 

@@ -24,7 +24,7 @@ from swsdist.audio.marks import Listener, pack_marks
 from swsdist.audio.reader import digested, probe, read_blocks, sha256
 from swsdist.audio.streams import Digest, digesting
 from swsdist.core.codes import audio as audio_codes
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import storage as storage_codes
 from swsdist.core.codes import store as codes
 from swsdist.core.errors import DataError, StorageError, UnusableError
 from swsdist.core.types import DOCUMENTS, FRAMES
@@ -384,7 +384,7 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
     if (
         isinstance(cause, OSError)
         and there
-        and as_file_fault(cause, document["path"]).code == io_codes.MISSING_FILE.name
+        and as_file_fault(cause, document["path"]).code == storage_codes.MISSING_FILE.name
     ):
         raise cause
 

@@ -18,7 +18,7 @@ import s3fs
 from fsspec.asyn import sync
 from s3fs.core import S3File
 
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.byte_count import count
 from swsdist.io.failures import explain

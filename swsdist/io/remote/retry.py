@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import s3fs
 
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.failures import explain
 from swsdist.io.remote.connection import connect, has_credential_files

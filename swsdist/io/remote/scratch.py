@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.failures import storage_errors
 
