@@ -62,8 +62,12 @@ class Notice:
     count: int = 0
     forced: bool = False
 
+    def text(self) -> tuple[str, str]:
+        """Message and remedy."""
+        return self.code.text(**{**self.values, "count": self.count})
+
     def __str__(self) -> str:
-        message, remedy = self.code.text(**{**self.values, "count": self.count})
+        message, remedy = self.text()
         end = f"; {remedy}" if remedy else ""
         return f"{message} (first: {shown(self.first)}){end} [{self.code.name}]"
 

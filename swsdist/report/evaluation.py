@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.evaluation.evaluate import Evaluation, Part
+from swsdist.io.notices import Notice
 from swsdist.report.data import quantity_of
 from swsdist.report.summary import NOTHING, fixed, undefined_note, undefined_reasons
 from swsdist.report.tables import Table
@@ -41,12 +42,20 @@ def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) ->
         "by_source_type": {name: _part(part) for name, part in result.parts.items()},
         "score_limits": {"highest_no": result.highest_no, "lowest_yes": result.lowest_yes},
         "terms": per_term_table(result).to_pylist(),
-        "notices": [
-            {name: getattr(notice, name) for name in ("count", "message", "first", "remedy")}
-            for notice in task.notices.entries.values()
-        ],
+        "notices": [_notice(notice) for notice in task.notices.entries.values()],
     }
     return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _notice(notice: Notice) -> dict[str, object]:
+    message, remedy = notice.text()
+    return {
+        "count": notice.count,
+        "code": notice.code.name,
+        "message": message,
+        "first": notice.first,
+        "remedy": remedy,
+    }
 
 
 def _part(part: Part) -> dict[str, object]:
