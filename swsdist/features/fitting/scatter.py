@@ -162,8 +162,12 @@ def lda(classes: Classes, columns: int, transform: str = "lda") -> Floats:
     (within,) = classes.covariances
     most = min(len(classes.counts) - 1, len(within))
     if columns > most:
-        raise codes.TOO_MANY_COMPONENTS(
-            where=f"features.transforms: {transform}, columns", wanted=columns, kind="discriminants", available=most
+        raise codes.TOO_MANY_DISCRIMINANTS(
+            where=f"features.transforms: {transform}, columns",
+            wanted=columns,
+            classes=len(classes.counts),
+            dimension=len(within),
+            available=most,
         )
     try:
         _, axes = eigh(classes.between, within)
