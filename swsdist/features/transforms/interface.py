@@ -1,9 +1,10 @@
-"""Interface of transforms, and extractors with transforms behind them.
+"""Interface of transforms, and extractors followed by transforms.
 
-Most transforms map each frame by itself, so blocks, chunks, batches and places in a recording need no thought: a frame of a
-query and the same frame of a document become the same. One that needs the frames around one says how many (`context`), and is
-given them wherever a recording is cut (`Transformed.streamed`). One that needs the whole recording says None; a long one comes
-in chunks, then.
+Most transforms map each frame alone, so a frame does not depend on blocks, chunks, batches or its place in a recording.
+A
+transform that needs surrounding frames states their number (`context`), and receives them wherever a recording is cut
+(`Transformed.streamed`). A transform that needs the complete recording states None; long recordings are then cut into
+chunks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from swsdist.features.interface import (
 from swsdist.io.frames.item import Item
 from swsdist.registry.options import Options
 
-#: Frames of a chunk of a long recording, where a transform needs the whole.
+#: Frames of a chunk of a long recording, if a transform needs complete recordings.
 _CHUNK = 30_000
 
 
@@ -43,11 +44,12 @@ class Shape(NamedTuple):
 
 @runtime_checkable
 class Transform(Protocol):
-    """Frames in, as many frames out.
+    """Maps frames to as many frames.
 
-    Optional are a method `files`, paths that its numbers depend on; and an attribute `context`, frames to either side that a
-    frame depends on, by default 0, or None: on all of the recording. At the ends of what it is given, frames are made of what
-    is there.
+    Optional members are a method `files`, paths that the result depends on, and an attribute `context`: frames on
+        either side that a
+    frame depends on, by default 0; None: all of the recording. At the ends of the input, only the available frames are
+    used.
 
     Attributes:
         name: its name in configs.
@@ -58,19 +60,20 @@ class Transform(Protocol):
     version: int
 
     def becomes(self, given: Shape) -> Shape:
-        """What frames of a shape become.
+        """Output shape for an input shape.
 
         Raises:
-            ConfigError: it does not take such frames.
+            ConfigError: it does not accept such frames.
         """
         ...
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (frames, columns given) to float32 (frames, columns made); the bytes of a frame depend on no others than
-        those of its context; beyond the first and the last frame nothing is.
+        """Transform float32 (frames, input columns) to float32 (frames, output columns).
+
+        The bytes of a frame depend only on the frames of its context, within the input.
 
         Raises:
-            DataError: the numbers are not what it takes.
+            DataError: the numbers are invalid for the transform.
         """
         ...
 
