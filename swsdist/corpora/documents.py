@@ -353,9 +353,7 @@ def _ours(listed: Iterable[str]) -> list[str]:
     """
     names = set(listed)
     runs = [place for place in _holding("plan.json", names) if f"{place}config.yaml" in names]
-    clips = [
-        place for place in _holding(MARKER, names) if place
-    ]  # a folder of clips that is itself the source is intended
+    clips = [place for place in _holding(MARKER, names) if place]  # the source itself is intended
     return [*(place or "exports/" for place in runs), *clips]
 
 
