@@ -332,11 +332,11 @@ def recordings(
 
 def readable_endings() -> str:
     """The readable endings, for a message; and those that need ffmpeg, if it is not installed."""
-    own, others = ", ".join(_READ.split()), ", ".join(sorted(ffmpeg.ENDINGS))
+    builtin, others = ", ".join(_READ.split()), ", ".join(sorted(ffmpeg.ENDINGS))
     return (
-        f"{own}, {others}"
+        f"{builtin}, {others}"
         if ffmpeg.program() is not None
-        else f"{own} (with ffmpeg, which is not installed, also {others})"
+        else f"{builtin} (with ffmpeg, which is not installed, also {others})"
     )
 
 

@@ -182,7 +182,7 @@ def _items(source: str, kind: Manifest, storage: Mapping[str, object] | None, au
         if max(channels) > recording[2]:
             raise codes.NO_SUCH_MANIFEST_CHANNEL(where=where, channel=max(channels) - 1, recording=recording[0])
         speakers = {item.get("speaker") for item in text}
-        said = " ".join(item["text"] for item in text if item.get("text"))
+        spoken = " ".join(item["text"] for item in text if item.get("text"))
         speaker = speakers.pop() if len(speakers) == 1 else None
         end, length = round(start + length, 6), round(length, 6)
         yield _Item(
@@ -194,7 +194,7 @@ def _items(source: str, kind: Manifest, storage: Mapping[str, object] | None, au
             start,
             end,
             speaker,
-            said or None,
+            spoken or None,
             where,
         )
 

@@ -140,12 +140,12 @@ def _dialect(element: Element, path: str) -> Dialect:
 def _check_limits(attributes: Mapping[str, str], path: str) -> None:
     """Check the limits by which KWSEval scales scores: both or neither must be present."""
     names = ("min_score", "max_score")
-    given = [name for name in names if name in attributes]
-    if not given:
+    limits = [name for name in names if name in attributes]
+    if not limits:
         return
     where = f"{path}: <{KWSLIST.root}>"
-    if len(given) == 1:
-        raise codes.LONE_SCORE_LIMIT(where=where, limit=given[0], limits=" and ".join(names))
+    if len(limits) == 1:
+        raise codes.LONE_SCORE_LIMIT(where=where, limit=limits[0], limits=" and ".join(names))
     low, high = (decimal(attributes[name], name, where) for name in names)
     if low > high:
         raise codes.SCORE_LIMITS_EXCHANGED(where=where, low=low, high=high)
