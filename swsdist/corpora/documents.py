@@ -57,7 +57,7 @@ _PART = pa.schema([CORPUS.field("doc_id")])
 _PIECE = 1 << 16
 
 #: Kinds of ignored files that a notice lists.
-_TOLD = 6
+_SHOWN_KINDS = 6
 
 
 def read_documents(
@@ -278,7 +278,7 @@ def recordings(
         noted.add(codes.UNREADABLE_FOLDER, where=f"{path} ({error.strerror})", count=1)
 
     listed = folder.listing(unreadable=unreadable)
-    ours = _ours(listed)
+    ours = _written_by_swsdist(listed)
     stems: dict[str, list[str]] = {}
     ignored: dict[str, list[str]] = {}
     for name in listed:
@@ -300,8 +300,8 @@ def recordings(
         raise codes.NO_AUDIO_IN_FOLDER(where=folder.root, endings=readable_endings())
     if ignored:
         kinds = sorted(ignored, key=lambda kind: (-len(ignored[kind]), kind))
-        listed_kinds = ", ".join(f"{kind} {len(ignored[kind])}" for kind in kinds[:_TOLD])
-        listed_kinds += ", ..." if len(kinds) > _TOLD else ""
+        listed_kinds = ", ".join(f"{kind} {len(ignored[kind])}" for kind in kinds[:_SHOWN_KINDS])
+        listed_kinds += ", ..." if len(kinds) > _SHOWN_KINDS else ""
         noted.inform(
             codes.IGNORED_FILES,
             where=f"{folder.root}/{ignored[kinds[0]][0]}",
@@ -345,7 +345,7 @@ def _rank(name: str, order: Sequence[str]) -> int:
     return order.index(ending) if ending in order else len(order)
 
 
-def _ours(listed: Iterable[str]) -> list[str]:
+def _written_by_swsdist(listed: Iterable[str]) -> list[str]:
     """Folders written by swsdist, with a final slash: of runs and clips, which are no recordings of the archive.
 
     For a run in the listed folder itself these are its exports: a run writes audio nowhere else, and all else is the

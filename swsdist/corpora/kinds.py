@@ -96,7 +96,7 @@ _OF_DATA = " of a Kaldi data folder"
 _SEVERAL_SETS = "a folder of several data sets of Hugging Face"
 _FOLDER_OF_FRAMES = "a folder of files of frames"
 #: Entries of a folder that are inspected to find its kind.
-_LOOKED_AT = 100
+_INSPECTED = 100
 #: Endings of frames, which are often confused with recordings.
 _FRAMES = frozenset((".htk", ".npy", ".npz", ".ark", ".h5", ".hdf5"))
 
@@ -204,5 +204,5 @@ def _of_kaldi(name: str, line: str) -> str:
 def _holds_frames(folder: Path) -> bool:
     """Whether a folder contains only files of frames; inspects the first entries."""
     with os.scandir(folder) as entries:
-        names = [item.name for item in islice(entries, _LOOKED_AT) if not item.name.startswith(".")]
+        names = [item.name for item in islice(entries, _INSPECTED) if not item.name.startswith(".")]
     return bool(names) and all(Path(name).suffix.lower() in _FRAMES for name in names)

@@ -194,7 +194,7 @@ class FitTransforms(Stage[Fitting]):
                 return self._add_up(task, folder, rounds, known, read_documents(file))
         with permitted(payload.commands), folder.temporary(".frames") as path:
             with path.open("wb") as file:
-                documents = _heard(payload, context, rounds, labels, file)
+                documents = _readable_documents(payload, context, rounds, labels, file)
                 done = self._add_up(task, folder, rounds, known, documents)
             name = f"models/rounds/{task.fingerprint}.frames"
             output = parquet.describe(path, name)
@@ -255,7 +255,7 @@ def _of(inputs: Inputs, unfitted_model: UnfittedModel) -> list[Receipt]:
     return [each for each in inputs.outcome.receipts if each.result.get("model") == unfitted_model.file]
 
 
-def _heard(
+def _readable_documents(
     payload: Fitting, context: Context, rounds: Rounds, labels: Labels | None, file: BinaryIO
 ) -> Iterator[Document]:
     """Yield each readable document, and also write it to a file; index reports the others."""

@@ -64,7 +64,7 @@ class Quantise(Stage[Quantising]):
             return
         if inputs.round > (1 if codebook is None else 0):
             return
-        codebook = codebook or _made(inputs)
+        codebook = codebook or _new_codebook(inputs)
         if codebook is None:
             return  # its task failed: the search falls back to landmarks, and its own index
         shards = store.manifest.shards
@@ -109,13 +109,13 @@ class Quantise(Stage[Quantising]):
         """Pin the codebook, unless documents for it are still to come."""
         chain_inputs = inputs.chain_inputs(SearchInputs)
         assert chain_inputs.store.manifest is not None  # index has finished
-        name, result = codebook_name(chain_inputs.store.open(), inputs.config.search), _made(inputs)
+        name, result = codebook_name(chain_inputs.store.open(), inputs.config.search), _new_codebook(inputs)
         if result and name not in chain_inputs.store.manifest.models and not chain_inputs.store.manifest.provisional:
             inputs.commits()
             chain_inputs.store.manifest = pin(chain_inputs.store.folder, chain_inputs.store.manifest, {name: result})
 
 
-def _made(inputs: Inputs) -> str | None:
+def _new_codebook(inputs: Inputs) -> str | None:
     """The codebook made by round 0."""
     parts = [part for receipt in inputs.outcome.receipts for part in receipt.parts("codebook")]
     return parts[0].name if parts else None

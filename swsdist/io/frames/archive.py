@@ -127,12 +127,12 @@ def _files(path: str, form: Form, storage: Mapping[str, object]) -> Iterator[tup
     several = {form for form in forms.values() if form is not None}
     if form != "auto" and not several:
         raise codes.NO_FILES_OF_FORMAT(
-            where=folder.path(), form=form, endings=" or ".join(FORMATS[form].endings), found=_there(listed)
+            where=folder.path(), form=form, endings=" or ".join(FORMATS[form].endings), found=_endings_text(listed)
         )
     if len(several) != 1:
         what = f"files of several formats: {', '.join(sorted(several))}" if several else "no files of frames"
         raise codes.NO_SINGLE_FORMAT(
-            where=folder.path(), what=what, endings=_endings(), found="" if several else f"; {_there(listed)}"
+            where=folder.path(), what=what, endings=_endings(), found="" if several else f"; {_endings_text(listed)}"
         )
     lists = any(name.lower().endswith(".scp") for name in forms)
     for name, item in forms.items():
@@ -144,7 +144,7 @@ def _form_of(path: str) -> str | None:
     return next((name for name, item in FORMATS.items() if path.lower().endswith(item.endings)), None)
 
 
-def _there(names: Iterable[str]) -> str:
+def _endings_text(names: Iterable[str]) -> str:
     """The endings in a folder, the most frequent first, in words."""
     count = Counter(PurePosixPath(name).suffix.lower() or "none" for name in names)
     most = ", ".join(f"{ending} ({many})" for ending, many in count.most_common(_SHOWN))
