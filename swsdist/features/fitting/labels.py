@@ -1,7 +1,8 @@
-"""What is said in each frame, by a CTM or a master label file of phones, words, or whatever classes there are.
+"""Frame labels from a CTM or a master label file of phones, words, or other classes.
 
-A frame has the label of the segment that holds its middle; outside of all segments it has none. Of segments that overlap, the
-one that begins last counts.
+A frame has the label of the segment that contains its middle; outside all segments it has none. Of overlapping
+segments, the one
+that begins last wins.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from swsdist.io.remote.copies import local_file
 
 
 class Segments(NamedTuple):
-    """Of one document: float64 (segments,) each, s, by their beginnings; and places in `Labels.names`."""
+    """Segments of one document: float64 (segments,) each, s, sorted by start; and indices into `Labels.names`."""
 
     starts: NDArray[np.float64]
     ends: NDArray[np.float64]
@@ -37,14 +38,14 @@ class Labels(NamedTuple):
 
     Attributes:
         names: all labels, sorted.
-        segments: by what the file calls a document: its name and channel, or the stem of a label file's name.
+        segments: by the file's key of a document: name and channel, or the stem of a label file's name.
     """
 
     names: tuple[str, ...]
     segments: Mapping[tuple[str, int] | str, Segments]
 
     def has(self, doc_id: str, channel: int) -> bool:
-        """Whether it has any of a document."""
+        """Whether it has labels for a document."""
         return self._of(doc_id, channel) is not None
 
     def _of(self, doc_id: str, channel: int) -> Segments | None:
@@ -54,7 +55,7 @@ class Labels(NamedTuple):
         return None
 
     def of_frames(self, doc_id: str, channel: int, frames: int, by: Framed) -> NDArray[np.int64]:
-        """The label of each of the first so many frames of a document: int64 (frames,), a place in `names`, or -1."""
+        """Labels of the first `frames` frames of a document: int64 (frames,), an index into `names`, or -1."""
         found = self._of(doc_id, channel)
         if found is None or not len(found.starts):
             return np.full(frames, -1)
@@ -73,7 +74,7 @@ def read_labels(path: str, identity: str) -> Labels:
         identity: of its content: a process reads it once.
 
     Raises:
-        DataError: it is damaged, or none.
+        DataError: it is damaged, or has another format.
     """
     return _read(path, identity)
 
@@ -109,7 +110,7 @@ def identity_of(path: str) -> str:
     """SHA-256 of a file of labels.
 
     Raises:
-        ConfigError: it is not there.
+        ConfigError: it does not exist.
     """
     try:
         file = local_file(path)

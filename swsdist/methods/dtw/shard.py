@@ -36,7 +36,7 @@ _NEEDED = ("doc_id", "channel", "frames", "speaker")
 
 
 class Documents:
-    """The live documents of some shards, as the search takes them: all tracks of the store side by side.
+    """The live documents of some shards, prepared for the search, with the tracks of the store concatenated.
 
     Attributes:
         table: the columns of DOCUMENTS that the search reads, in index order.
@@ -86,7 +86,7 @@ class Documents:
         documents: Documents | None = store.memory.get(key)
         if documents is None:
             documents = cls(store, shards, search_config)
-            # A document has means and variances, each of them twice.
+            # A document has means and variances, each stored twice.
             numbers = documents.table.num_rows * documents._tracks.dimension * 4 * 8
             store.memory.put(key, documents, documents.table.nbytes + numbers)
         return documents
@@ -102,7 +102,7 @@ class Documents:
             side: query or document.
 
         Raises:
-            DataError: the distance is one between posteriors, and a document's features are not.
+            DataError: the distance compares posteriors, and a document's features are none.
         """
         live = {key for key, k in self._index.items() if chosen is None or chosen[k]}
         for shard in self._shards:
@@ -143,7 +143,7 @@ class Documents:
                 continue
             frames: list[NDArray[np.float32]] = []
             yield key, _kept(blocks, frames)
-            frames += blocks  # what was not asked for
+            frames += blocks  # blocks the consumer did not read
             size += sum(block.nbytes for block in frames)
             held.append((key, frames, self._saturated[self._index[key]]))
         memory.put(name, held, size)
@@ -219,11 +219,11 @@ def search_shard(
     """Candidates of the examples in the live documents of a shard.
 
     Returns:
-        The shard's documents (a row each, in the order that `Matches.document` counts), what was found, and how many frames
-        were searched.
+        The shard's documents (a row each, indexed by `Matches.document`), the matches, and the number of frames
+        searched.
 
     Raises:
-        DataError: the distance is one between posteriors, and a document's features are not.
+        DataError: the distance compares posteriors, and a document's features are none.
     """
     documents = Documents.of(store, [shard], search_config)
     settings = engine_settings(search_config, documents.distance, store.manifest.shift)
@@ -252,16 +252,17 @@ def candidate_tables(
 ) -> Iterator[tuple[int, pa.Table]]:
     """Tables of CANDIDATES of matches, one for each bucket with candidates, sorted by slot.
 
-    Within a table rows are by slot, query, example, document and last frame, whatever the order in the store. A tick is a
+    Rows of a table are sorted by slot, query, example, document and last frame, whatever the order in the store. A tick
+    is a
     frame; the scale is the query's frames times `unit`, so the score is minus the mean local distance over the query's
     frames.
 
     Args:
-        documents: DOCUMENTS, in the order that `found.document` counts.
-        examples: in the order that `found.query` counts.
+        documents: DOCUMENTS, indexed by `found.document`.
+        examples: indexed by `found.query`.
         found: by the search.
-        unit: the integer that stands for a local distance of 1.
-        buckets: how many (`swsdist.core.partition`).
+        unit: the integer that represents a local distance of 1.
+        buckets: number of buckets (`swsdist.core.partition`).
     """
     slot = np.array([slot_of(example.query_id) for example in examples], np.int32)
     scale = np.array([len(example.frames) for example in examples], np.int64) * unit

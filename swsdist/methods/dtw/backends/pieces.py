@@ -1,8 +1,10 @@
-"""Documents in pieces.
+"""Cut documents into pieces.
 
-A long document is cut. Since a path of bounded slope takes at most twice the query's frames, and a candidate depends on the
-costs within its window, a piece that begins 2 N frames early and ends a window late gives exactly the candidates of the whole
-document. With a recurrence that has no such bound a document stays whole.
+A path of bounded slope spans at most twice the query's frames, and a candidate depends on the costs within its window.
+A piece that
+begins 2 N frames early and ends a window late therefore yields exactly the candidates of the complete document. With an
+unbounded
+recurrence, documents are not cut.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ class Piece(NamedTuple):
 
     Attributes:
         document: index of the document.
-        offset: document frame that `frames` begins with.
-        first, stop: frames of the piece whose candidates are this piece's to report.
+        offset: the document frame where `frames` begins.
+        first, stop: range of the piece's frames whose candidates it reports.
         frames: float32 (frames, columns), prepared.
     """
 
@@ -39,8 +41,8 @@ def cut(
     Args:
         document: its index.
         blocks: float32 (frames, columns) each.
-        piece: frames that a piece reports on; None for the whole document in one.
-        before, after: frames it also takes in on either side.
+        piece: frames that a piece reports; None: one piece with the complete document.
+        before, after: additional frames on either side.
     """
     if piece is None:
         whole = list(blocks)
@@ -49,7 +51,7 @@ def cut(
             yield Piece(document, 0, 0, len(frames), frames)
         return
     held: list[NDArray[np.float32]] = []
-    have = offset = 0  # frames held, and document frame that they begin with
+    have = offset = 0  # buffered frames, and the document frame where they begin
     reported = 0
     source = iter(blocks)
     more = True
@@ -66,7 +68,7 @@ def cut(
         frames = np.concatenate(held) if len(held) != 1 else held[0]
         length = reported - offset + piece + after if more else have
         stop = reported + piece if more else offset + have
-        while not more and stop - reported > piece:  # the rest is more than one piece
+        while not more and stop - reported > piece:  # more than one piece remains
             end = reported + piece
             yield Piece(document, offset, reported - offset, end - offset, frames[: end - offset + after])
             drop = max(0, end - before - offset)
