@@ -78,5 +78,5 @@ def fingerprints(coefficients: NDArray[np.float32]) -> NDArray[np.float32]:
     values = coefficients.astype(np.float64)
     following = np.concatenate([values[1:], values[-1:]])
     fall = values - following
-    made: NDArray[np.float32] = (fall[:, 1:] + fall[:, :-1] > 0).astype(np.float32)
-    return made
+    bits: NDArray[np.float32] = (fall[:, 1:] + fall[:, :-1] > 0).astype(np.float32)
+    return bits

@@ -84,8 +84,8 @@ def path(
         raise codes.NO_SUCH_FRAME(frames=len(document), frame=end_frame)
     first = 0 if rule.reach is None else max(0, end_frame - rule.reach(len(query))) // rule.grid * rule.grid
     table = local_distances(query, document[first : end_frame + 1], distance)
-    found, steps = traced(table, rule.trace, rule.option)
-    frames = int(found.frames[-1])
+    result, steps = traced(table, rule.trace, rule.option)
+    frames = int(result.frames[-1])
     if frames == 0:
         raise codes.NO_PATH(frame=end_frame)
     if rule.trace_path is not None:
@@ -98,10 +98,10 @@ def path(
 
 def traced(table: NDArray[np.int16], twin: tracing.Twin, option: int) -> tuple[Curve, NDArray[np.uint8]]:
     """The curve of a table of distances by a recurrence's plain version, and the step into every cell."""
-    found = Curve(np.empty(table.shape[1], np.int64), np.empty(table.shape[1], np.int64))
+    result = Curve(np.empty(table.shape[1], np.int64), np.empty(table.shape[1], np.int64))
     steps = np.empty(table.shape, np.uint8)
-    tracing.traced(twin)(table, option, found.cost, found.frames, steps)
-    return found, steps
+    tracing.traced(twin)(table, option, result.cost, result.frames, steps)
+    return result, steps
 
 
 def _walked(steps: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -56,13 +56,13 @@ class Labels(NamedTuple):
 
     def of_frames(self, doc_id: str, channel: int, frames: int, by: Framed) -> NDArray[np.int64]:
         """Labels of the first `frames` frames of a document: int64 (frames,), an index into `names`, or -1."""
-        found = self._of(doc_id, channel)
-        if found is None or not len(found.starts):
+        segments = self._of(doc_id, channel)
+        if segments is None or not len(segments.starts):
             return np.full(frames, -1)
         middles = (np.arange(frames) * by.hop + by.frame_length / 2) / by.sample_rate
-        place = np.searchsorted(found.starts, middles, side="right") - 1
-        inside = (place >= 0) & (middles < found.ends[place])
-        made: NDArray[np.int64] = np.where(inside, found.labels[place], -1)
+        place = np.searchsorted(segments.starts, middles, side="right") - 1
+        inside = (place >= 0) & (middles < segments.ends[place])
+        made: NDArray[np.int64] = np.where(inside, segments.labels[place], -1)
         return made
 
 
@@ -97,13 +97,13 @@ def _read(path: str, identity: str) -> Labels:
             rows.setdefault((row["doc_id"], row["channel"]), []).append(span)
     names = tuple(sorted({label for spans in rows.values() for _, _, label in spans}))
     number = {name: k for k, name in enumerate(names)}
-    made: dict[tuple[str, int] | str, Segments] = {}
+    segments: dict[tuple[str, int] | str, Segments] = {}
     for key, spans in rows.items():
         spans.sort()
         starts, ends, labels = ([span[k] for span in spans] for k in range(3))
-        whole = np.array([number[str(label)] for label in labels], np.int64)
-        made[key] = Segments(np.array(starts, np.float64), np.array(ends, np.float64), whole)
-    return Labels(names, made)
+        indices = np.array([number[str(label)] for label in labels], np.int64)
+        segments[key] = Segments(np.array(starts, np.float64), np.array(ends, np.float64), indices)
+    return Labels(names, segments)
 
 
 def identity_of(path: str) -> str:

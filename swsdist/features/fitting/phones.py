@@ -48,14 +48,14 @@ class Estimator(NamedTuple):
 
     def posteriors(self, frames: NDArray[np.float32], scale: float) -> NDArray[np.float64]:
         """Posteriors of phones: float64 (frames, phones)."""
-        made = np.empty((len(frames), len(self.names)))
+        posteriors = np.empty((len(frames), len(self.names)))
         # Integers, so that the sum over components is exact: 2^20 times 2^20 times at most 4096 components is below
         # 2^53.
         conditional = np.rint(self.conditional * 2**20)
         for first in range(0, len(frames), _ROWS):
             classes = np.rint(self.mixture.posteriors(frames[first : first + _ROWS], scale) * 2**20)
-            made[first : first + _ROWS] = classes @ conditional
-        return np.asarray(made / np.maximum(made.sum(axis=1, keepdims=True), 1), np.float64)
+            posteriors[first : first + _ROWS] = classes @ conditional
+        return np.asarray(posteriors / np.maximum(posteriors.sum(axis=1, keepdims=True), 1), np.float64)
 
 
 class PhoneRounds:
@@ -79,8 +79,8 @@ class PhoneRounds:
         mixture = Mixture.of(model)
         counts = np.zeros((len(self.names), mixture.components), np.int64)
         for first in range(0, len(frames), _ROWS):
-            whole = np.rint(mixture.posteriors(frames[first : first + _ROWS]) * _STEPS).astype(np.int64)
-            np.add.at(counts, labels[first : first + _ROWS], whole)
+            weights = np.rint(mixture.posteriors(frames[first : first + _ROWS]) * _STEPS).astype(np.int64)
+            np.add.at(counts, labels[first : first + _ROWS], weights)
         return {"counts": counts}
 
     def go_on(self, model: Model | None, totals: Totals) -> Step:

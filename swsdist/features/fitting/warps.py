@@ -48,27 +48,27 @@ class WarpRounds:
             return self.mixture.totals(model, Document([block.astype(np.float32)]))
         if document.speaker is None or len(frames) < _FEWEST:
             return {}
-        made = likelihoods(Mixture.of(model), under)
-        return {f"{_SPEAKER}{document.speaker.encode().hex()}": np.array([len(frames), *made], object)}
+        sums = likelihoods(Mixture.of(model), under)
+        return {f"{_SPEAKER}{document.speaker.encode().hex()}": np.array([len(frames), *sums], object)}
 
     def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The next mixture; after the last round the best factor of each speaker."""
         if not self.mixture.is_done(model):
             return self.mixture.towards(model, totals)
-        found: dict[str, float] = {}
+        chosen: dict[str, float] = {}
         for name in sorted(totals):
-            frames, *made = totals[name].tolist()
+            frames, *sums = totals[name].tolist()
             if frames >= _FEWEST:
                 speaker = bytes.fromhex(name.removeprefix(_SPEAKER)).decode()
-                found[speaker] = self.factors[self.best(made, self.factors)]
-        settings: dict[str, object] = {**model.settings, "speakers": list(found)}
-        arrays: dict[str, NDArray[Any]] = {**model.arrays, "factors": np.array(list(found.values()), np.float64)}
+                chosen[speaker] = self.factors[self.best(sums, self.factors)]
+        settings: dict[str, object] = {**model.settings, "speakers": list(chosen)}
+        arrays: dict[str, NDArray[Any]] = {**model.arrays, "factors": np.array(list(chosen.values()), np.float64)}
         return Step(Model("vtln", 1, arrays, settings), True)
 
     @staticmethod
-    def best(made: Sequence[int], factors: Sequence[float]) -> int:
+    def best(sums: Sequence[int], factors: Sequence[float]) -> int:
         """Index of the most likely factor; the one nearest to 1 wins ties."""
-        return max(range(len(factors)), key=lambda k: (made[k], -abs(factors[k] - 1), -k))
+        return max(range(len(factors)), key=lambda k: (sums[k], -abs(factors[k] - 1), -k))
 
 
 def normalised(frames: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -76,8 +76,8 @@ def normalised(frames: NDArray[np.float32]) -> NDArray[np.float64]:
     values = frames.astype(np.float64)
     values -= values.mean(axis=0)
     deviation = values.std(axis=0)
-    made: NDArray[np.float64] = values / np.where(deviation > 1e-6, deviation, 1.0)
-    return made
+    scaled: NDArray[np.float64] = values / np.where(deviation > 1e-6, deviation, 1.0)
+    return scaled
 
 
 def likelihoods(mixture: Mixture, under: Sequence[NDArray[np.float32]]) -> list[int]:

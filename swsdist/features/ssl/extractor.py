@@ -192,10 +192,10 @@ class Ssl(Options):
         frames = max(0, 1 + (len(samples) - self.frame_length) // self.hop)
         if frames == 0:
             return np.empty((0, self.dimension), np.float32)
-        made = self._network.hidden(samples, frames)
+        layers = self._network.hidden(samples, frames)
         if self.weights is None:
-            return np.ascontiguousarray(np.concatenate(made, axis=1))
-        total = np.zeros_like(made[0])
-        for weight, layer in zip(self._weights, made, strict=True):
+            return np.ascontiguousarray(np.concatenate(layers, axis=1))
+        total = np.zeros_like(layers[0])
+        for weight, layer in zip(self._weights, layers, strict=True):
             total += np.float32(weight) * layer
         return total

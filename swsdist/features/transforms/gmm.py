@@ -68,7 +68,7 @@ class Gmm(FittedTransform[Mixture]):
             return self._posteriors(frames, self.held)
 
     def _posteriors(self, frames: NDArray[np.float32], mixture: Mixture) -> NDArray[np.float32]:
-        made = np.empty((len(frames), mixture.components), np.float32)
+        output = np.empty((len(frames), mixture.components), np.float32)
         for first in range(0, len(frames), _ROWS):
             posteriors = mixture.posteriors(frames[first : first + _ROWS], self.scale)
             if self.keep is not None and self.keep < mixture.components:
@@ -80,8 +80,8 @@ class Gmm(FittedTransform[Mixture]):
             if self.values == "logits":
                 posteriors = np.log(np.maximum(posteriors, 1e-30))
                 posteriors -= posteriors.mean(axis=1, keepdims=True)
-            made[first : first + _ROWS] = posteriors
-        return made
+            output[first : first + _ROWS] = posteriors
+        return output
 
     def rounds(self) -> Rounds:
         """The rounds of the mixture."""

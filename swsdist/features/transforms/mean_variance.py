@@ -64,12 +64,12 @@ class MeanVariance(FittedTransform[_Moments]):
         values, prior = (frames.astype(np.float64) - mean) / deviation, self.corpus_frames
         count = max(1, len(values) + prior)
         mean_shift = values.sum(axis=0) / count
-        made: NDArray[np.float64] = values - mean_shift
+        normalised: NDArray[np.float64] = values - mean_shift
         if self.variance:
             # In deviations of the corpus, the corpus has mean 0 and second moment 1.
             second = ((values**2).sum(axis=0) + prior) / count
-            made /= np.sqrt(np.maximum(second - mean_shift**2, _LEAST))
-        return made.astype(np.float32)
+            normalised /= np.sqrt(np.maximum(second - mean_shift**2, _LEAST))
+        return normalised.astype(np.float32)
 
     def rounds(self) -> Rounds:
         """The rounds that fit mean and deviation."""

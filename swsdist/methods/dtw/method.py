@@ -110,9 +110,11 @@ class Dtw:
 
     def any_columns(self) -> tuple[Search, int]:
         """The section, and a dimension; the kernels depend on neither, so any number of columns will do."""
-        given = self._settings
-        last = max(stream.columns[1] if stream.columns else 1 for stream in given.streams) if given.streams else 1
-        placed = given.placed({term.track: (0, last) for term in given.terms() if term.track is not None}, alike=False)
+        settings = self._settings
+        last = max(stream.columns[1] if stream.columns else 1 for stream in settings.streams) if settings.streams else 1
+        placed = settings.placed(
+            {term.track: (0, last) for term in settings.terms() if term.track is not None}, alike=False
+        )
         return placed, max(term.stop or 1 for term in placed.terms())
 
     def prepare(self, queries: pa.Table, store: Store) -> Queries:
@@ -130,28 +132,25 @@ class Dtw:
 
     def search(self, queries: Queries, store: Store, shards: tuple[str, ...], buckets: int) -> Result:
         """The exact search, everywhere or in the windows of the first pass."""
-        from swsdist.methods.dtw.shard import (
-            candidate_tables,
-            search_shard,
-        )  # loads numba, which planning does not need
+        from swsdist.methods.dtw.shard import candidate_tables, search_shard  # loads numba
 
         if self._first_pass:
             from swsdist.methods.first_pass.search import search_windows  # compiles additional kernels
 
             result = search_windows(store, shards, queries, self._settings)
-            documents, examples, found = result.documents, result.examples, result.found
+            documents, examples, matches = result.documents, result.examples, result.found
             cells, fill = result.work.cells + result.work.distances + result.indexing.distances, None
         else:
             examples = queries(1)
-            documents, found, frames = search_shard(store, shards[0], examples, self._settings)
+            documents, matches, frames = search_shard(store, shards[0], examples, self._settings)
             cells = sum(len(example.frames) for example in examples) * frames
-            fill = round(found.fill, 4)
+            fill = round(matches.fill, 4)
         return Result(
-            (table for _, table in candidate_tables(documents, examples, found, self.unit(), buckets)),
-            len(found.cost),
+            (table for _, table in candidate_tables(documents, examples, matches, self.unit(), buckets)),
+            len(matches.cost),
             cells,
             fill,
-            found.saturated + sum(example.saturated for example in examples),
+            matches.saturated + sum(example.saturated for example in examples),
         )
 
     def rescore(self, queries: Queries, store: Store, spans: pa.Table) -> pa.Table:

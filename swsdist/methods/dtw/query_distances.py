@@ -53,21 +53,21 @@ class QueryDistances:
         """
         groups = len(source) // (2 * WIDTH * self._layout.pairs)
         size = groups * self.height * WIDTH
-        held = self._room(len(self._distance.streams) * size)
-        made: list[NDArray[np.int16]] = []
+        buffer = self._room(len(self._distance.streams) * size)
+        distances: list[NDArray[np.int16]] = []
         for stream, (first, pairs, _) in zip(self._distance.streams, self._layout.shape.tolist(), strict=True):
-            out = held[len(made) * size : (len(made) + 1) * size]
+            out = buffer[len(distances) * size : (len(distances) + 1) * size]
             fill = products.fill(stream.from_dot, "int16")
             query = (self._query, 0, self._large, self._small)
             fill(source, 0, groups, self._layout.pairs, first, pairs, *query, out, self._sums)
-            made.append(out)
-        if len(made) == 1:
-            return made[0]
-        total = np.full(made[0].shape, 1 << self._distance.shift >> 1, np.int32)
-        for stream, out in zip(self._distance.streams, made, strict=True):
+            distances.append(out)
+        if len(distances) == 1:
+            return distances[0]
+        total = np.full(distances[0].shape, 1 << self._distance.shift >> 1, np.int32)
+        for stream, out in zip(self._distance.streams, distances, strict=True):
             total += stream.weight * out.astype(np.int32)
-        made[0][:] = np.minimum(total >> self._distance.shift, MAX_DISTANCE)
-        return made[0]
+        distances[0][:] = np.minimum(total >> self._distance.shift, MAX_DISTANCE)
+        return distances[0]
 
 
 def local_distances(query: NDArray[np.float32], document: NDArray[np.float32], distance: Distance) -> NDArray[np.int16]:
@@ -82,8 +82,8 @@ def local_distances(query: NDArray[np.float32], document: NDArray[np.float32], d
     # Sixteen consecutive frames lie where the search has one frame of sixteen documents.
     by_frame = products.paired(document, layout.order, groups * WIDTH).reshape(groups, WIDTH, layout.pairs, 2)
     query_distances = QueryDistances(query, distance, Room(np.int16))
-    made = query_distances(np.ascontiguousarray(by_frame.transpose(0, 2, 1, 3)).reshape(-1))
+    distances = query_distances(np.ascontiguousarray(by_frame.transpose(0, 2, 1, 3)).reshape(-1))
     in_order = (
-        made.reshape(groups, query_distances.height, WIDTH).transpose(1, 0, 2).reshape(query_distances.height, -1)
+        distances.reshape(groups, query_distances.height, WIDTH).transpose(1, 0, 2).reshape(query_distances.height, -1)
     )
     return np.ascontiguousarray(in_order[:n, :length])

@@ -52,19 +52,19 @@ def search(
 
 def run(backend: Backend, documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work: Work) -> Matches:
     """Search documents with a backend."""
-    found: list[NDArray[np.int64]] = []
-    held = used = laid = 0
+    candidates: list[NDArray[np.int64]] = []
+    rows = used = laid = 0
     prune_at = _PRUNE_AT
     for scanned in backend.scan(_pieces(documents, work)):
         used += scanned.used
         laid += scanned.laid
-        found += scanned.rows
-        held += sum(map(len, scanned.rows))
-        if held > prune_at:
-            found = [pruned(joined(found), work.most)]
-            held = len(found[0])
-            prune_at = 2 * held + _PRUNE_AT
-    return best_matches(found, work.most, used / laid if laid else 1.0)
+        candidates += scanned.rows
+        rows += sum(map(len, scanned.rows))
+        if rows > prune_at:
+            candidates = [pruned(joined(candidates), work.most)]
+            rows = len(candidates[0])
+            prune_at = 2 * rows + _PRUNE_AT
+    return best_matches(candidates, work.most, used / laid if laid else 1.0)
 
 
 def _pieces(documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work: Work) -> Iterator[Piece]:

@@ -44,11 +44,11 @@ class Averaged:
         windows = no_windows()
         for level, factor in enumerate(self.factors):
             times = self.widen if level + 1 < len(self.factors) else 1
-            found, cells = self._level(material, budget, factor, times, windows if level else None)
+            matches, cells = self._level(material, budget, factor, times, windows if level else None)
             work += Work(cells=cells)
             if not self.visit and level + 1 == len(self.factors):
-                return Proposals(no_windows(), work, _in_frames(found, factor, material), factor)
-            windows = budget.choose(around(found, factor, self.margin), material, times)
+                return Proposals(no_windows(), work, _in_frames(matches, factor, material), factor)
+            windows = budget.choose(around(matches, factor, self.margin), material, times)
         return Proposals(windows, work)
 
     def _level(
@@ -70,18 +70,18 @@ class Averaged:
             best = search_all(examples, documents, budget.count(material, times), material.distance, near)
             return best.found, best.work.cells
         settings = Settings(material.distance, near, 16, 2000)
-        found = search(examples, material.documents(factor, None), most, settings)
-        return found, int(lengths.sum()) * sum(len(example.frames) for example in examples)
+        matches = search(examples, material.documents(factor, None), most, settings)
+        return matches, int(lengths.sum()) * sum(len(example.frames) for example in examples)
 
 
-def around(found: Matches, factor: int, margin: int) -> Windows:
+def around(matches: Matches, factor: int, margin: int) -> Windows:
     """Windows of frames that are not averaged, around the ends of paths on averaged ones."""
-    first = found.end_frame * factor
-    return Windows(found.query, found.document, first - margin, first + factor + margin, found.cost)
+    first = matches.end_frame * factor
+    return Windows(matches.query, matches.document, first - margin, first + factor + margin, matches.cost)
 
 
-def _in_frames(found: Matches, factor: int, material: Material) -> Matches:
+def _in_frames(matches: Matches, factor: int, material: Material) -> Matches:
     """Candidates on averaged frames with their times in frames that are not. Costs stay sums over averaged query frames."""
-    stop = np.minimum((found.end_frame + 1) * factor, material.lengths[found.document])
-    start = (found.end_frame + 1 - found.frames) * factor
-    return found._replace(end_frame=stop - 1, frames=(stop - start).astype(np.int32))
+    stop = np.minimum((matches.end_frame + 1) * factor, material.lengths[matches.document])
+    start = (matches.end_frame + 1 - matches.frames) * factor
+    return matches._replace(end_frame=stop - 1, frames=(stop - start).astype(np.int32))

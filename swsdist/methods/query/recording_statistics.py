@@ -28,8 +28,8 @@ from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
 from swsdist.store.writing import ReadResult
 
-#: Length of a stretch (s): without a store, statistics cover the stretch where a place begins, and its neighbours.
-#: Least length of a recording (s).
+#: Length of a stretch, and least length of a recording, in s. Without a store, statistics cover the stretch where a place
+#: begins, and its neighbours.
 _STRETCH, _LEAST = 120.0, 10.0
 
 _COLUMNS = ["doc_id", "channel", "path", "recording", "start", "duration", "shard"]
@@ -80,11 +80,11 @@ def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> _Found:
         ends = pa.array({path.rsplit("/", 1)[-1] for file in files for path in (file, _real(file))}, pa.string())
         end = pc.replace_substring_regex(table["path"], "^.*/", "")
         meant = pc.or_kleene(meant, pc.is_in(end, ends))
-    found: _Found = {}
+    documents: _Found = {}
     for row in table.filter(meant).to_pylist():
         for name in {row["doc_id"], row["recording"] or row["doc_id"], f"\0{_real(row['path'])}"}:
-            found.setdefault((name, row["channel"]), []).append(row)
-    return found
+            documents.setdefault((name, row["channel"]), []).append(row)
+    return documents
 
 
 def _real(path: str) -> str:
@@ -107,7 +107,7 @@ def _of(
     document: dict[str, Any], store: Store, tracks: Sequence[str], loaded: dict[tuple[str, str], _Means]
 ) -> list[Any]:
     """Mean and variance of each track of a document; each shard is read once."""
-    found = []
+    moments = []
     for track in tracks:
         key = document["shard"], track
         if key not in loaded:
@@ -116,8 +116,8 @@ def _of(
             loaded[key] = table.select(["mean", "variance"]), {item: k for k, item in enumerate(keys)}
         values, rows = loaded[key]
         if (k := rows.get((document["doc_id"], document["channel"]))) is not None:
-            found.append([values["mean"][k].as_py(), values["variance"][k].as_py()])
-    return found if len(found) == len(tracks) else []  # a track may lack the document
+            moments.append([values["mean"][k].as_py(), values["variance"][k].as_py()])
+    return moments if len(moments) == len(tracks) else []  # a track may lack the document
 
 
 def with_recording_statistics(
@@ -138,12 +138,12 @@ def with_recording_statistics(
     if loaded is None:
         return read
     if loaded:
-        found = [Statistics.from_variance(1, mean, variance) for mean, variance in loaded]
+        statistics = [Statistics.from_variance(1, mean, variance) for mean, variance in loaded]
     elif isinstance(extractor, Precomputed) or (taken := _around(document["example"], extractor, folder)) is None:
         return read
     else:
-        found = taken
-    return read._replace(recording=document["path"] or document["doc_id"], statistics=found)
+        statistics = taken
+    return read._replace(recording=document["path"] or document["doc_id"], statistics=statistics)
 
 
 def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[Statistics] | None:

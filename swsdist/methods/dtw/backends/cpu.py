@@ -118,11 +118,11 @@ class _Room:
 
     def __call__(self, name: str, elements: int, dtype: type[Element]) -> NDArray[Element]:
         key = f"{name} {np.dtype(dtype)}"
-        held = cast("NDArray[Element] | None", self._held.get(key))
-        if held is None or held.size < elements:
-            held = products.aligned(elements, dtype)
-            self._held[key] = held
-        return held
+        array = cast("NDArray[Element] | None", self._held.get(key))
+        if array is None or array.size < elements:
+            array = products.aligned(elements, dtype)
+            self._held[key] = array
+        return array
 
 
 def _groups(work: Work, layout: products.Layout, *, wide: bool) -> list[_Group]:

@@ -53,13 +53,13 @@ class Multiply(NamedTuple):
         self, queries: list[NDArray[np.float32]], blocks: list[NDArray[np.float32]], room: Room
     ) -> tuple[NDArray[np.int16], ...]:
         """Products of a group of queries and a segment, a stream each: float32 (rows, frames, 16), their bytes as int16."""
-        made = []
+        products = []
         for k, (left, right) in enumerate(zip(queries, blocks, strict=True)):
             size = len(left) * right.shape[1]
             out = room(f"products {k}", size, np.float32)[:size]
             self.into(left, right, out.reshape(len(left), -1))
-            made.append(out.view(np.int16))
-        return tuple(made)
+            products.append(out.view(np.int16))
+        return tuple(products)
 
 
 @cache

@@ -45,12 +45,12 @@ def cut(
         before, after: additional frames on either side.
     """
     if piece is None:
-        whole = list(blocks)
-        if whole:
-            frames = np.concatenate(whole) if len(whole) > 1 else whole[0]
+        parts = list(blocks)
+        if parts:
+            frames = np.concatenate(parts) if len(parts) > 1 else parts[0]
             yield Piece(document, 0, 0, len(frames), frames)
         return
-    held: list[NDArray[np.float32]] = []
+    buffered: list[NDArray[np.float32]] = []
     have = offset = 0  # buffered frames, and the document frame where they begin
     reported = 0
     source = iter(blocks)
@@ -61,11 +61,11 @@ def cut(
             if block is None:
                 more = False
                 break
-            held.append(block)
+            buffered.append(block)
             have += len(block)
-        if not held:
+        if not buffered:
             return
-        frames = np.concatenate(held) if len(held) != 1 else held[0]
+        frames = np.concatenate(buffered) if len(buffered) != 1 else buffered[0]
         length = reported - offset + piece + after if more else have
         stop = reported + piece if more else offset + have
         while not more and stop - reported > piece:  # more than one piece remains
@@ -77,5 +77,5 @@ def cut(
         if stop > reported:
             yield Piece(document, offset, reported - offset, stop - offset, frames[:length])
         drop = max(0, stop - before - offset)
-        held, have = [frames[drop:]], len(frames) - drop
+        buffered, have = [frames[drop:]], len(frames) - drop
         offset, reported = offset + drop, stop
