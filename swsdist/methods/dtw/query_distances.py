@@ -1,4 +1,4 @@
-"""Distances of one query to consecutive frames of documents: where the search needs them apart from its inner loop."""
+"""Distances of one query to consecutive frames of documents, outside the inner loop of the search."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from swsdist.kernels.vectors import WIDTH
 
 
 class Room(Generic[Element]):
-    """An array that is used again and again, and grows to what was asked of it: fresh memory costs more than its use."""
+    """A reusable array that grows on demand, because allocating memory costs more than using it."""
 
     def __init__(self, dtype: type[Element]) -> None:
         self._held: NDArray[Element] = np.empty(0, dtype)
 
     def __call__(self, elements: int) -> NDArray[Element]:
-        """So many elements, with anything in them; those given before are taken back."""
+        """An uninitialised array of this size; invalidates the previous one."""
         if self._held.size < elements:
             self._held = products.aligned(elements, self._held.dtype)
         return self._held[:elements]
@@ -46,7 +46,7 @@ class QueryDistances:
         self._sums = np.empty(products.SUMS, np.int32)
 
     def __call__(self, source: NDArray[np.int16]) -> NDArray[np.int16]:
-        """Distances, int16 (groups, `height`, 16), flat, and room after them; good until the room is used again.
+        """Distances, int16 (groups, `height`, 16), flat, with room after them; valid until the buffer is reused.
 
         Args:
             source: int16 (groups, pairs, 16, 2), flat; the groups are a multiple of `products.STRIDE`.
@@ -71,7 +71,7 @@ class QueryDistances:
 
 
 def local_distances(query: NDArray[np.float32], document: NDArray[np.float32], distance: Distance) -> NDArray[np.int16]:
-    """Distances between prepared frames, int16 (query frames, document frames), as the search takes them.
+    """Distances between prepared frames, int16 (query frames, document frames), as in the search.
 
     Args:
         query, document: float32 (frames, columns), prepared.
@@ -79,7 +79,7 @@ def local_distances(query: NDArray[np.float32], document: NDArray[np.float32], d
     layout = products.layout(distance)
     n, length = len(query), len(document)
     groups = -(-length // (WIDTH * products.STRIDE)) * products.STRIDE
-    # Sixteen consecutive frames lie where the search has one frame of sixteen documents.
+    # Sixteen consecutive frames take the place of one frame of sixteen documents.
     by_frame = products.paired(document, layout.order, groups * WIDTH).reshape(groups, WIDTH, layout.pairs, 2)
     query_distances = QueryDistances(query, distance, Room(np.int16))
     distances = query_distances(np.ascontiguousarray(by_frame.transpose(0, 2, 1, 3)).reshape(-1))
