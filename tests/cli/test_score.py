@@ -122,6 +122,7 @@ def test_a_list_without_decisions_says_so(swsdist, here: Path) -> None:
         assert "9999" not in out
         assert "ATWV n/a" in out
     found = json.loads(swsdist("score", *options, "--json", cwd=here).out)
+    print(found["notices"])
     assert found["score_limits"] == {"highest_no": None, "lowest_yes": None}
     (here / "open.csv").write_text("\n".join([f"{rows[0]},decision", f"{rows[1]},YES", f"{rows[2]},"]) + "\n")
     out = swsdist("score", *options, cwd=here).out

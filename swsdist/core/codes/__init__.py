@@ -82,7 +82,7 @@ def codes_by_area() -> dict[str, list[Code[SwsdistError]]]:
     }
 
 
-def error_of(problem: Mapping[str, Any], where: str, place: str = "") -> SwsdistError | None:
+def error_of(problem: Mapping[str, Any], where: str | None, place: str = "") -> SwsdistError | None:
     """The error of a problem that a validator raised as `Code.invalid`; None: it is one of pydantic's own.
 
     Args:
