@@ -18,7 +18,7 @@ import pytest
 from kept_receipts import receipts_in
 
 import swsdist
-from swsdist.accounts.journal import _said, cpu_seconds, pss_bytes
+from swsdist.accounts.journal import _last_cpu, cpu_seconds, pss_bytes
 from swsdist.bench.measure import measure_point
 from swsdist.bench.points import BenchPoint
 from swsdist.config import load_config
@@ -230,7 +230,7 @@ def _check_balance(scene: Any, counted: float) -> None:
 
 def test_cpu_seconds_add_up_to_what_the_kernel_counts(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sum(cpu_seconds())
-    monkeypatch.setitem(_said, os.getpid(), before)  # what the tests before this one took is none of this run's
+    monkeypatch.setitem(_last_cpu, os.getpid(), before)  # what the tests before this one took is none of this run's
     scene.run("index.shards=4")
     _check_balance(scene, sum(cpu_seconds()) - before)
 

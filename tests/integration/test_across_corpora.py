@@ -16,7 +16,7 @@ import soxr
 
 import swsdist
 from swsdist.config.search import Search
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import stages as stages_codes
 from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
@@ -25,6 +25,7 @@ from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages import query_statistics
 from swsdist.stages.inputs.cross_corpus import renormalise
 from swsdist.store.reading import Store
+from tests.support.coded import raises
 
 #: Of the documents that the field recordings are made of; the archive has them all.
 FIELD = ("d001", "d002", "d003", "d004")
@@ -237,7 +238,7 @@ def test_frames_that_are_given_have_no_statistics_there(across: Any, small_corpu
         frames = np.random.default_rng(k).normal(size=(round(float(row["duration"]) * 100), 3))
         np.save(place / f"{row['doc_id']}.npy", frames)
     features = {"name": "external", "options": {"path": str(place), "shift": 0.01, "dimension": 3}}
-    with pytest.raises(UserError, match="frames of external are given") as caught:
+    with raises(stages_codes.NO_STATISTICS_OF_FRAMES, where="corpus.queries_from", source="external") as caught:
         across("given", f"features={json.dumps(features)}")
     assert "statistics: ours" in str(caught.value.remedy)
 
@@ -256,5 +257,5 @@ def test_documents_that_cannot_be_read(across: Any, field: Path) -> None:
     outcome = across("waits", **corpus).outcome
     assert "[no-query-document-read]" in outcome.failures[0].message
     assert "search" not in outcome.chain_run.outcomes
-    with pytest.raises(DataError, match="there are no means and variances of the corpus that the queries are of"):
+    with raises(stages_codes.MISSING_QUERY_STATISTICS, where=str(broken)):
         across("goes-on", selection=StepSelection(keep_going=True), **corpus)

@@ -13,11 +13,13 @@ import pytest
 import soundfile
 
 from swsdist.audio.formats import ffmpeg
+from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages.index import Index
 from swsdist.store.manifest import load
+from tests.support.coded import says
 
 
 @pytest.fixture
@@ -122,6 +124,6 @@ def test_absurd_and_odd_files_are_one_rejection_each(own_corpus: Any) -> None:
     assert store is not None
     assert store.counts["documents"] == good
     told = " ".join(result.outcome.chain_run.notices())
-    assert "not UTF-8" in told
-    assert "links to nothing" in told
+    assert says(told, corpora_codes.FILE_NAME_NOT_UTF8)
+    assert says(told, corpora_codes.UNREADABLE_RECORDING_LINK)
     assert "x.wav" in told

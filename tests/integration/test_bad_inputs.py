@@ -50,7 +50,7 @@ def bad_documents(scene: Any) -> dict[str, str]:
     reasons = {
         "empty": "empty-recording",
         "cutwav": "truncated",
-        "cutflac": "truncated-header",
+        "cutflac": "damaged-stream",
         "text": "not-audio",
         "nan": "not-finite",
         "zero": "no-samples",

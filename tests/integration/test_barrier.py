@@ -16,6 +16,9 @@ from swsdist.chains.search.check import check
 from swsdist.cli.scoring import score
 from swsdist.config import load_config
 from swsdist.core.codes import chains as chains_codes
+from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import features as features_codes
+from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ImplausibleError, SwsdistError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
@@ -76,9 +79,10 @@ def test_durations_of_another_unit(scene: Any) -> None:
     true = scene.run(run="true").measures()
     real = {path.stem: soundfile.info(path).duration for path in (scene.corpus / "audio").iterdir()}
     change(scene, "docs", lambda rows: [row.update(duration=f"{1000 * real[row['doc_id']]:.0f}") for row in rows])
-    assert any("durations in the table" in line for line in bad_lines(scene, "odd"))
-    with pytest.raises(ImplausibleError, match="durations in the table of documents that the audio contradicts"):
+    assert any(says(line, stages_codes.CONTRADICTED_DURATION) for line in bad_lines(scene, "odd"))
+    with raises(stages_codes.CONTRADICTED_DURATION, where="docs.csv, line 2", count=len(real), of=len(real)) as caught:
         scene.run(run="odd")
+    assert isinstance(caught.value, ImplausibleError)
     assert scene.run("force=true", run="odd").measures() == true
 
 
@@ -94,8 +98,9 @@ def test_files_that_are_ignored_are_told(scene: Any) -> None:
         (scene.corpus / "audio" / name).write_bytes(b"x")
     sets = ("corpus.documents=audio", "corpus.references=null")
     outcome = scene.run(*(one.replace("=audio", f"={scene.corpus / 'audio'}") for one in sets)).outcome
-    (line,) = (one for one in outcome.chain_run.chain.summary(outcome.chain_run) if "ignored by their names" in one)
-    assert line.startswith("4 files are ignored by their names: .ul 2")
+    lines = outcome.chain_run.chain.summary(outcome.chain_run)
+    (line,) = (one for one in lines if says(one, corpora_codes.IGNORED_FILES))
+    assert line.startswith("4 files ignored by name: .ul 2")
     assert ".txt 1" in line
 
 
@@ -108,7 +113,9 @@ def test_an_extractor_with_too_many_frames_is_found_before_the_run(scene: Any, m
 
     monkeypatch.setattr(Mfcc, "extract", longer)
     (bad,) = bad_lines(scene, "odd")
-    assert "gives 100 x 39 of 16000 samples, and by its hop, frame_length and dimension it is 97 x 39" in bad
+    assert says(bad, features_codes.WRONG_FRAME_SHAPE)
+    assert "100 x 39 for 16000 samples" in bad
+    assert "97 x 39" in bad
 
 
 NAMES = {"ending": "[unreferenced-documents]", "unit": "[time-unit-mismatch]"}
@@ -129,7 +136,11 @@ def test_a_list_whose_names_or_times_do_not_fit(tmp_path: Path, what: str) -> No
     assert NAMES[what] in str(refused.exception)
     forced = CliRunner().invoke(score, [*call, "--force", "--json"], standalone_mode=False)
     assert forced.exception is None
-    assert json.loads(forced.stdout)["measures"]["stwv"] == 0.0
+    found = json.loads(forced.stdout)
+    assert found["measures"]["stwv"] == 0.0
+    (notice,) = (one for one in found["notices"] if f"[{one['code']}]" == NAMES[what])
+    assert notice["count"] == 4
+    assert "4 of 4" in notice["message"]
 
 
 def test_that_all_is_missed_is_a_warning(scene: Any) -> None:

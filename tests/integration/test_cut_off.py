@@ -13,12 +13,14 @@ from commands import in_this_process
 
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import config_from_dict
+from swsdist.core.codes import stages as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.digest import of_store
 from swsdist.store.reading import Store
+from tests.support.coded import says
 
 SECONDS, RATE = 20, 16000
 
@@ -78,8 +80,9 @@ def test_what_is_before_the_cut_is_indexed(scene: Scene, name: str) -> None:
     assert np.abs(found[:settled] - whole[:settled]).max() < 1e-3
     (notice,) = chain_run.notices()
     length = "an unknown length" if name == "a.ogg" else "20.0 s"
-    shown = f"1 recordings are cut off: their readable part is indexed (first: a, {rows['a', 1][0]:.1f} of {length})"
-    assert notice == f"{shown}; copy them again from where they came"
+    assert says(notice, codes.TRUNCATED_RECORDING_INDEXED)
+    assert notice.startswith("1 recording ")
+    assert f"(first: a, {rows['a', 1][0]:.1f} of {length})" in notice
     assert chain_run.rejected().num_rows == 0
     assert scene.index().outcomes["index"].done == 0
 
@@ -109,7 +112,7 @@ def test_of_which_nothing_can_be_read_is_rejected(scene: Scene) -> None:
     scene.record("a.flac", 0.001)
     scene.record("b.flac")
     chain_run = scene.index(force=True)
-    assert [(row["id"], row["reason"]) for row in chain_run.rejected().to_pylist()] == [("a", "truncated")] * 2
+    assert [(row["id"], row["reason"]) for row in chain_run.rejected().to_pylist()] == [("a", "damaged-stream")] * 2
 
 
 def test_a_table_that_tells_the_whole_length_is_not_wrong(scene: Scene) -> None:

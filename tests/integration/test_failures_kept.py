@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import soundfile
 
+from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, StoreError
 from swsdist.features import extractors
 from swsdist.io.filesystem import Folder
@@ -20,6 +21,7 @@ from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.lock import locked
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
+from tests.support.coded import raises
 
 EARS = """\
 import numpy as np
@@ -100,10 +102,10 @@ def test_a_failure_is_kept_on_s3_too(scene: Any, told: Path, s3: Any) -> None:
 
 
 def test_an_extractor_that_cannot_be_made(scene: Any, told: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"deaf cannot be made \(RuntimeError: no ears at all; .*strangers_ears.py, line 20"
-    ):
+    with raises(codes.EXTRACTOR_NOT_CREATED, name="deaf", error="RuntimeError: no ears at all", line=20) as caught:
         scene.run("features.name=deaf")
+    assert str(caught.value.values["file"]).endswith("strangers_ears.py")
+    assert "strangers_ears:Deaf" in str(caught.value.remedy)
 
 
 @pytest.mark.ray

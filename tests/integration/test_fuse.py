@@ -15,6 +15,7 @@ from swsdist.chains.fuse.check import check
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config import Config, load_config
 from swsdist.core.codes import fuse as fuse_codes
+from swsdist.core.codes import fusion as fusion_codes
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.errors import ConfigError, UserError
@@ -303,8 +304,8 @@ def test_systems_that_never_found_the_same_are_told(tmp_path: Path, small_corpus
     assert any(finding.good is False and "4 of 8 documents" in finding.text for finding in found)
     fusing.fuse("apart", "force=true", systems=systems)
     warnings = json.loads((tmp_path / "apart/report.json").read_text())["warnings"]
-    (told,) = (one for one in warnings if "in common" in one)
-    assert told.startswith("1 pairs of systems have no detection in common")
+    (told,) = (one for one in warnings if says(one, fusion_codes.DISJOINT_SYSTEMS))
+    assert told.startswith("1 pair of systems ")
     assert "(first: left and right)" in told
 
 

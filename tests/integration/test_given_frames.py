@@ -274,7 +274,7 @@ def test_an_example_that_is_not_of_its_recording(scene: Any, npy: Path) -> None:
     scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null")
     (row,) = scene.rejected()
     assert (row["id"], row["reason"], row["path"]) == ("q002", "wrong-duration", str(npy / "q002-1.npy"))
-    assert "and the duration is 0.20 s" in row["message"]
+    assert "its audio 0.20 s" in row["message"]
 
 
 def test_some_documents_have_recordings(scene: Any, npy: Path) -> None:

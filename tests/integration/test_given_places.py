@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 import pytest
 
 import swsdist
-from swsdist.core.errors import UserError
+from swsdist.core.codes import stages as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.store.reading import Store
+from tests.support.coded import raises
 
 OPTIONS = {"shift": 0.01, "length": 0.032, "dimension": 39}
 QUICK = ("report.exports=[csv]", "report.clips=0")
@@ -85,7 +86,7 @@ def test_frames_of_utterances_are_those_of_the_run_that_made_them(scene: Any, ma
     values = config(scene.folder, copied, other, scene.corpus / "queries.csv") | {"run": str(scene.folder / "audio")}
     result = swsdist.run(values, selection=StepSelection(until="index"))
     rejected = result.outcome.chain_run.rejected().to_pylist()
-    assert [(row["id"], row["reason"]) for row in rejected] == [("late", "place-outside")]
+    assert [(row["id"], row["reason"]) for row in rejected] == [("late", "segment-outside")]
     lengths = {
         row["doc_id"]: row["duration"] for row in Store(Folder(f"{values['run']}/store")).documents().to_pylist()
     }
@@ -147,14 +148,14 @@ def test_queries_by_their_place_in_a_recording(scene: Any, made: tuple[Path, Pat
     assert np.array_equal(store.features("recording"), store.features("utterance"))
     assert np.array_equal(store.features("whole"), whole)
     told = {row["id"]: row["reason"] for row in result.outcome.chain_run.rejected().to_pylist()}
-    assert told == {"early": "place-outside", "between": "no-frames"}
+    assert told == {"early": "place-outside-frames", "between": "no-frames"}
     best = result.detections().query("query_id == 'recording'").iloc[0]
     assert (best["doc_id"], best["start"]) == (recording, pytest.approx(start + 0.5, abs=1e-5))
 
 
 def test_silence_that_nobody_hears_is_not_skipped(scene: Any, made: tuple[Path, Path]) -> None:
     values = config(scene.folder, made[0] / "data", made[1], scene.corpus / "queries.csv")
-    with pytest.raises(UserError, match="where there is speech in them is not known") as caught:
+    with raises(codes.SILENCE_UNKNOWN, where="search.skip_silence") as caught:
         swsdist.run({**values, "search": {"skip_silence": True}})
     assert "search.skip_silence: false" in str(caught.value)
     assert not (scene.folder / "run" / "store").exists()

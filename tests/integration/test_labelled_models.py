@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from swsdist.core.codes import chains as chains_codes
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.codes import stages as stages_codes
+from swsdist.core.errors import ConfigError
 from swsdist.features.model import load_model
 from swsdist.io.filesystem import Folder
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.store.reading import Store
-from tests.support.coded import says
+from tests.support.coded import raises, says
 
 STREAMS = "search.streams=[{track: made, normalise: none, distance: cosine}]"
 
@@ -90,7 +91,8 @@ def test_phones_of_the_part_that_is_for_training(scene: Any, labels: str) -> Non
     frames = store.features("d004", track="made")
     assert frames.sum(axis=1) == pytest.approx(np.ones(len(frames)), abs=1e-4)
     (warning,) = warnings(scene)
-    assert warning.startswith(f"{len(model.settings['taught_by']['documents'])} searched documents")
+    assert says(warning, stages_codes.ORACLE_FEATURES)
+    assert warning.startswith(f"{len(model.settings['taught_by']['documents'])} searched document")
 
 
 def test_a_model_of_other_documents_is_no_oracle(own_corpus: Any, tmp_path: Path) -> None:
@@ -174,5 +176,5 @@ def test_without_labels(scene: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="lda is fitted by labels, and the corpus has none"):
         scene.run(LDA, STREAMS)
     (tmp_path / "others.ctm").write_text("somewhere 1 0 1 a\n")
-    with pytest.raises(DataError, match="no document that lda could be fitted on has a label"):
+    with raises(stages_codes.NO_LABELLED_DOCUMENT, where="others.ctm", transform="lda"):
         scene.run(LDA, STREAMS, f"corpus.alignments.phones={tmp_path}/others.ctm")

@@ -13,8 +13,9 @@ from commands import in_this_process
 import swsdist
 from swsdist.chains.search.report import publish
 from swsdist.config import load_config
+from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import pipeline as codes
-from swsdist.core.errors import DataError, TableError, UserError
+from swsdist.core.errors import DataError, TableError
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages.index import Index
 from swsdist.stages.reduce import Reduce
@@ -108,7 +109,7 @@ def test_one_bad_place_does_not_take_the_other_queries_down(scene: Any) -> None:
     # 20 ms before the recording's end there is no whole frame left.
     table.write_text("query_id,path,doc_id,start,end\n" + "".join(rows) + f"late,,{document['doc_id']},{end - 0.02},\n")
     result = scene.run(f"corpus.queries={table}")
-    assert result.rejected()[0][:3] == ("query", "too-short", 1)
+    assert result.rejected()[0][:3] == ("query", "place-too-short", 1)
     assert not result.outcome.failures
     assert len(result.detections()) > 0
 
@@ -179,7 +180,7 @@ def test_half_a_run_has_no_digest(scene: Any, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_run_folder_that_is_a_file(scene: Any) -> None:
     (scene.folder / "run").write_text("not a folder")
-    with pytest.raises(UserError, match="there is a file of this name already"):
+    with raises(io_codes.EXISTING_FILE, where=str(scene.folder / "run")):
         scene.run()
 
 

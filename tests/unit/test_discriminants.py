@@ -133,7 +133,7 @@ def test_the_model_of_a_run(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be() -> None:
-    with raises(codes.TOO_MANY_COMPONENTS, wanted=4, available=3):
+    with raises(codes.TOO_MANY_DISCRIMINANTS, wanted=4, available=3):
         fit(OfClasses(NAMES, 4, heteroscedastic=False, transform="lda"), DOCUMENTS)
     nothing = [each._replace(labels=np.full(len(each.labels), -1)) for each in DOCUMENTS if each.labels is not None]
     with raises(codes.UNLABELLED_FRAMES):

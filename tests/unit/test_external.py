@@ -177,7 +177,7 @@ def test_two_tracks_say_what_they_are() -> None:
 def test_an_error_comes_back_from_a_worker() -> None:
     import pickle
 
-    error: UnusableError = pickle.loads(pickle.dumps(FramesError("m", where="w", remedy="r", reason="missing")))
+    error: UnusableError = pickle.loads(pickle.dumps(FramesError("m", where="w", remedy="r", code="missing")))
     assert (type(error), error.message, error.where, error.remedy, error.reason) == (
         FramesError,
         "m",

@@ -478,7 +478,7 @@ def test_terms_that_the_programs_read_otherwise(write: Write) -> None:
     assert says(str(notices), io_codes.TERM_WITH_ENTITIES)
     plain = Notices()
     read_termlist(write(TLIST.replace("a&amp;b", "café").replace(">yes<", ">&lt;<")), notices=plain)
-    assert not plain.found
+    assert not plain.entries
     keywords = text.replace("termlist", "kwlist").replace("term", "kw")
     one = Notices()
     read_termlist(write(keywords), notices=one)

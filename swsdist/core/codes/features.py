@@ -323,6 +323,12 @@ TOO_MANY_COMPONENTS = Code(
     "{wanted} {kind} are more than the {available} that the features have",
     "set columns to {available} at most",
 )
+TOO_MANY_DISCRIMINANTS = Code(
+    "too-many-discriminants",
+    ConfigError,
+    "{wanted} discriminants are more than {classes} classes and {dimension} columns allow",
+    "set columns to {available} at most",
+)
 SINGULAR_COVARIANCE = Code(
     "singular-covariance",
     ConfigError,
@@ -395,7 +401,7 @@ WRONG_SHIFT = Code(
 WRONG_DURATION = Code(
     "wrong-duration",
     FramesError,
-    "{count} frames of {key!r} at {shift:g} s last {length:.2f} s, the recording {duration:.2f} s",
+    "{count} frames of {key!r} at {shift:g} s last {length:.2f} s, its audio {duration:.2f} s",
     "correct features.options.shift, check that it is the same recording, or raise features.options.tolerance",
 )
 NON_FINITE_FRAMES = Code(

@@ -276,7 +276,7 @@ METHOD_TAKES_OTHER_QUERIES = Code(
 NO_STATISTICS_OF_FRAMES = Code(
     "no-statistics-of-frames",
     UserError,
-    "frames of {source} are precomputed, so the documents of the queries have none",
+    "frames of {source} are precomputed, so there are no statistics of the documents of the queries",
     "set corpus.queries_from.statistics: ours, or normalise the frames where they are made",
 )
 

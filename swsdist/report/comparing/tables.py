@@ -64,7 +64,8 @@ def entropy_tables(data: ComparisonData) -> list[Table]:
     rows = [[row.system, fixed(row.value), _interval(row.interval)] for row in results.systems]
     note = (
         f"Less is better. {results.queries} queries, with and without references; "
-        f"intervals from {results.draws} draws of queries, seed {data.settings.seed}, the map fitted anew to each."
+        f"intervals from {results.draws} "
+        f"draws of queries, seed {data.settings.seed}, the map fitted anew to each."
     )
     if results.undefined:
         note += f" {results.undefined} draws have no true occurrence and are left out."
