@@ -32,6 +32,7 @@ from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Step, 
 from swsdist.calibrate.threshold import decide, folds_of
 from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import error_of
 from swsdist.kernels.coding import coded
 from swsdist.registry.calibration_entries import Score
 from swsdist.registry.registries import CALIBRATION
@@ -71,6 +72,8 @@ def make_steps(
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(["calibrate.options", name, *map(str, first["loc"])])
+            if own := error_of(first, place):
+                raise own from None
             option_names = ", ".join(kind.model.model_fields) or "none"
             raise codes.INVALID_STEP_OPTION(where=place, step=name, reason=first["msg"], options=option_names) from None
     return tuple(steps)

@@ -122,6 +122,13 @@ def test_a_list_without_decisions_says_so(swsdist, here: Path) -> None:
         assert "9999" not in out
         assert "ATWV n/a" in out
     found = json.loads(swsdist("score", *options, "--json", cwd=here).out)
+    assert [(notice["code"], notice["count"]) for notice in found["notices"]] == [
+        ("documents-not-in-ecf", 2),
+        ("all-references-missed", 3),
+    ]
+    assert all(notice["message"].startswith(f"{notice['count']} ") for notice in found["notices"])
+    assert {"first", "remedy"} < set(found["notices"][0])
+    assert found["notices"][1]["first"] == "open.csv"
     assert found["score_limits"] == {"highest_no": None, "lowest_yes": None}
     (here / "open.csv").write_text("\n".join([f"{rows[0]},decision", f"{rows[1]},YES", f"{rows[2]},"]) + "\n")
     out = swsdist("score", *options, cwd=here).out

@@ -13,8 +13,8 @@ from commands import in_this_process
 import swsdist
 from swsdist.chains.search.report import publish
 from swsdist.config import load_config
-from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import DataError, TableError
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages.index import Index
@@ -180,7 +180,7 @@ def test_half_a_run_has_no_digest(scene: Any, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_run_folder_that_is_a_file(scene: Any) -> None:
     (scene.folder / "run").write_text("not a folder")
-    with raises(io_codes.EXISTING_FILE, where=str(scene.folder / "run")):
+    with raises(storage_codes.EXISTING_FILE, where=str(scene.folder / "run")):
         scene.run()
 
 

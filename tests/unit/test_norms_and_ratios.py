@@ -365,7 +365,7 @@ def test_at_prior_decides_as_the_bayes_threshold() -> None:
     found = step("at-prior", vocabulary=120).apply(table, None, None, POINT)
     assert found[2] == pytest.approx(math.exp(4) * odds / (1 + math.exp(4) * odds))
     assert step("at-prior", prior=1 / 120).apply(table, None, None, POINT) == pytest.approx(found)
-    with raises(codes.INVALID_STEP_OPTION):
+    with raises(codes.CONFLICTING_PRIORS, where="calibrate.options.at-prior"):
         step("at-prior", vocabulary=120, prior=0.1)
 
 
@@ -421,7 +421,7 @@ def test_of_document_trials_the_list_is_a_row_a_document() -> None:
 
 def test_every_covariate_has_its_column() -> None:
     assert tuple(_COVARIATES) == get_args(Covariate)
-    with raises(codes.INVALID_STEP_OPTION):
+    with raises(codes.DUPLICATE_COVARIATE, where="calibrate.options.llr.covariates", name="best"):
         step("llr", covariates=("best", "best"))
 
 

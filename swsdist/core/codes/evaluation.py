@@ -90,7 +90,7 @@ DUPLICATE_TASK_ROWS = Code("duplicate-task-rows", TableError, "{count} duplicate
 NO_REFERENCED_TERMS = Code(
     "no-referenced-terms",
     OddError,
-    "{count} term{s}, which is all, without references: no rate is defined",
+    "{count} term{s}, none of them with references: no rate is defined",
     "check that terms, transcript and ECF belong together",
 )
 DUPLICATE_TERM_TEXTS = Code(
@@ -166,13 +166,13 @@ INCONSISTENT_DECISIONS = Code(
 ALL_REFERENCES_MISSED = Code(
     "all-references-missed",
     OddError,
-    "{count} true occurrence{s}, which is all, missed",
+    "{count} true occurrence{s} in the references, and none was found",
     "check names, channels and times of both, unless the system is as bad as that",
 )
 ALL_CORRECT = Code(
     "all-correct",
     OddError,
-    "{count} detection{s}, which is all, correct, and none missing",
+    "{count} detection{s}, all of them correct, and no true occurrence missed",
     "check whether the list was made from the references",
 )
 TERMS_IN_EVERY_DOCUMENT = Code(
