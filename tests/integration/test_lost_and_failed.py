@@ -15,7 +15,7 @@ from swsdist.chains.search.report import publish
 from swsdist.config import load_config
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import pipeline as codes
-from swsdist.core.errors import DataError, TableError, UserError
+from swsdist.core.errors import DataError, TableError
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages.index import Index
 from swsdist.stages.reduce import Reduce
