@@ -122,7 +122,9 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
         place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
         problem = first["msg"].removeprefix("Value error, ")
         if code := every_code().get(first["type"]):
-            raise code.error(problem, where=place, code=code.name) from None
+            message, remedy = first["ctx"]["parts"]
+            values = first["ctx"]["values"]
+            raise code.error(message, where=place, remedy=remedy or None, code=code.name, values=values) from None
         raise codes.INVALID_FEATURE_OPTION(where=place, name=name, problem=problem) from None
     except (SwsdistError, OSError):
         raise
