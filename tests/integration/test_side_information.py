@@ -84,7 +84,7 @@ def test_the_list_of_document_trials(own_corpus: Any) -> None:
     both = trained[[*key, "score"]].merge(done.detections(), on=key)
     assert len(both) == len(trained) < len(done.detections())
     assert np.array_equal(both["score_x"], both["score_y"])
-    with raises(stages_codes.STEP_NEEDS_NO_SEGMENTS, where="calibrate.steps", name="llr"):
+    with raises(stages_codes.STEP_NEEDS_NO_SEGMENTS, where="calibrate.steps", step="llr"):
         own_corpus.run(*steps, "score.protocol=kwseval", "score.trials=segment", run="segments")
 
 

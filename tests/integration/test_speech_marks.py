@@ -134,7 +134,7 @@ def test_what_nobody_listened_to_is_not_skipped(scene: Any, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("first_pass", ["averaged", "quantised"])
 def test_a_first_pass_reads_all_frames(first_pass: str) -> None:
-    with raises(codes.FIRST_PASS_CONFLICT, where="search", setting="skip_silence: true"):
+    with raises(codes.FIRST_PASS_CONFLICT, setting="skip_silence: true"):
         config_from_dict(
             {
                 "run": "r",
